@@ -1,0 +1,87 @@
+# Needs make and Python 3.11 or later; everything else comes into .venv. `make help` lists the targets.
+
+PYTHON ?= python3
+PORT ?= 8000
+# An external PostgreSQL 15 or later for the tests, as a role that may create databases and roles:
+#   make test DATABASE_URL=postgresql://user:password@host:5432/postgres
+# Unset: the tests start an embedded one. A DATABASE_URL of the environment, meant for something else, does not count.
+DATABASE_URL =
+PYTEST_ARGS ?= -n 2
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CREATED := .venv/.created
+INSTALLED := .venv/.installed
+INSTALLED_DEV := .venv/.installed-dev
+
+.PHONY: help install install-dev demo test pytest test-pgbouncer check format lock bench performance-doc clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+install: $(INSTALLED)  ## Build .venv with everything the service needs
+
+install-dev: $(INSTALLED_DEV)  ## The same, and the tools of test, check and bench
+
+# A stamp, not .venv/bin/python: that is there before an environment is whole.
+$(CREATED):
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found: name a Python 3.11 or later with PYTHON=" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "make: $(PYTHON) is $$($(PYTHON) --version 2>&1), Largesse needs 3.11 or later: name one with PYTHON=" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "make: $(PYTHON) lacks the venv module (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	@touch $@
+
+# The stamps change when a lock or pyproject.toml does, so that a repeat is instant.
+$(INSTALLED): requirements.lock pyproject.toml | $(CREATED)
+	$(PIP) install --quiet --require-hashes --only-binary :all: -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(INSTALLED_DEV): requirements-dev.lock $(INSTALLED)
+	$(PIP) install --quiet --require-hashes --only-binary :all: -r requirements-dev.lock
+	@touch $@
+
+demo: install  ## Start the service with a demo world on PORT (8000)
+	exec $(BIN)/largesse demo --port $(PORT)
+
+test: check pytest  ## Everything CI runs: check, then all tests
+
+pytest: install-dev  ## All tests; DATABASE_URL= names an external server, PYTEST_ARGS= replaces -n 2
+	LARGESSE_TEST_DATABASE_URL='$(DATABASE_URL)' $(BIN)/pytest $(PYTEST_ARGS)
+
+test-pgbouncer: install-dev  ## The API's tests behind PgBouncer in transaction mode (needs pgbouncer)
+	$(BIN)/python tests/pgbouncer.py $(PYTEST_ARGS)
+
+check: install-dev  ## Format, lint, types and import rules
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: install-dev  ## Rewrite the code in the house format
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format --quiet
+
+# uv resolves for every platform at once; it comes from the package index unpinned, since it only writes the locks.
+LOCK = .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build
+
+lock: $(CREATED)  ## Bring the locks in line with pyproject.toml (UPGRADE=1: to the newest versions)
+	$(BIN)/python -m venv .venv/lock && .venv/lock/bin/python -m pip install --quiet uv
+	$(LOCK) $(if $(UPGRADE),--upgrade) --output-file requirements.lock
+	$(LOCK) $(if $(UPGRADE),--upgrade) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+
+bench: install-dev  ## All benchmarks, some 20 minutes; BENCH_ARGS=--quick only tries whether they run
+	$(BIN)/python -m bench $(BENCH_ARGS)
+
+bench-%: install-dev  ## One benchmark, such as bench-orders-hot
+	$(BIN)/python -m bench $(BENCH_ARGS) $*
+
+performance-doc: install-dev  ## Write docs/performance.md from bench/results
+	$(BIN)/python -m bench.document
+
+clean:  ## Remove .venv and caches; the data directory stays
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

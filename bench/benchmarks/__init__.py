@@ -1,0 +1,18 @@
+"""One module each: a docstring that docs/performance.md repeats, and `run(suite)`, which gives the rows of the table."""
+
+NAMES = (
+    "orders-hot",
+    "orders-spread",
+    "order-alone",
+    "batch-5000",
+    "products",
+    "orders-list",
+    "me",
+    "growth",
+    "processes",
+    "neighbour",
+    "webhook-neighbour",
+    "deliveries",
+    "mails",
+    "start",
+)

@@ -1,0 +1,71 @@
+"""One funding account that everybody pays from: 64 connections, each order for two recipients, one serving process.
+
+*How.* `wrk` keeps 64 connections busy with `POST /send/gift`, each order with a reference of its own, each writing an
+order, two lines, two ledger entries, two balances, an event and a mail job. The reference is PostgreSQL alone: `pgbench`
+with 32 clients calls one SQL function that writes the same rows into the same tables, one order a commit. A second
+row divides by the same service when one transaction may hold one order only (`python -m bench.server PORT 1`): same
+code, same load, same durability.
+
+*What it means.* With one commit an order, each waits until the one before it has reached the disk, because both change the
+same balance: the disk's flushes a second are the limit, however fast the database. A batch pays one flush for all its
+orders.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bench import load, reference
+from bench.installation import Installation, Server
+from bench.results import Row, Sample
+from bench.suite import WARM_UP_S, Suite, at_least, row, watched
+from bench.world import one_account
+
+CONNECTIONS = 64
+CLIENTS = 32
+
+
+def run(suite: Suite) -> list[Row]:
+    with suite.installation("orders-hot", one_account()) as made:
+        with made.serve() as server, made.serve_with(max_orders=1) as one_by_one:
+            product = partial(place, made, server, suite.seconds)
+            alone = partial(place, made, one_by_one, suite.seconds)
+            sql = partial(commit, made, suite.seconds)
+            place(made, server, WARM_UP_S)
+            place(made, one_by_one, WARM_UP_S)
+            reference.prepare(made)
+            commit(made, WARM_UP_S)
+            against_sql = suite.in_turn(product, sql)
+            against_alone = suite.in_turn(product, alone)
+        reference.check(made)
+    return [
+        row(
+            "orders-hot",
+            "orders/s",
+            "64 connections, one account",
+            "pgbench, 32 clients, one SQL function, one order a commit",
+            at_least(1.5),
+            against_sql,
+        ),
+        row(
+            "orders-hot, batched",
+            "orders/s",
+            "64 connections, one account",
+            "the same code, one order a transaction",
+            at_least(10),
+            against_alone,
+        ),
+    ]
+
+
+def place(made: Installation, server: Server, seconds: float) -> Sample:
+    """Orders of every buyer in turn."""
+    who = load.buyers(made)
+    return watched(
+        made, server, lambda: load.orders(made, server, who, connections=CONNECTIONS, seconds=seconds)
+    )
+
+
+def commit(made: Installation, seconds: float) -> Sample:
+    """The same rows by SQL, one order a commit."""
+    return watched(made, None, lambda: reference.run(made, clients=CLIENTS, seconds=seconds).rate)

@@ -1,0 +1,31 @@
+"""`GET /orders`: the ten newest orders, for callers that poll.
+
+*How.* As products, after some thousand orders were placed.
+
+*What it means.* Beside the look-up of the key, one query by an index that ends with the order's id, and ten records made
+into JSON.
+"""
+
+from __future__ import annotations
+
+from bench.benchmarks.orders_hot import place
+from bench.reads import against_fixed_bytes
+from bench.results import Row
+from bench.suite import WARM_UP_S, Suite, at_least, row
+from bench.world import one_account
+
+
+def run(suite: Suite) -> list[Row]:
+    with suite.installation("orders-list", one_account()) as made, made.serve_with() as server:
+        place(made, server, WARM_UP_S)
+        pairs = against_fixed_bytes(suite, made, server, "/orders")
+    return [
+        row(
+            "orders-list",
+            "answers/s",
+            "GET /orders",
+            "the same server, fixed bytes of that size, no key",
+            at_least(0.4),
+            pairs,
+        )
+    ]

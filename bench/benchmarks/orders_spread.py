@@ -1,0 +1,40 @@
+"""A thousand funding accounts of two hundred customers: 64 connections, one serving process.
+
+*How.* As orders-hot, each order by the next of 1,000 accounts; `pgbench` picks one of its 1,000 at random.
+
+*What it means.* Here one commit an order does not queue behind a balance: PostgreSQL flushes the commits of many sessions
+together, and spends its time on statements. The product has HTTP, JSON, keys and encryption to pay for as well, on the same
+two cores: the goal says that it keeps at least 45 % of what the bare database can do.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bench import reference
+from bench.benchmarks.orders_hot import commit, place
+from bench.results import Row
+from bench.suite import WARM_UP_S, Suite, at_least, row
+from bench.world import many_accounts
+
+
+def run(suite: Suite) -> list[Row]:
+    with suite.installation("orders-spread", many_accounts()) as made:
+        with made.serve() as server:
+            place(made, server, WARM_UP_S)
+            reference.prepare(made)
+            commit(made, WARM_UP_S)
+            pairs = suite.in_turn(
+                partial(place, made, server, suite.seconds), partial(commit, made, suite.seconds)
+            )
+        reference.check(made)
+    return [
+        row(
+            "orders-spread",
+            "orders/s",
+            "64 connections, 1,000 accounts of 200 customers",
+            "pgbench, 32 clients, the same function over 1,000 accounts",
+            at_least(0.45),
+            pairs,
+        )
+    ]

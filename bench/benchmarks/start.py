@@ -1,0 +1,50 @@
+"""From `largesse serve` to its first answer, on a database that is there and warm.
+
+*How.* The time from starting the process to the first 200 of `GET /health`, asked every 5 ms. The reference is
+`python -c "import litestar"`, the import of a web framework of the usual size, with the same Python.
+
+*What it means.* How long a deployment or a restart leaves callers waiting.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import time
+
+from bench.installation import Failed, Installation
+from bench.results import Row, Sample
+from bench.suite import Suite, at_most, row
+from bench.world import one_account
+
+
+def run(suite: Suite) -> list[Row]:
+    if importlib.util.find_spec("litestar") is None:
+        raise Failed("litestar is not installed: `make install-dev` brings it")
+    with suite.installation("start", one_account()) as made:
+        _serve(made)
+        _import()
+        pairs = suite.in_turn(lambda: _serve(made), _import)
+    return [
+        row(
+            "start",
+            "s",
+            "largesse serve to its first answer",
+            'python -c "import litestar"',
+            at_most(6),
+            pairs,
+        )
+    ]
+
+
+def _serve(made: Installation) -> Sample:
+    began = time.perf_counter()
+    with made.serve():
+        return Sample(time.perf_counter() - began)
+
+
+def _import() -> Sample:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import litestar"], check=True)
+    return Sample(time.perf_counter() - began)

@@ -1,0 +1,38 @@
+"""Serves the product with one thing done otherwise: `python -m bench.variant PORT NAME`, for bench/experiments.py."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+
+import uvicorn
+
+from largesse.logs import configure_logs
+from largesse.main import build_app
+from largesse.serving import server_options
+from largesse.settings import load_settings
+
+
+def as_it_is() -> None:
+    """Nothing."""
+
+
+def unfrozen() -> None:
+    """The collector walks what lives from start to stop again and again."""
+    gc.freeze = as_it_is
+
+
+VARIANTS: dict[str, Callable[[], None]] = {"as-it-is": as_it_is, "unfrozen": unfrozen}
+
+
+def main() -> None:
+    """Serves until told to stop."""
+    port, name = int(sys.argv[1]), sys.argv[2]
+    configure_logs("json")
+    VARIANTS[name]()
+    uvicorn.run(build_app(load_settings()), **server_options("127.0.0.1", port))
+
+
+if __name__ == "__main__":
+    main()

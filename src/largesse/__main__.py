@@ -1,0 +1,5 @@
+"""`python -m largesse`."""
+
+from largesse.cli import main
+
+main()

@@ -1,0 +1,341 @@
+"""The ASGI application: finds the operation, checks the key, reads the body, and renders every answer.
+
+This is the one place where exceptions become problem bodies (RFC 9457).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Router
+
+from largesse.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.api.rate_limit import RateLimit
+from largesse.database import DATABASE_AWAY
+from largesse.decoding import decode_query
+from largesse.errors import (
+    HeadersTooLarge,
+    InternalError,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    PlanRequired,
+    Problem,
+    SlowRequest,
+    TooLarge,
+    Unauthorized,
+    Unavailable,
+    UnsupportedBody,
+)
+from largesse.identity import Caller
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+BODY_TIMEOUT_S = 30
+MAX_HEADER_BYTES = 32 * 1024
+_MAX_QUERY_PARAMETERS = 50
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_JSON_TYPES = (b"application/json", b"text/json")
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Headers:
+    """The request headers that matter here; `repeated` names those of the two key headers sent twice."""
+
+    authorization: bytes | None = None
+    api_key: bytes | None = None
+    content_type: bytes = b""
+    content_length: bytes | None = None
+    content_encoding: bytes = b""
+    request_id: bytes | None = None
+    size: int = 0
+    repeated: list[str] = field(default_factory=list)
+
+
+class Application:
+    """Serves operations and, for every other path, pages."""
+
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        *,
+        lifespan: Callable[[Application], AbstractAsyncContextManager[Services]],
+        pages: Sequence[BaseRoute] = (),
+        rate_limit: int = 0,
+    ) -> None:
+        self._lifespan = lifespan
+        self._services: Services | None = None
+        self._rate_limit = RateLimit(rate_limit) if rate_limit else None
+        self._exact: dict[str, dict[str, Operation]] = {}
+        self._patterns: list[tuple[re.Pattern[str], dict[str, Operation]]] = []
+        by_path: dict[str, dict[str, Operation]] = {}
+        for operation in operations:
+            by_path.setdefault(operation.path, {})[operation.method] = operation
+        for path, methods in by_path.items():
+            pattern = next(iter(methods.values())).pattern
+            if pattern is None:
+                self._exact[path] = methods
+            else:
+                self._patterns.append((pattern, methods))
+        self._pages = Router(pages, redirect_slashes=False, default=_nothing_here)
+
+    @property
+    def services(self) -> Services:
+        """What the application works with, from start to stop."""
+        assert self._services is not None, "the application has not started"
+        return self._services
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            async with self._lifespan(self) as services:
+                self._services = services
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except BaseException:
+            _log.exception("lifespan_failed")
+            stage = "startup" if self._services is None else "shutdown"
+            await send({"type": f"lifespan.{stage}.failed"})
+            raise
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _read_headers(scope["headers"])
+        request_id = headers.request_id or os.urandom(8).hex().encode()
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
+            await send(message)
+
+        try:
+            _check_size(headers)
+            found = self._find(scope["path"])
+            if found is None:
+                scope["app"] = self
+                await self._pages(scope, receive, send_with_id)
+                return
+            methods, path = found
+            reply = await self._answer(_choose(methods, scope["method"]), path, scope, headers, receive)
+        except Problem as problem:
+            reply = problem_reply(problem)
+        except HTTPException as error:
+            reply = problem_reply(_problem_of(error))
+        except DATABASE_AWAY as error:
+            _log.warning(
+                "database_away",
+                error=type(error).__name__,
+                path=scope["path"],
+                request_id=request_id.decode(),
+            )
+            reply = problem_reply(Unavailable("The database cannot be reached."))
+        except Exception:
+            _log.exception("request_failed", path=scope["path"], request_id=request_id.decode())
+            if started:
+                raise
+            reply = problem_reply(
+                InternalError("The failure was logged under the request id of this answer.")
+            )
+        await _send(reply, request_id, scope["method"], send)
+
+    def _find(self, path: str) -> tuple[dict[str, Operation], dict[str, str]] | None:
+        methods = self._exact.get(path)
+        if methods is not None:
+            return methods, {}
+        for pattern, methods in self._patterns:
+            match = pattern.fullmatch(path)
+            if match:
+                return methods, match.groupdict()
+        return None
+
+    async def _answer(
+        self, operation: Operation, path: dict[str, str], scope: Scope, headers: Headers, receive: Receive
+    ) -> Reply:
+        """The checks in the order the design gives them, then the operation."""
+        caller = await self._identify(headers) if operation.needs_key else None
+        query = decode_query(_read_query(scope["query_string"]), operation.query)
+        body = await _read_body(headers, receive) if operation.body is not None else b""
+        return await operation.handler(self.services, Call(caller, path, query, body))
+
+    async def _identify(self, headers: Headers) -> Caller:
+        caller = await self.services.authenticator.authenticate(_read_secret(headers))
+        if caller.principal.plan == "starter":
+            raise PlanRequired("The API is available on the Pro plan and above; this customer is on Starter.")
+        if self._rate_limit is not None:
+            self._rate_limit.count(caller.principal.key_id)
+        return caller
+
+
+def problem_reply(problem: Problem) -> Reply:
+    """The problem body (RFC 9457) of an error."""
+    body = {
+        "type": f"/problems/{problem.slug}",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+        "instance": problem.instance,
+    }
+    headers = tuple((name.lower(), value) for name, value in problem.headers.items())
+    return Reply(encode_json(body), problem.status, "application/problem+json", headers)
+
+
+def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
+    operation = methods.get("GET" if method == "HEAD" else method)
+    if operation is None:
+        raise _method_not_allowed(method, methods)
+    return operation
+
+
+def _method_not_allowed(method: str, allowed: Iterable[str]) -> MethodNotAllowed:
+    allow = ", ".join(sorted(allowed))
+    return MethodNotAllowed(f"{method} is not allowed here; {allow} is.", headers={"Allow": allow})
+
+
+def _problem_of(error: HTTPException) -> Problem:
+    """What the page router says, in our words."""
+    if error.status_code == 405:
+        allow = (error.headers or {}).get("Allow", "GET")
+        return MethodNotAllowed(f"Only {allow} is allowed here.", headers={"Allow": allow})
+    if error.status_code == 404:
+        return NotFound("There is nothing at this address.")
+    return InvalidRequest(str(error.detail))
+
+
+async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    raise NotFound("There is nothing at this address.")
+
+
+def _read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
+    headers = Headers()
+    for name, value in raw:
+        headers.size += len(name) + len(value)
+        if name == b"authorization":
+            if headers.authorization is not None:
+                headers.repeated.append("Authorization")
+            headers.authorization = value
+        elif name == b"x-api-key":
+            if headers.api_key is not None:
+                headers.repeated.append("X-Api-Key")
+            headers.api_key = value
+        elif name == b"content-type":
+            headers.content_type = value
+        elif name == b"content-length":
+            headers.content_length = value
+        elif name == b"content-encoding":
+            headers.content_encoding = value
+        elif name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            headers.request_id = value
+    return headers
+
+
+def _check_size(headers: Headers) -> None:
+    if headers.size > MAX_HEADER_BYTES:
+        raise HeadersTooLarge(f"The headers have {headers.size} bytes; at most {MAX_HEADER_BYTES} are read.")
+
+
+def _read_secret(headers: Headers) -> str:
+    """The key's secret from the one header it came in. Raises InvalidRequest for two, Unauthorized for none."""
+    if headers.repeated:
+        raise InvalidRequest(f"The header {headers.repeated[0]} must be sent once.")
+    if headers.authorization is not None and headers.api_key is not None:
+        raise InvalidRequest("Send either Authorization or X-Api-Key, not both.")
+    if headers.api_key is not None:
+        return headers.api_key.decode("latin-1").strip()
+    if headers.authorization is None:
+        raise Unauthorized("Send an API key as `Authorization: Bearer …` or `X-Api-Key: …`.")
+    scheme, _, secret = headers.authorization.decode("latin-1").strip().partition(" ")
+    if scheme.lower() != "bearer":
+        raise Unauthorized("The Authorization header must be `Bearer` and the API key.")
+    return secret.strip()
+
+
+def _read_query(raw: bytes) -> dict[str, str]:
+    if not raw:
+        return {}
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MAX_QUERY_PARAMETERS,
+        )
+    except ValueError:
+        raise InvalidRequest("The query string cannot be read.") from None
+    query = dict(pairs)
+    if len(query) != len(pairs):
+        raise InvalidRequest("A query parameter must be sent once.")
+    return query
+
+
+async def _read_body(headers: Headers, receive: Receive) -> bytes:
+    """The whole body, at most MAX_BODY_BYTES. Raises TooLarge, UnsupportedBody or SlowRequest."""
+    length = headers.content_length
+    if length is not None and length.isdigit() and int(length) > MAX_BODY_BYTES:
+        raise TooLarge(f"The body has {int(length)} bytes; at most {MAX_BODY_BYTES} are read.")
+    media_type = headers.content_type.split(b";", 1)[0].strip().lower()
+    if media_type and media_type not in _JSON_TYPES and not media_type.endswith(b"+json"):
+        raise UnsupportedBody("The `Content-Type` must be application/json.")
+    if headers.content_encoding.strip().lower() not in {b"", b"identity"}:
+        raise UnsupportedBody("The body must be sent without a `Content-Encoding`.")
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return await _receive_body(receive)
+    except TimeoutError:
+        raise SlowRequest(f"The body did not arrive within {BODY_TIMEOUT_S} seconds.") from None
+
+
+async def _receive_body(receive: Receive) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise InvalidRequest("The connection ended before the body did.")
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size > MAX_BODY_BYTES:
+            raise TooLarge(f"At most {MAX_BODY_BYTES} bytes of a body are read.")
+        chunks.append(chunk)
+        if not message.get("more_body"):
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+async def _send(reply: Reply, request_id: bytes, method: str, send: Send) -> None:
+    headers = [
+        (b"content-length", str(len(reply.body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"x-request-id", request_id),
+    ]
+    if reply.body:
+        headers.append((b"content-type", reply.media_type.encode()))
+    for name, value in reply.headers:
+        headers.append((name.encode("latin-1"), value.encode("latin-1")))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if method == "HEAD" else reply.body})

@@ -1,0 +1,148 @@
+"""One operation of the API: declared once, and from that both served and documented."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from largesse.catalogue import Catalogue, Snapshot
+from largesse.clock import Clock
+from largesse.database import Database
+from largesse.errors import (
+    HeadersTooLarge,
+    InternalError,
+    InvalidRequest,
+    NotFound,
+    PlanRequired,
+    Problem,
+    SlowRequest,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    UnsupportedBody,
+)
+from largesse.identity import Authenticator, Caller, Principal
+from largesse.orders import OrderLists, Sender
+from largesse.settings import Settings
+from largesse.vault import Vault
+
+_INT32 = 2_147_483_647
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+encode_json = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What operations work with; made once, in `largesse.main`."""
+
+    settings: Settings
+    database: Database
+    vault: Vault
+    clock: Clock
+    catalogue: Catalogue
+    authenticator: Authenticator
+    sender: Sender
+    order_lists: OrderLists
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: status, body and its media type, and further headers in lower case."""
+
+    body: bytes
+    status: int = 200
+    media_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to an operation."""
+
+    caller: Caller | None
+    path: dict[str, str]
+    query: Any
+    body: bytes
+
+    @property
+    def principal(self) -> Principal:
+        assert self.caller is not None, "the operation needs a key"
+        return self.caller.principal
+
+    def id(self) -> int:
+        """The `{id}` of the path; what is no int32 names nothing, which is NotFound."""
+        text = self.path["id"]
+        if not (text.isascii() and text.isdigit() and len(text) <= 10 and 0 < int(text) <= _INT32):
+            raise NotFound(f"There is nothing under {text!r}.")
+        return int(text)
+
+    def uuid(self, name: str = "id") -> UUID:
+        """A UUID of the path; what is none names nothing, which is NotFound."""
+        try:
+            return UUID(self.path[name])
+        except ValueError:
+            raise NotFound(f"There is nothing under {self.path[name]!r}.") from None
+
+    async def snapshot(self, services: Services) -> Snapshot:
+        """The catalogue as it is now, no older than when the key was looked up."""
+        assert self.caller is not None, "the operation needs a key"
+        return await services.catalogue.at(self.caller.catalogue_version)
+
+
+Handler = Callable[[Services, Call], Awaitable[Reply]]
+
+
+class NoQuery(msgspec.Struct):
+    """No query parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How an operation is called, answered and described.
+
+    `path_types` gives the JSON schema of each path parameter; `shape` is the type of a successful body, None when
+    it has none; `example` shows one. `also` holds further statuses that answer in the same shape, each with an
+    example. `problems` are those beyond what every operation can answer.
+    """
+
+    method: str
+    path: str
+    name: str  # operationId
+    summary: str
+    handler: Handler
+    tag: str
+    shape: Any = None
+    example: Any = None
+    description: str = ""
+    status: int = 200
+    query: type[msgspec.Struct] = NoQuery
+    path_types: dict[str, dict[str, Any]] = field(default_factory=dict)
+    body: type[msgspec.Struct] | None = None
+    body_examples: dict[str, Any] = field(default_factory=dict)
+    also: dict[int, Any] = field(default_factory=dict)
+    problems: tuple[type[Problem], ...] = ()
+    needs_key: bool = True
+
+    @property
+    def all_problems(self) -> tuple[type[Problem], ...]:
+        """Every problem this operation can answer, by status."""
+        common: list[type[Problem]] = [HeadersTooLarge, InvalidRequest, InternalError, Unavailable]
+        if self.needs_key:
+            common += [Unauthorized, PlanRequired, TooManyRequests]
+        if self.body is not None:
+            common += [SlowRequest, TooLarge, UnsupportedBody]
+        return tuple(sorted({*common, *self.problems}, key=lambda problem: (problem.status, problem.slug)))
+
+    @property
+    def pattern(self) -> re.Pattern[str] | None:
+        """What its path looks like, None when it has no parameters."""
+        if "{" not in self.path:
+            return None
+        return re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", self.path))

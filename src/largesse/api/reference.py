@@ -1,0 +1,299 @@
+"""The API reference as a page shows it: the OpenAPI document cut up for reading, with code samples.
+
+Everything is read from the document, so the page cannot say anything else than the document does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from markupsafe import Markup, escape
+
+Json = dict[str, Any]
+
+_CODE = re.compile(r"`([^`]+)`")
+_LINK = re.compile(r"\[([^\]]+)\]\((/[^)\s]*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A row of a table: a member of a body or answer, or a parameter. Texts are HTML."""
+
+    name: str
+    place: str  # path, query or header; empty for members
+    kind: Markup
+    required: bool
+    rules: Markup
+    description: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The fields of one named schema."""
+
+    name: str
+    description: Markup
+    fields: list[Field]
+    used_by: list[str]  # operation ids
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One status an operation answers with."""
+
+    status: str
+    phrase: str
+    description: Markup
+    kind: Markup
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Code to copy."""
+
+    label: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One operation of the reference."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    description: Markup
+    needs_key: bool
+    parameters: list[Field]
+    body: str  # name of the schema; empty when it takes no body
+    samples: list[Sample]
+    example: str  # a successful answer as JSON; empty for none
+    status: str
+    answers: list[Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The operations of one tag."""
+
+    name: str
+    description: str
+    operations: list[Described]
+
+
+def read_sections(document: Json, base_url: str) -> list[Section]:
+    """The operations by tag, in the document's order; samples call `base_url`."""
+    described: dict[str, list[Described]] = {tag["name"]: [] for tag in document["tags"]}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            shown = _describe(document, method.upper(), path, operation, base_url)
+            described[operation["tags"][0]].append(shown)
+    return [Section(tag["name"], tag["description"], described[tag["name"]]) for tag in document["tags"]]
+
+
+def read_tables(document: Json) -> list[Table]:
+    """The document's schemas, each a table."""
+    users = _users(document)
+    return [
+        Table(
+            name,
+            prose(schema.get("description", "")),
+            [
+                _field(member, "", value, required=member in schema.get("required", ()))
+                for member, value in schema["properties"].items()
+            ],
+            users.get(name, []),
+        )
+        for name, schema in document["components"]["schemas"].items()
+    ]
+
+
+def prose(text: str) -> Markup:
+    """A text of the document as HTML: code in backticks, links to pages of ours, nothing else."""
+    html = str(escape(text))
+    html = _CODE.sub(r"<code>\1</code>", html)
+    return Markup(_LINK.sub(r'<a href="\2">\1</a>', html))  # noqa: S704 - escaped first
+
+
+def _describe(document: Json, method: str, path: str, operation: Json, base_url: str) -> Described:
+    needs_key = operation.get("security") != []
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    examples = {name: example["value"] for name, example in body.get("examples", {}).items()}
+    parameters = operation.get("parameters", [])
+    status, success = next(iter(operation["responses"].items()))
+    content = success.get("content", {}).get("application/json", {})
+    url = base_url + _example_path(path, parameters)
+    return Described(
+        id=operation["operationId"],
+        method=method,
+        path=path,
+        summary=operation["summary"],
+        description=prose(operation.get("description", "")),
+        needs_key=needs_key,
+        parameters=[
+            _field(p["name"], p["in"], {**p["schema"], **_said(p)}, required=p["required"])
+            for p in parameters
+        ],
+        body=body["schema"]["$ref"].rpartition("/")[2] if body else "",
+        samples=list(_samples(method, url, examples, needs_key=needs_key)),
+        example=_pretty(content["example"]) if content else "",
+        status=f"{status} {HTTPStatus(int(status)).phrase}",
+        answers=[_answer(document, status, response) for status, response in operation["responses"].items()],
+    )
+
+
+def _said(parameter: Json) -> Json:
+    return {"description": parameter["description"]} if "description" in parameter else {}
+
+
+def _answer(document: Json, status: str, response: Json) -> Answer:
+    if "$ref" in response:
+        response = document["components"]["responses"][response["$ref"].rpartition("/")[2]]
+    content = next(iter(response.get("content", {}).values()), None)
+    is_error = "application/problem+json" in response.get("content", {})
+    return Answer(
+        status=status,
+        phrase=HTTPStatus(int(status)).phrase,
+        description=Markup("<br>").join(prose(line) for line in response["description"].split("\n\n")),
+        kind=_kind(content["schema"]) if content else Markup("no body"),
+        is_error=is_error,
+    )
+
+
+def _field(name: str, place: str, schema: Json, *, required: bool) -> Field:
+    return Field(
+        name=name,
+        place=place,
+        kind=_kind(schema),
+        required=required,
+        rules=Markup(", ").join(_rules(schema)),
+        description=prose(schema.get("description", "")),
+    )
+
+
+def _kind(schema: Json) -> Markup:
+    """The type in words, with links to the tables of other schemas."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return Markup('<a href="#schema-{0}">{0}</a>').format(name)
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    words = []
+    for kind in kinds:
+        if kind == "array":
+            words.append(Markup("array of {}").format(_kind(schema["items"])))
+        elif kind == "object" and "additionalProperties" in schema:
+            words.append(Markup("object of {}").format(_kind(schema["additionalProperties"])))
+        elif kind != "null" and "format" in schema:
+            words.append(escape(f"{kind} ({schema['format']})"))
+        else:
+            words.append(escape(kind))
+    return Markup(" or ").join(words)
+
+
+def _rules(schema: Json) -> Iterator[Markup]:
+    """What a value must keep to, in words."""
+    if "enum" in schema:
+        yield Markup(" or ").join(Markup("<code>{}</code>").format(value) for value in schema["enum"])
+    lowest, highest = schema.get("minimum"), schema.get("maximum")
+    if lowest is not None and highest is not None:
+        yield Markup("{} to {}").format(_number(lowest), _number(highest))
+    elif lowest is not None:
+        yield Markup("at least {}").format(_number(lowest))
+    if "maxLength" in schema:
+        yield Markup("at most {} characters").format(_number(schema["maxLength"]))
+    if "maxItems" in schema:
+        yield Markup("{} to {} items").format(schema.get("minItems", 0), _number(schema["maxItems"]))
+    if "pattern" in schema:
+        yield Markup("matches <code>{}</code>").format(schema["pattern"])
+    if "default" in schema:
+        yield Markup("default <code>{}</code>").format(schema["default"])
+
+
+def _number(number: float) -> str:
+    return f"{number:,}"
+
+
+def _samples(method: str, url: str, examples: dict[str, Any], *, needs_key: bool) -> Iterator[Sample]:
+    for name, example in (examples or {"": None}).items():
+        label = f", {_words(name)}" if len(examples) > 1 else ""
+        yield Sample(f"curl{label}", _curl(method, url, example, needs_key=needs_key))
+        yield Sample(f"Python{label}", _python(method, url, example, needs_key=needs_key))
+
+
+def _curl(method: str, url: str, body: Any, *, needs_key: bool) -> str:
+    usual = "GET" if body is None else "POST"  # what curl does unless told otherwise
+    parts = ["curl" if method == usual else f"curl -X {method}", f"'{url}'"]
+    if needs_key:
+        parts.append('-H "Authorization: Bearer $LARGESSE_API_KEY"')
+    if body is not None:
+        parts += ["-H 'Content-Type: application/json'", f"-d '{_pretty(body)}'"]
+    first = " ".join(parts[:2])
+    return " \\\n  ".join([first, *parts[2:]])
+
+
+def _python(method: str, url: str, body: Any, *, needs_key: bool) -> str:
+    imports = ["import os", "", "import httpx"] if needs_key else ["import httpx"]
+    arguments = [f'    "{url}",']
+    if needs_key:
+        arguments.append("""    headers={"Authorization": f"Bearer {os.environ['LARGESSE_API_KEY']}"},""")
+    if body is not None:
+        literal = "\n    ".join(_python_literal(body).splitlines())
+        arguments.append(f"    json={literal},")
+    call = [f"answer = httpx.{method.lower()}(", *arguments, ")", "answer.raise_for_status()"]
+    if method != "DELETE":
+        call.append("print(answer.json())")
+    return "\n".join([*imports, "", *call])
+
+
+def _python_literal(value: Any) -> str:
+    """JSON as Python writes it; examples hold no text that would look like a constant."""
+    text = json.dumps(value, indent=4, ensure_ascii=False)
+    return text.replace(": null", ": None").replace(": true", ": True").replace(": false", ": False")
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _words(name: str) -> str:
+    """`codeBatch` as "code batch"."""
+    return re.sub(r"([A-Z])", r" \1", name).lower()
+
+
+def _example_path(path: str, parameters: list[Json]) -> str:
+    for parameter in parameters:
+        if parameter["in"] == "path":
+            path = path.replace(f"{{{parameter['name']}}}", str(parameter["example"]))
+    return path
+
+
+def _users(document: Json) -> dict[str, list[str]]:
+    """Which operations take or answer each schema, directly or within another."""
+    schemas = document["components"]["schemas"]
+    users: dict[str, list[str]] = {}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for name in _reached(operation, schemas, set()):
+                users.setdefault(name, []).append(operation["operationId"])
+    return users
+
+
+def _reached(node: Any, schemas: Json, seen: set[str]) -> set[str]:
+    if isinstance(node, dict):
+        name = str(node.get("$ref", "")).removeprefix("#/components/schemas/")
+        if name in schemas and name not in seen:
+            seen.add(name)
+            _reached(schemas[name], schemas, seen)
+        for value in node.values():
+            _reached(value, schemas, seen)
+    elif isinstance(node, list):
+        for item in node:
+            _reached(item, schemas, seen)
+    return seen

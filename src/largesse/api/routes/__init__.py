@@ -1,0 +1,16 @@
+"""All operations, in the order the documentation shows them."""
+
+from largesse.api.routes import catalogue, deliveries, funding, health, identity, orders, templates, webhooks
+
+OPERATIONS = (
+    *orders.OPERATIONS,
+    *catalogue.OPERATIONS,
+    *templates.OPERATIONS,
+    *funding.OPERATIONS,
+    *webhooks.OPERATIONS,
+    *deliveries.OPERATIONS,
+    *identity.OPERATIONS,
+    *health.OPERATIONS,
+)
+
+__all__ = ["OPERATIONS"]

@@ -1,0 +1,200 @@
+"""POST /send/…, GET /orders and GET /orders/{reference}."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from largesse.api.operation import Call, Handler, Operation, Reply, Services, encode_json
+from largesse.errors import Inactive, InsufficientBalance, NotFound, ReferenceUsed
+from largesse.orders import (
+    Cancellation,
+    OrderRecord,
+    SendBody,
+    SendCollection,
+    SendGift,
+    SendResponse,
+    SendTemplate,
+    cancel_order,
+    read_order,
+    require_active,
+)
+
+_RESPONSE = {
+    "reference": "0WBQK7M2PXR4D9VA1C3E",
+    "giftSelectionType": "gift",
+    "value": 10.0,
+    "currency": "GBP",
+    "codeCount": 1,
+    "recipientCount": 1,
+    "totalCost": 10.0,
+    "deliveryMode": "send",
+    "scheduledFor": None,
+    "externalReference": "payroll-2030-12-1138",
+    "codes": [],
+}
+_REFERENCE: dict[str, dict[str, Any]] = {
+    "reference": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "description": "The `reference` of the order's send response",
+        "examples": [_RESPONSE["reference"]],
+    }
+}
+_RECIPIENTS = [{"email": "sam@example.com", "name": "Sam"}]
+
+
+class OrdersQuery(msgspec.Struct):
+    """How many orders."""
+
+    limit: Annotated[int, Meta(ge=1, le=50, description="Orders to return at most")] = 10
+
+
+def _sending(body: type[SendBody]) -> Handler:
+    async def send(services: Services, call: Call) -> Reply:
+        assert call.caller is not None
+        return Reply(encode_json(await services.sender.send(call.caller, call.body, body)))
+
+    return send
+
+
+async def _orders(services: Services, call: Call) -> Reply:
+    return Reply(await services.order_lists.newest(call.principal, limit=call.query.limit))
+
+
+async def _order(services: Services, call: Call) -> Reply:
+    reference = call.path["reference"]
+    async with services.database.transaction() as connection:
+        order = await read_order(
+            connection, call.principal, services.vault, services.settings.public_url, reference
+        )
+    if order is None:
+        raise NotFound("There is no order of that reference.")
+    return Reply(encode_json(order))
+
+
+async def _cancel(services: Services, call: Call) -> Reply:
+    require_active(call.principal)
+    async with services.database.transaction() as connection:
+        cancellation = await cancel_order(connection, call.principal, call.path["reference"])
+    if cancellation is None:
+        raise NotFound("There is no order of that reference.")
+    return Reply(encode_json(cancellation))
+
+
+def _send_operation(
+    what: str, body: type[SendBody], summary: str, description: str, member: dict[str, Any]
+) -> Operation:
+    return Operation(
+        "POST",
+        f"/send/{what}",
+        f"send{what.capitalize()}",
+        summary,
+        _sending(body),
+        "Orders",
+        shape=SendResponse,
+        body=body,
+        description=description,
+        problems=(Inactive, InsufficientBalance, ReferenceUsed),
+        example=_RESPONSE,
+        body_examples={
+            "emailed": {
+                **member,
+                "recipients": _RECIPIENTS,
+                "accountId": 1,
+                "externalReference": "payroll-2030-12-1138",
+            },
+            "codeBatch": {**member, "codeQuantity": 25, "accountId": 1},
+        },
+    )
+
+
+_PLACING = (
+    "The order is placed and paid whole, or not at all. Give `recipients` to have codes emailed, or `codeQuantity` "
+    "to get them in the answer. With an `externalReference` a repeated request is never placed twice: it gets 409."
+)
+
+OPERATIONS = (
+    _send_operation("gift", SendGift, "Send one product", _PLACING, {"productId": 1, "value": 10.0}),
+    _send_operation(
+        "collection",
+        SendCollection,
+        "Send a collection for each recipient to choose from",
+        _PLACING,
+        {"collectionId": 1, "value": 10.0},
+    ),
+    _send_operation("template", SendTemplate, "Send a saved template", _PLACING, {"templateId": 1}),
+    Operation(
+        "GET",
+        "/orders",
+        "listOrders",
+        "List the newest orders",
+        _orders,
+        "Orders",
+        shape=list[OrderRecord],
+        query=OrdersQuery,
+        description="Newest first, each as the order.created event tells it; for polling.",
+        example=[
+            {
+                "id": 1,
+                "event": "order.created",
+                "reference": "0WBQK7M2PXR4D9VA1C3E",
+                "customerId": 1,
+                "value": 10.0,
+                "currency": "GBP",
+                "country": "GB",
+                "sourceType": "api",
+                "externalReference": "payroll-2030-12-1138",
+                "giftSelectionType": "gift",
+                "giftProductId": 1,
+                "giftsCollectionId": None,
+                "wrappingKey": "default",
+                "fromName": None,
+                "deliveryMode": "send",
+                "lineCount": 1,
+                "createdBy": 1,
+                "creationDate": "2030-01-02T09:00:00Z",
+            }
+        ],
+    ),
+    Operation(
+        "GET",
+        "/orders/{reference}",
+        "getOrder",
+        "Give the send response of an order again",
+        _order,
+        "Orders",
+        shape=SendResponse,
+        path_types=_REFERENCE,
+        problems=(NotFound,),
+        description="For whoever lost the answer; the codes of a batch are included, and reading them is recorded.",
+        example=_RESPONSE,
+    ),
+    Operation(
+        "POST",
+        "/orders/{reference}/cancel",
+        "cancelOrder",
+        "Void and refund the codes nobody has claimed",
+        _cancel,
+        "Orders",
+        shape=Cancellation,
+        path_types=_REFERENCE,
+        problems=(Inactive, NotFound),
+        description=(
+            "Codes not claimed yet are void from then on, and what they cost goes back to where the order was paid "
+            "from, once: repeating the request changes nothing. Claimed ones stay their recipients'. Of a scheduled "
+            "order no mail goes out any more. An addition to the specification."
+        ),
+        example={
+            "reference": "0WBQK7M2PXR4D9VA1C3E",
+            "codeCount": 3,
+            "cancelledCount": 2,
+            "claimedCount": 1,
+            "refunded": 20.0,
+            "currency": "GBP",
+        },
+    ),
+)

@@ -1,0 +1,21 @@
+"""The catalogue: products, collections, which amounts they can be sent for, and a snapshot of it all in memory."""
+
+from largesse.catalogue.amounts import Price, collection_price, gift_price
+from largesse.catalogue.cache import Catalogue, load_snapshot
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.products import Product
+from largesse.catalogue.shapes import CollectionShape, ProductShape
+from largesse.catalogue.snapshot import Snapshot
+
+__all__ = [
+    "Catalogue",
+    "Collection",
+    "CollectionShape",
+    "Price",
+    "Product",
+    "ProductShape",
+    "Snapshot",
+    "collection_price",
+    "gift_price",
+    "load_snapshot",
+]

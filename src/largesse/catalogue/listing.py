@@ -1,0 +1,124 @@
+"""What lists are made of: gifts with their JSON, encoded when first asked for, and the filters over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from largesse.catalogue.amounts import least_collection_minor, least_gift_minor
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.products import Product
+from largesse.catalogue.shapes import collection_shape, product_shape
+from largesse.money import exponent
+
+_encode = msgspec.json.Encoder().encode
+
+# More than any gift can cost; keeps the arithmetic on a caller's number within the context's 28 digits.
+_MOST = Decimal(10**20)
+_FLOOR = Context(rounding=ROUND_FLOOR)
+
+
+class Item(Protocol):
+    """A product or collection as listed."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def currency(self) -> str: ...
+    @property
+    def least_minor(self) -> int | None: ...
+    @property
+    def json(self) -> bytes: ...
+
+
+class ProductItem:
+    """A product as sold in one country. (A digital one reads the same in all of its countries.)"""
+
+    __slots__ = ("_country", "_json", "_least_minor", "_product", "currency", "id", "name")
+
+    def __init__(self, product: Product, country: str) -> None:
+        self.id = product.id
+        self.name = product.name
+        self.currency = product.currency
+        self._product = product
+        self._country = country
+        self._json: bytes | None = None
+        self._least_minor: int | None = None
+
+    @property
+    def least_minor(self) -> int | None:
+        if self._least_minor is None:
+            self._least_minor = least_gift_minor(self._product, self._country)
+        return self._least_minor
+
+    @property
+    def json(self) -> bytes:
+        if self._json is None:
+            self._json = _encode(product_shape(self._product, self._country))
+        return self._json
+
+
+class CollectionItem:
+    """A collection as listed."""
+
+    __slots__ = ("_json", "collection", "currency", "id", "name")
+
+    def __init__(self, collection: Collection) -> None:
+        self.id = collection.id
+        self.name = collection.name
+        self.currency = collection.currency
+        self.collection = collection
+        self._json: bytes | None = None
+
+    @property
+    def least_minor(self) -> int | None:
+        return least_collection_minor(self.collection)
+
+    @property
+    def json(self) -> bytes:
+        if self._json is None:
+            self._json = _encode(collection_shape(self.collection))
+        return self._json
+
+
+AnyItem = TypeVar("AnyItem", bound=Item)
+
+
+def in_currency(items: Iterable[AnyItem], currency: str) -> list[AnyItem]:
+    return [item for item in items if item.currency == currency]
+
+
+def named(items: Iterable[AnyItem], keyword: str) -> list[AnyItem]:
+    """Those with `keyword` in their name, whatever the letter case."""
+    folded = keyword.casefold()
+    return [item for item in items if folded in item.name.casefold()]
+
+
+def costing_at_most(items: Sequence[AnyItem], amount: Decimal) -> list[AnyItem]:
+    """Those that can be sent for `amount` major units of their own currency, or for less."""
+    if amount <= 0:
+        return []
+    limits_minor = {
+        currency: _whole_minor(amount, currency) for currency in {item.currency for item in items}
+    }
+    return [
+        item
+        for item in items
+        if (least_minor := item.least_minor) is not None and least_minor <= limits_minor[item.currency]
+    ]
+
+
+def joined(items: Iterable[Item]) -> bytes:
+    """A JSON array of the items."""
+    return b"[" + b",".join([item.json for item in items]) + b"]"
+
+
+def _whole_minor(amount: Decimal, currency: str) -> int:
+    """The whole minor units in `amount`: a price is at most the amount exactly when it is at most these."""
+    minor = _FLOOR.scaleb(min(amount, _MOST), exponent(currency))
+    return int(_FLOOR.to_integral_value(minor))

@@ -1,0 +1,189 @@
+"""What callers see of the catalogue: the JSON of a product and of a collection (`spec.md`, Resources)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.prices import delivered_minor
+from largesse.catalogue.products import Product
+from largesse.money import canonical, label, prefix, to_number
+
+Id = Annotated[int, Meta(ge=1, le=2**31 - 1, extra_json_schema={"format": "int32"})]
+Amount = Annotated[float, Meta(ge=0, extra_json_schema={"format": "double"})]
+Currency = Annotated[
+    str, Meta(pattern="^[A-Z]{3}$", description="ISO 4217 currency code", examples=["GBP", "EUR", "JPY"])
+]
+Country = Annotated[
+    str, Meta(pattern="^[A-Z]{2}$", description="ISO 3166-1 alpha-2 country code", examples=["GB", "IE"])
+]
+Prefix = Annotated[str, Meta(description="Display prefix of the currency", examples=["£", "€"])]
+
+
+class ProductShape(Struct, rename="camel", frozen=True):
+    """A product that can be sent in the country asked for."""
+
+    id: Annotated[Id, Meta(description="Pass as `productId` when sending", examples=[1])]
+    name: Annotated[str, Meta(description="Product name", examples=["Coffee House e-gift"])]
+    is_digital: Annotated[bool, Meta(description="Digital (e-voucher) or physical")]
+    currency: Currency
+    currency_prefix: Prefix
+    total_price: Annotated[
+        Amount | None,
+        Meta(
+            description="Fixed delivered total of a physical gift (marked-up cost, postage and VAT); "
+            "null for a digital gift",
+            examples=[None, 52.14],
+        ),
+    ]
+    denominations: Annotated[
+        list[Amount],
+        Meta(
+            description="Fixed amounts a digital gift can be sent at, ascending. Empty for a physical gift and "
+            "for a digital gift that takes any amount in a range",
+            examples=[[5.0, 10.0, 25.0]],
+        ),
+    ]
+    denomination_choices: Annotated[
+        dict[str, str],
+        Meta(
+            description="Each denomination as canonical text, with its label",
+            examples=[{"5.00": "£5.00", "10.00": "£10.00", "25.00": "£25.00"}],
+        ),
+    ]
+    min_amount: Annotated[
+        Amount | None, Meta(description="Lowest amount allowed; null for a physical gift", examples=[5.0])
+    ]
+    max_amount: Annotated[
+        Amount | None, Meta(description="Highest amount allowed; null for a physical gift", examples=[25.0])
+    ]
+    requires_amount: Annotated[
+        bool,
+        Meta(
+            description="False when the amount is implied: a physical gift, or a digital gift with one denomination"
+        ),
+    ]
+    label: Annotated[
+        str,
+        Meta(
+            description="Display label: the name with its price",
+            examples=["Coffee House e-gift (£5.00 to £25.00)"],
+        ),
+    ]
+
+
+class CollectionShape(Struct, rename="camel", frozen=True):
+    """A collection of gifts that the recipient chooses from."""
+
+    id: Annotated[Id, Meta(description="Pass as `collectionId` when sending", examples=[1])]
+    name: Annotated[str, Meta(description="Collection name", examples=["Treats"])]
+    kind: Annotated[
+        Literal["curated", "custom"],
+        Meta(
+            description="`curated`: global, with value points; `custom`: this customer's own, of one fixed value"
+        ),
+    ]
+    country: Country
+    currency: Currency
+    currency_prefix: Prefix
+    value: Annotated[
+        Amount | None,
+        Meta(
+            description="Fixed value per recipient of a custom collection; null for a curated one",
+            examples=[None, 25.0],
+        ),
+    ]
+    requires_value: Annotated[bool, Meta(description="True for a curated collection, false for a custom one")]
+    allow_custom_value: Annotated[
+        bool,
+        Meta(
+            description="Whether a curated collection takes any positive amount, not its value points alone"
+        ),
+    ]
+    value_points: Annotated[
+        list[Amount],
+        Meta(
+            description="Value points of a curated collection, ascending; empty for a custom one",
+            examples=[[10.0, 25.0, 50.0]],
+        ),
+    ]
+    value_choices: Annotated[
+        dict[str, str] | None,
+        Meta(
+            description="Each value point as canonical text, with its label; null when there is nothing to pick",
+            examples=[{"10.00": "£10.00", "25.00": "£25.00", "50.00": "£50.00"}],
+        ),
+    ]
+    min_value: Annotated[
+        Amount | None, Meta(description="Lowest value point; null without value points", examples=[10.0])
+    ]
+    max_value: Annotated[
+        Amount | None, Meta(description="Highest value point; null without value points", examples=[50.0])
+    ]
+    label: Annotated[
+        str,
+        Meta(description="Display label: the name with its value", examples=["Treats (£10.00 to £50.00)"]),
+    ]
+
+
+def product_shape(product: Product, country: str) -> ProductShape:
+    """`product` as sent in `country`, one it is sold in (else KeyError for a physical gift)."""
+    currency = product.currency
+    limits = None if not product.is_digital else product.limits_minor
+    total_minor = None if product.is_digital else delivered_minor(product, country)
+    points = product.denominations_minor if product.is_digital else ()
+    return ProductShape(
+        id=product.id,
+        name=product.name,
+        is_digital=product.is_digital,
+        currency=currency,
+        currency_prefix=prefix(currency),
+        total_price=None if total_minor is None else to_number(total_minor, currency),
+        denominations=[to_number(minor, currency) for minor in points],
+        denomination_choices=_choices(points, currency),
+        min_amount=None if limits is None else to_number(limits[0], currency),
+        max_amount=None if limits is None else to_number(limits[1], currency),
+        requires_amount=product.is_digital and len(points) != 1,
+        label=_label(product.name, limits if total_minor is None else (total_minor, total_minor), currency),
+    )
+
+
+def collection_shape(collection: Collection) -> CollectionShape:
+    currency = collection.currency
+    if collection.value_minor is not None:
+        points: tuple[int, ...] = ()
+        shown: tuple[int, ...] = (collection.value_minor, collection.value_minor)
+    else:
+        points = collection.value_points_minor
+        shown = points[:1] + points[-1:]
+    return CollectionShape(
+        id=collection.id,
+        name=collection.name,
+        kind="curated" if collection.value_minor is None else "custom",
+        country=collection.country,
+        currency=currency,
+        currency_prefix=prefix(currency),
+        value=None if collection.value_minor is None else to_number(collection.value_minor, currency),
+        requires_value=collection.value_minor is None,
+        allow_custom_value=collection.value_minor is None and collection.allow_custom_value,
+        value_points=[to_number(minor, currency) for minor in points],
+        value_choices=_choices(points, currency) or None,
+        min_value=to_number(points[0], currency) if points else None,
+        max_value=to_number(points[-1], currency) if points else None,
+        label=_label(collection.name, shown, currency),
+    )
+
+
+def _choices(points_minor: Sequence[int], currency: str) -> dict[str, str]:
+    return {canonical(minor, currency): label(minor, currency) for minor in points_minor}
+
+
+def _label(name: str, limits_minor: Sequence[int] | None, currency: str) -> str:
+    """`name` with its price or its two limits; with the currency alone where there are none."""
+    if not limits_minor:
+        return f"{name} ({currency})"
+    lowest, highest = (label(minor, currency) for minor in limits_minor)
+    return f"{name} ({lowest})" if lowest == highest else f"{name} ({lowest} to {highest})"

@@ -1,0 +1,215 @@
+"""The catalogue in memory: immutable, of one version, with listings joined from JSON encoded once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from operator import attrgetter
+
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.listing import (
+    CollectionItem,
+    ProductItem,
+    costing_at_most,
+    in_currency,
+    joined,
+    named,
+)
+from largesse.catalogue.products import Product
+from largesse.catalogue.recent import Recent
+
+# Bounds of what one snapshot keeps: joined pages by their bytes, filtered lists by the items in them, and
+# both by number, for callers choose the filters.
+_PAGES_BYTES = 16 * 2**20
+_LISTS_ITEMS = 500_000
+_MAX_KEPT = 1_000
+_BY_ID = attrgetter("id")
+
+
+class Snapshot:
+    """The catalogue at one version. Countries and currencies are asked for in upper case.
+
+    What a caller may not see (unknown, inactive, not sold in the country, somebody else's) is None alike.
+    """
+
+    def __init__(self, version: int, products: Iterable[Product], collections: Iterable[Collection]) -> None:
+        self.version = version
+        self._products = _Products(products)
+        self._collections = _Collections(collections)
+
+    def product(self, product_id: int, country: str, customer_id: int) -> Product | None:
+        """The product, when it is sold in `country` to this customer."""
+        return self._products.find(product_id, country, customer_id)
+
+    def product_json(self, product_id: int, country: str, customer_id: int) -> bytes | None:
+        """The ProductShape as JSON, when it is sold in `country` to this customer."""
+        return self._products.json(product_id, country, customer_id)
+
+    def products_json(
+        self,
+        customer_id: int,
+        country: str,
+        currency: str | None = None,
+        amount: Decimal | None = None,
+        keyword: str | None = None,
+        page: int = 1,
+        limit: int = 100,
+    ) -> bytes:
+        """A page (1-based) of the customer's products in `country`, by id, as a JSON array of ProductShape.
+
+        `amount`, in major units, keeps what can be sent for that or less; `keyword` what has it in its name.
+        """
+        return self._products.page_json(customer_id, (country, currency, amount, keyword), page, limit)
+
+    def collection(self, collection_id: int, customer_id: int) -> Collection | None:
+        """The collection, when it is curated or this customer's own."""
+        return self._collections.find(collection_id, customer_id)
+
+    def collection_json(self, collection_id: int, customer_id: int) -> bytes | None:
+        """The CollectionShape as JSON, when it is curated or this customer's own."""
+        return self._collections.json(collection_id, customer_id)
+
+    def collections_json(
+        self,
+        customer_id: int,
+        country: str | None = None,
+        currency: str | None = None,
+        amount: Decimal | None = None,
+    ) -> bytes:
+        """All curated collections and the customer's own, by id, as a JSON array of CollectionShape."""
+        return self._collections.list_json(customer_id, country, currency, amount)
+
+    def has_gift(self, product_id: int | None, collection_id: int | None) -> bool:
+        """Whether the product or collection of a template is still in the catalogue, whoever may send it."""
+        return self._products.has(product_id) or self._collections.has(collection_id)
+
+
+_Filters = tuple[str, str | None, Decimal | None, str | None]  # country, currency, amount, keyword
+
+
+class _Products:
+    def __init__(self, products: Iterable[Product]) -> None:
+        self._by_id: dict[int, Product] = {}
+        self._digital: dict[int, ProductItem] = {}
+        self._physical: dict[tuple[int, str], ProductItem] = {}
+        self._open: dict[str, list[ProductItem]] = defaultdict(list)
+        self._restricted: dict[tuple[int, str], list[ProductItem]] = defaultdict(list)
+        self._named_customers: set[int] = set()
+        self._lists: Recent[list[ProductItem]] = Recent(max_total=_LISTS_ITEMS, max_entries=_MAX_KEPT)
+        self._pages: Recent[bytes] = Recent(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
+        for product in sorted(products, key=_BY_ID):
+            self._add(product)
+
+    def _add(self, product: Product) -> None:
+        self._by_id[product.id] = product
+        for country in product.sold_countries:
+            item = self._new_item(product, country)
+            if product.customer_ids is None:
+                self._open[country].append(item)
+                continue
+            for customer_id in product.customer_ids:
+                self._named_customers.add(customer_id)
+                self._restricted[customer_id, country].append(item)
+
+    def _new_item(self, product: Product, country: str) -> ProductItem:
+        """The item of a product in a country; one for all countries where nothing in it depends on them."""
+        if not product.is_digital:
+            item = self._physical[product.id, country] = ProductItem(product, country)
+            return item
+        if product.id not in self._digital:
+            self._digital[product.id] = ProductItem(product, country)
+        return self._digital[product.id]
+
+    def has(self, product_id: int | None) -> bool:
+        return product_id in self._by_id
+
+    def find(self, product_id: int, country: str, customer_id: int) -> Product | None:
+        product = self._by_id.get(product_id)
+        if product is None or not product.sold_in(country) or not product.sold_to(customer_id):
+            return None
+        return product
+
+    def json(self, product_id: int, country: str, customer_id: int) -> bytes | None:
+        product = self.find(product_id, country, customer_id)
+        if product is None:
+            return None
+        item = self._digital[product.id] if product.is_digital else self._physical[product.id, country]
+        return item.json
+
+    def page_json(self, customer_id: int, filters: _Filters, page: int, limit: int) -> bytes:
+        # Customers whom no product names see the same, so they share what is kept.
+        scope = customer_id if customer_id in self._named_customers else None
+        key = (scope, filters, page, limit)
+        body = self._pages.get(key)
+        if body is None:
+            start = (page - 1) * limit
+            items = self._matching(scope, filters)[start : start + limit]
+            body = joined(items)
+            if items:  # pages past the end are without number
+                self._pages.put(key, body)
+        return body
+
+    def _matching(self, scope: int | None, filters: _Filters) -> Sequence[ProductItem]:
+        country, currency, amount, keyword = filters
+        if scope is None and currency is None and amount is None and not keyword:
+            return self._open.get(country, ())
+        items = self._lists.get((scope, filters))
+        if items is None:
+            items = self._visible(scope, country)
+            if currency is not None:
+                items = in_currency(items, currency)
+            if keyword:
+                items = named(items, keyword)
+            if amount is not None:
+                items = costing_at_most(items, amount)
+            self._lists.put((scope, filters), items)
+        return items
+
+    def _visible(self, scope: int | None, country: str) -> list[ProductItem]:
+        items = self._open.get(country, [])
+        own = [] if scope is None else self._restricted.get((scope, country), [])
+        return sorted([*items, *own], key=_BY_ID) if own else items
+
+
+class _Collections:
+    def __init__(self, collections: Iterable[Collection]) -> None:
+        self._by_id: dict[int, CollectionItem] = {}
+        self._curated: list[CollectionItem] = []
+        self._custom: dict[int, list[CollectionItem]] = defaultdict(list)
+        self._lists: Recent[bytes] = Recent(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
+        for collection in sorted(collections, key=_BY_ID):
+            item = self._by_id[collection.id] = CollectionItem(collection)
+            if collection.customer_id is None:
+                self._curated.append(item)
+            else:
+                self._custom[collection.customer_id].append(item)
+
+    def has(self, collection_id: int | None) -> bool:
+        return collection_id in self._by_id
+
+    def find(self, collection_id: int, customer_id: int) -> Collection | None:
+        item = self._by_id.get(collection_id)
+        return item.collection if item is not None and item.collection.sold_to(customer_id) else None
+
+    def json(self, collection_id: int, customer_id: int) -> bytes | None:
+        collection = self.find(collection_id, customer_id)
+        return None if collection is None else self._by_id[collection.id].json
+
+    def list_json(
+        self, customer_id: int, country: str | None, currency: str | None, amount: Decimal | None
+    ) -> bytes:
+        own = self._custom.get(customer_id, [])
+        key = (customer_id if own else None, country, currency, amount)
+        body = self._lists.get(key)
+        if body is None:
+            items = sorted([*self._curated, *own], key=_BY_ID)
+            if country is not None:
+                items = [item for item in items if item.collection.country == country]
+            if currency is not None:
+                items = in_currency(items, currency)
+            if amount is not None:
+                items = costing_at_most(items, amount)
+            body = joined(items)
+            self._lists.put(key, body)
+        return body

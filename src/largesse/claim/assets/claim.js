@@ -1,0 +1,74 @@
+// Everything here is a convenience: the pages work without it.
+"use strict";
+
+(() => {
+  const claim = document.querySelector("form[data-claim]");
+
+  // What a person does, unlike a scanner that loads the page, is an event the browser trusts.
+  if (claim && "opened" in claim.dataset) {
+    const tell = (event) => {
+      if (!event.isTrusted) return;
+      removeEventListener("pointerdown", tell);
+      removeEventListener("keydown", tell);
+      fetch(location.pathname.replace(/\/$/, "") + "/opened", { method: "POST", keepalive: true }).catch(() => {});
+    };
+    addEventListener("pointerdown", tell);
+    addEventListener("keydown", tell);
+  }
+
+  // A wrong PIN is told in place, so that nothing has to be typed twice.
+  if (claim) {
+    const message = claim.querySelector(".message");
+    const button = claim.querySelector("button");
+    const say = (text) => {
+      message.textContent = text;
+      message.hidden = false;
+      const pin = claim.querySelector(".pin");
+      pin.focus();
+      pin.select();
+    };
+    claim.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      button.disabled = true;
+      document.documentElement.classList.add("busy");
+      message.hidden = true;
+      try {
+        const response = await fetch(location.href, {
+          method: "POST",
+          body: new URLSearchParams(new FormData(claim)),
+        });
+        if (response.redirected) {
+          location.assign(response.url + "#open");
+          return;
+        }
+        const page = new DOMParser().parseFromString(await response.text(), "text/html");
+        const told = page.querySelector("[data-message]");
+        if (told) {
+          say(told.textContent);
+        } else {
+          document.title = page.title;
+          document.querySelector("main").replaceWith(page.querySelector("main"));
+          document.querySelector("main a, main button")?.focus();
+        }
+      } catch {
+        say(claim.dataset.trouble);
+      }
+      document.documentElement.classList.remove("busy");
+      button.disabled = false;
+    });
+    addEventListener("pageshow", () => {
+      button.disabled = false;
+      document.documentElement.classList.remove("busy");
+    });
+  }
+
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    const label = button.textContent;
+    button.hidden = !navigator.clipboard;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = button.dataset.copied;
+      setTimeout(() => { button.textContent = label; }, 2000);
+    });
+  }
+})();

@@ -1,0 +1,16 @@
+"""Codes and PINs: drawing, writing, sealing and opening them."""
+
+from largesse.codes.issuing import CODES_AT_ONCE, IssuedCode, SealedCode, draw_codes, open_code, seal_code
+from largesse.codes.text import CodeError, format_code, parse_code
+
+__all__ = [
+    "CODES_AT_ONCE",
+    "CodeError",
+    "IssuedCode",
+    "SealedCode",
+    "draw_codes",
+    "format_code",
+    "open_code",
+    "parse_code",
+    "seal_code",
+]

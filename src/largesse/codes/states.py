@@ -1,0 +1,141 @@
+"""The states of a line, and the moves between them.
+
+    issued ──────> claimed ──────> chosen ──────> fulfilled
+       │              │               │
+       └> cancelled   └───────────────┴─> expired
+
+Lines only move forwards: the database refuses anything else (migration 0003), and each move is recorded with its time.
+Whoever moves a line holds the row lock of its row in `lines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from largesse.database import Connection
+
+LineKey = tuple[int, int]  # order id and line number
+
+
+class State(StrEnum):
+    """How far a line has come."""
+
+    ISSUED = "issued"
+    """The code exists and nobody has claimed it. The line has no row in `line_states` yet."""
+
+    CLAIMED = "claimed"
+    """Somebody typed the PIN; the gift is theirs. They have yet to choose among a collection's products."""
+
+    CHOSEN = "chosen"
+    """The product is settled. The line waits for a voucher number, for the recipient's address, or for the parcel."""
+
+    FULFILLED = "fulfilled"
+    """The voucher number is the recipient's, or the parcel is on its way. Nothing more will happen."""
+
+    EXPIRED = "expired"
+    """The time after the claim ran out while the recipient still had something to do."""
+
+    CANCELLED = "cancelled"
+    """The customer took the line back before anyone claimed it, and was refunded."""
+
+
+MOVES: dict[State, frozenset[State]] = {
+    State.ISSUED: frozenset({State.CLAIMED, State.CANCELLED}),
+    State.CLAIMED: frozenset({State.CHOSEN, State.EXPIRED}),
+    State.CHOSEN: frozenset({State.FULFILLED, State.EXPIRED}),
+    State.FULFILLED: frozenset(),
+    State.EXPIRED: frozenset(),
+    State.CANCELLED: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a line stands. `product_id` is the product once it is settled."""
+
+    state: State = State.ISSUED
+    claimed_at: datetime | None = None
+    expires_at: datetime | None = None
+    product_id: int | None = None
+
+
+class WrongMove(Exception):
+    """A move that a line's state does not allow."""
+
+
+def expiry(claimed_at: datetime, order_days: int | None, default_days: int) -> datetime | None:
+    """When a gift claimed then expires: the order's days after the claim, else the installation's; 0 is never."""
+    days = order_days if order_days is not None else default_days
+    return claimed_at + timedelta(days=days) if days else None
+
+
+async def record_opened(connection: Connection, line: LineKey) -> None:
+    """Records that a person did something with the line's link, the first time."""
+    await connection.execute(
+        "INSERT INTO line_events (order_id, number, event, at) VALUES ($1, $2, 'opened', clock_now()) "
+        "ON CONFLICT DO NOTHING",
+        *line,
+    )
+
+
+async def record_claim(
+    connection: Connection, line: LineKey, at: datetime, expires_at: datetime | None, language: str
+) -> None:
+    """Moves an issued line to `claimed`."""
+    await connection.execute(
+        """
+        WITH claimed AS (
+            INSERT INTO line_states (order_id, number, state, claimed_at, expires_at, language)
+            VALUES ($1, $2, 'claimed', $3, $4, $5))
+        INSERT INTO line_events (order_id, number, event, at)
+        VALUES ($1, $2, 'opened', $3), ($1, $2, 'claimed', $3)
+        ON CONFLICT (order_id, number, event) DO NOTHING
+        """,
+        *line,
+        at,
+        expires_at,
+        language,
+    )
+
+
+async def record_cancelled(
+    connection: Connection, order_id: int, numbers: Sequence[int], at: datetime
+) -> None:
+    """Moves issued lines of an order to `cancelled`."""
+    await connection.execute(
+        """
+        WITH cancelled AS (
+            INSERT INTO line_states (order_id, number, state)
+            SELECT $1, number, 'cancelled' FROM unnest($2::int[]) AS number)
+        INSERT INTO line_events (order_id, number, event, at)
+        SELECT $1, number, 'cancelled', $3 FROM unnest($2::int[]) AS number
+        """,
+        order_id,
+        numbers,
+        at,
+    )
+
+
+async def record_move(
+    connection: Connection, line: LineKey, to: State, at: datetime, *, product_id: int | None = None
+) -> None:
+    """Moves a claimed line on; `product_id` settles its product. Raises WrongMove when its state does not allow that."""
+    moved = await connection.fetchval(
+        """
+        WITH moved AS (
+            UPDATE line_states SET state = $3, product_id = coalesce($4, product_id)
+            WHERE order_id = $1 AND number = $2 AND state = ANY($5::text[]) RETURNING order_id, number)
+        INSERT INTO line_events (order_id, number, event, at) SELECT order_id, number, $3, $6 FROM moved
+        RETURNING number
+        """,
+        *line,
+        to,
+        product_id,
+        [state for state, following in MOVES.items() if to in following],
+        at,
+    )
+    if moved is None:
+        raise WrongMove(f"line {line} cannot become {to}")

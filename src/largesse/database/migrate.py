@@ -1,0 +1,93 @@
+"""Brings a database to the current schema.
+
+A revision is two files in `migrations/versions`: `NNNN_name.sql` says what it does, and the Python file of the same name
+tells Alembic its place in the row. A revision once released is never changed: the next one corrects it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import asyncpg
+
+from largesse.database.pool import without_pgbouncer
+from largesse.errors import StartError
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock
+
+
+async def upgrade(url: str) -> str:
+    """Runs the revisions the database lacks; returns the one it is at then.
+
+    Safe to run twice at once: the second waits, and finds nothing left to do. Raises asyncpg's errors, and
+    StartError for a schema of a later release and for an address of PgBouncer: the lock needs a session of its own.
+    """
+    if without_pgbouncer(url)[1]:
+        raise StartError("migrate needs the address of PostgreSQL itself, not of PgBouncer")
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
+        revision = await current_revision(connection)
+        if revision is not None and revision > head_revision():
+            raise StartError(
+                f"the database's schema is at revision {revision}, newer than this release of Largesse"
+            )
+        if revision != head_revision():
+            await _run_alembic(url)
+    finally:
+        await connection.close()  # frees the lock
+    return head_revision()
+
+
+async def current_revision(connection: asyncpg.Connection[asyncpg.Record]) -> str | None:
+    """The revision the database is at; None where it was never migrated."""
+    if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
+        return None
+    revision: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+    return revision
+
+
+def head_revision() -> str:
+    """The revision this release needs: the highest number among the files, since the row has no branches."""
+    return max(path.name.split("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.sql"))
+
+
+def run_sql_beside(revision_file: str) -> None:
+    """For revisions: runs the SQL file named like the Python file, in the migration's transaction."""
+    # Alembic takes a while to import and is wanted here alone: `serve` only compares revisions.
+    from alembic import op
+
+    script = Path(revision_file).with_suffix(".sql").read_text(encoding="utf-8")
+    connection = op.get_bind()
+    connection.exec_driver_sql(
+        "SELECT 1"
+    )  # opens the transaction, which the driver does with its first statement
+    pooled = connection.connection
+    # Straight to asyncpg: anything above it would take `:name` and `%` for parameters and allows one statement only.
+    pooled.dbapi_connection.run_async(lambda driver: driver.execute(script))  # type: ignore[union-attr]
+
+
+async def _run_alembic(url: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import Connection
+    from sqlalchemy.ext.asyncio import create_async_engine
+    from sqlalchemy.pool import NullPool
+
+    config = Config(attributes={})
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+
+    def run(connection: Connection) -> None:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+    async def connect() -> asyncpg.Connection[asyncpg.Record]:
+        return await asyncpg.connect(url)
+
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
+    try:
+        async with engine.connect() as connection:
+            await connection.run_sync(run)
+    finally:
+        await engine.dispose()

@@ -1,0 +1,111 @@
+"""What is known of a running server from outside: its postmaster.pid, its process, its socket."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+PORT = 5432  # part of the socket's name only: the server does not listen on the network
+PROBE_LIMIT_S = 2.0
+NO_PROCESS = 4194305  # above Linux's largest process id
+
+
+class Answer(Enum):
+    """What a server says to a new connection."""
+
+    ACCEPTING = "accepting"
+    BUSY = "busy"  # there, but starting, recovering or stopping
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Postmaster:
+    """The lines of postmaster.pid that matter here (`miscadmin.h` in PostgreSQL describes them)."""
+
+    pid: int
+    socket_dir: str
+    status: str  # starting, ready, stopping or standby; empty while the file is being written
+
+
+def read(cluster: Path) -> Postmaster | None:
+    """The postmaster that last said it owns the cluster, alive or not; None after a clean stop."""
+    try:
+        lines = (cluster / "postmaster.pid").read_text().splitlines()
+        return Postmaster(
+            pid=int(lines[0]),
+            socket_dir=lines[4] if len(lines) > 4 else "",
+            status=lines[7].strip() if len(lines) > 7 else "",
+        )
+    except (FileNotFoundError, IndexError, ValueError):
+        return None
+
+
+def is_alive(postmaster: Postmaster, cluster: Path) -> bool:
+    """Whether the process is there and is this cluster's server, not another that was given the same id.
+
+    A process that died and was not yet reaped has no command line left, and counts as dead.
+    """
+    arguments = _command_line(postmaster.pid)
+    return bool(arguments) and arguments[0].endswith(b"postgres") and os.fsencode(cluster) in arguments
+
+
+def _command_line(pid: int) -> list[bytes]:
+    if Path("/proc/self/cmdline").exists():
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return []
+    # Elsewhere the arguments come as one line: it is cut where the server's own options begin.
+    listing = subprocess.run(  # noqa: S603 - the id is a number
+        ["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False
+    ).stdout
+    program, _, options = listing.partition(b" -D ")
+    return [program, options.partition(b" -c ")[0]]
+
+
+def disown(cluster: Path, postmaster: Postmaster) -> None:
+    """Lets a new server start where postmaster.pid names a dead server whose process id is taken.
+
+    PostgreSQL refuses to start while that id exists. The file is not removed: it also names the shared memory, by which
+    PostgreSQL makes sure that no orphan of the dead server still writes.
+    """
+    path = cluster / "postmaster.pid"
+    first, rest = path.read_text().split("\n", 1)
+    if int(first) == postmaster.pid:
+        path.write_text(f"{NO_PROCESS}\n{rest}")
+
+
+def exists(pid: int) -> bool:
+    """Whether any process has this id."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def ask(socket_dir: str) -> Answer:
+    """Opens a session as the application would and closes it again."""
+    parameters = b"user\0largesse\0database\0postgres\0\0"
+    startup = struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PROBE_LIMIT_S)
+        try:
+            connection.connect(f"{socket_dir}/.s.PGSQL.{PORT}")
+            connection.sendall(startup)
+            first = connection.recv(1)
+            if first == b"R":
+                connection.sendall(struct.pack("!cI", b"X", 4))
+                return Answer.ACCEPTING
+        except TimeoutError:
+            return Answer.BUSY
+        except OSError:
+            return Answer.NONE
+    return Answer.BUSY

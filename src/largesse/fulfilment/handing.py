@@ -1,0 +1,126 @@
+"""Handing vouchers to lines: at once, or in turn when the stock is filled again."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from largesse.codes.lines import Line, read_progress
+from largesse.codes.states import State, record_move
+from largesse.database import Connection, Database, Row
+from largesse.fulfilment.issuers import Issuer, Wanted
+from largesse.fulfilment.notices import VOUCHER_READY, write_notice
+from largesse.vault import Vault
+
+# Lines served in one transaction: short enough that nobody waits for their locks.
+_SERVED_AT_ONCE = 50
+
+
+async def settle_product(
+    connection: Connection,
+    issuer: Issuer,
+    line: Line,
+    product_id: int,
+    at: datetime,
+    *,
+    is_digital: bool,
+) -> bool:
+    """Settles a claimed line's product and, when that is digital, hands out its voucher or lets the line wait.
+
+    False when it has to wait; then call `serve_waiting` after the commit, since stock may have come meanwhile.
+    """
+    await record_move(connection, line.key, State.CHOSEN, at, product_id=product_id)
+    if not is_digital:
+        return True
+    if await issuer.hand_out(connection, Wanted(line.key, product_id, line.value_minor), at):
+        await record_move(connection, line.key, State.FULFILLED, at)
+        return True
+    await connection.execute(
+        """
+        INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since)
+        VALUES ($1, $2, $3, $4, $5)
+        """,
+        product_id,
+        line.value_minor,
+        *line.key,
+        at,
+    )
+    return False
+
+
+async def serve_waiting(database: Database, vault: Vault, product_id: int, value_minor: int) -> int:
+    """Hands what the stock has to the lines that wait for it, oldest first, each in turn; returns how many it served.
+
+    Whoever is served this way gets a mail. Any number may run at once: one works, the others then find nothing.
+    """
+    served = 0
+    while True:
+        async with database.transaction() as connection:
+            pairs = await _pair(connection, product_id, value_minor)
+            for wait, voucher_id in pairs:
+                await _serve(connection, vault, wait, voucher_id)
+        served += len(pairs)
+        if len(pairs) < _SERVED_AT_ONCE:
+            return served
+
+
+async def serve_all_waiting(database: Database, vault: Vault) -> int:
+    """`serve_waiting` for everything that waits and for which there is stock; returns how many lines were served."""
+    async with database.connection() as connection:
+        rows = await connection.fetch(
+            """
+            SELECT product_id, value_minor FROM (SELECT DISTINCT product_id, value_minor FROM voucher_waits) AS wanted
+            WHERE EXISTS (SELECT FROM vouchers v WHERE v.product_id = wanted.product_id
+                          AND v.value_minor = wanted.value_minor AND v.order_id IS NULL)
+            """
+        )
+    return sum([await serve_waiting(database, vault, *row) for row in rows])
+
+
+async def _pair(connection: Connection, product_id: int, value_minor: int) -> list[tuple[Row, int]]:
+    """The next lines that wait, each with a voucher that is locked for it."""
+    if not await connection.fetchval(
+        """
+        SELECT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2)
+           AND EXISTS (SELECT FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL)
+        """,
+        product_id,
+        value_minor,
+    ):
+        return []
+    # One server at a time for each product, so that the order holds.
+    await connection.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended('serve_waiting', $1))", product_id
+    )
+    waits = await connection.fetch(
+        """
+        SELECT id, order_id, number FROM voucher_waits
+        WHERE product_id = $1 AND value_minor = $2 ORDER BY since, id LIMIT $3
+        """,
+        product_id,
+        value_minor,
+        _SERVED_AT_ONCE,
+    )
+    # Not SKIP LOCKED: a voucher whose hand-out is being undone is free again, and must not be missed.
+    vouchers = await connection.fetch(
+        """
+        SELECT id FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
+        ORDER BY id LIMIT $3 FOR UPDATE
+        """,
+        product_id,
+        value_minor,
+        len(waits),
+    )
+    return [(wait, voucher["id"]) for wait, voucher in zip(waits, vouchers, strict=False)]
+
+
+async def _serve(connection: Connection, vault: Vault, wait: Row, voucher_id: int) -> None:
+    key = (wait["order_id"], wait["number"])
+    await connection.execute("SELECT FROM lines WHERE order_id = $1 AND number = $2 FOR UPDATE", *key)
+    assert (await read_progress(connection, key)).state is State.CHOSEN, "only chosen lines wait"
+    at: datetime = await connection.fetchval("SELECT clock_now()")
+    await connection.execute(
+        "UPDATE vouchers SET order_id = $2, number = $3, handed_at = $4 WHERE id = $1", voucher_id, *key, at
+    )
+    await connection.execute("DELETE FROM voucher_waits WHERE id = $1", wait["id"])
+    await record_move(connection, key, State.FULFILLED, at)
+    await write_notice(connection, vault, key, VOUCHER_READY, at)

@@ -1,0 +1,100 @@
+"""Where voucher numbers come from: one small interface, and its two implementations."""
+
+from __future__ import annotations
+
+import base64
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from largesse.codes.states import LineKey
+from largesse.database import Connection
+from largesse.fulfilment.vouchers import Voucher, seal_voucher
+from largesse.vault import Vault
+
+_TEST_NUMBER_BYTES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The voucher a line is to get: of a product, worth `value_minor` of its currency."""
+
+    line: LineKey
+    product_id: int
+    value_minor: int
+
+
+class Issuer(Protocol):
+    """Hands out voucher numbers inside the caller's transaction, which holds the line's lock."""
+
+    async def hand_out(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
+        """Writes the line's voucher to `vouchers`; False when there is none to be had now."""
+        ...
+
+
+class StockIssuer:
+    """Hands out imported numbers, each once, the first imported first."""
+
+    async def hand_out(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
+        """As Issuer; never before lines that already wait for the same product and value.
+
+        Numbers that another transaction is handing out are passed over.
+        """
+        handed = await connection.fetchval(
+            """
+            UPDATE vouchers SET order_id = $3, number = $4, handed_at = $5
+            WHERE id = (
+                SELECT id FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
+                AND NOT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2)
+                ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+            RETURNING id
+            """,
+            wanted.product_id,
+            wanted.value_minor,
+            *wanted.line,
+            at,
+        )
+        return handed is not None
+
+
+class TestIssuer:
+    """Makes up numbers that no shop takes, for staging and the demo.
+
+    Products that an operator has imported numbers for come from that stock when one is given (`stock`), so that a
+    demo shows an import at work.
+    """
+
+    __test__ = False  # no test, whatever its name says to pytest
+
+    def __init__(self, vault: Vault, stock: StockIssuer | None = None) -> None:
+        self._vault = vault
+        self._stock = stock
+
+    async def hand_out(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
+        """As Issuer; always finds a number for a product without stock."""
+        if self._stock is not None and await _is_stocked(connection, wanted.product_id):
+            return await self._stock.hand_out(connection, wanted, at)
+        drawn = base64.b32encode(os.urandom(_TEST_NUMBER_BYTES)).decode("ascii")
+        voucher = Voucher("-".join(["TEST", *(drawn[start : start + 4] for start in range(0, 16, 4))]))
+        sealed = seal_voucher(self._vault, voucher, wanted.product_id)
+        await connection.execute(
+            """
+            INSERT INTO vouchers (product_id, value_minor, lookup, sealed, is_test, added_at, order_id, number, handed_at)
+            VALUES ($1, $2, $3, $4, true, $7, $5, $6, $7)
+            """,
+            wanted.product_id,
+            wanted.value_minor,
+            sealed.lookups[0],
+            sealed.sealed,
+            *wanted.line,
+            at,
+        )
+        return True
+
+
+async def _is_stocked(connection: Connection, product_id: int) -> bool:
+    stocked: bool = await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM vouchers WHERE product_id = $1 AND NOT is_test)", product_id
+    )
+    return stocked

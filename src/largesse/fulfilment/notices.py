@@ -1,0 +1,61 @@
+"""Notices: mail that fulfilment makes due. They go out with the orders' own mail."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from largesse.codes.states import LineKey
+from largesse.database import Connection
+from largesse.outbox import ring
+from largesse.vault import Vault
+
+VOUCHER_READY = "voucher_ready"
+SHIPPED = "shipped"
+
+
+async def write_notice(connection: Connection, vault: Vault, line: LineKey, kind: str, at: datetime) -> bool:
+    """Makes a mail to the line's recipient due, once for each kind, and wakes the workers after the commit.
+
+    It goes to the address the recipient left, else to the one the gift was sent to; False when there is neither.
+    """
+    row = await connection.fetchrow(
+        """
+        SELECT l.recipient_email, l.recipient_name, o.environment, s.sealed_email
+        FROM lines l JOIN orders o ON o.id = l.order_id JOIN line_states s USING (order_id, number)
+        WHERE l.order_id = $1 AND l.number = $2
+        """,
+        *line,
+    )
+    if row is None:
+        return False
+    email = open_email(vault, row["sealed_email"], line) if row["sealed_email"] else row["recipient_email"]
+    if email is None:
+        return False
+    await connection.execute(
+        """
+        INSERT INTO messages (order_id, environment, kind, edition, email, name, line_numbers, due_at, rank_at, created_at)
+        VALUES ($1, $3, $4, $2::int, $5, $6, ARRAY[$2::int], $7, $7, $7) ON CONFLICT DO NOTHING
+        """,
+        *line,
+        row["environment"],
+        kind,
+        email,
+        row["recipient_name"],
+        at,
+    )
+    await ring(connection)
+    return True
+
+
+def seal_email(vault: Vault, email: str, line: LineKey) -> bytes:
+    """The address a recipient left, sealed for its line."""
+    return vault.seal(email.encode(), _context(line))
+
+
+def open_email(vault: Vault, sealed: bytes, line: LineKey) -> str:
+    """What `seal_email` sealed. Raises SealBroken."""
+    return vault.open(sealed, _context(line)).decode()
+
+
+def _context(line: LineKey) -> bytes:
+    return b"recipient-email/%d/%d" % line

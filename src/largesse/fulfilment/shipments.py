@@ -1,0 +1,214 @@
+"""Shipments: the parcels of physical gifts, exported for whoever packs them and imported with their tracking numbers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from largesse.codes.lines import Line
+from largesse.codes.states import LineKey, State, record_move
+from largesse.database import Connection, Database
+from largesse.errors import StartError
+from largesse.fulfilment.notices import SHIPPED, write_notice
+from largesse.fulfilment.table import read_rows
+from largesse.vault import Vault
+
+ADDRESS_FIELDS = (
+    "name",
+    "company_name",
+    "street_address",
+    "sorting_code",
+    "postal_code",
+    "city_area",
+    "city",
+    "country_area",
+    "country_code",
+)
+_COLUMNS = ("shipment", "order", "line", "product", "product_name", *ADDRESS_FIELDS, "requested_at")
+_EXPORTED_AT_ONCE = 500
+_LONGEST = 100
+# What a spreadsheet would take for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, str]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """A parcel's way: None until it is shipped."""
+
+    requested_at: datetime
+    shipped_at: datetime | None
+    carrier: str | None
+    tracking_number: str | None
+
+
+async def request_shipment(
+    connection: Connection,
+    vault: Vault,
+    line: Line,
+    product_id: int,
+    address: Mapping[str, str],
+    at: datetime,
+) -> None:
+    """Has a parcel sent to `address`, which is stored sealed; the caller holds the line's lock."""
+    await connection.execute(
+        """
+        INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
+        """,
+        *line.key,
+        line.environment,
+        product_id,
+        line.country,
+        vault.seal(_encode(dict(address)), _context(line.key)),
+        at,
+    )
+
+
+async def read_shipment(connection: Connection, line: LineKey) -> Shipped | None:
+    """The line's parcel; None before its address is known."""
+    row = await connection.fetchrow(
+        """
+        SELECT requested_at, shipped_at, carrier, tracking_number FROM shipments WHERE order_id = $1 AND number = $2
+        """,
+        *line,
+    )
+    return None if row is None else Shipped(*row)
+
+
+async def read_address(connection: Connection, vault: Vault, line: LineKey) -> dict[str, str] | None:
+    """The address of the line's parcel, for its recipient alone."""
+    sealed = await connection.fetchval(
+        "SELECT sealed_address FROM shipments WHERE order_id = $1 AND number = $2", *line
+    )
+    return None if sealed is None else _decode(vault.open(sealed, _context(line)))
+
+
+async def export_shipments(
+    database: Database, vault: Vault, environment: str, file: TextIO, *, again: bool = False
+) -> int:
+    """Writes the parcels to send to `file` as CSV; returns how many. Each is exported once, unless `again`.
+
+    With `again`, all that have not been shipped are written.
+    """
+    writer = csv.writer(file)
+    writer.writerow(_COLUMNS)
+    count, last_id = 0, 0
+    while True:
+        async with database.transaction() as connection:
+            rows = await connection.fetch(
+                """
+                SELECT s.id, o.reference, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
+                FROM shipments s JOIN orders o ON o.id = s.order_id JOIN products p ON p.id = s.product_id
+                WHERE s.environment = $1 AND s.shipped_at IS NULL AND s.id > $2 AND ($3 OR s.exported_at IS NULL)
+                ORDER BY s.id LIMIT $4 FOR UPDATE OF s
+                """,
+                environment,
+                last_id,
+                again,
+                _EXPORTED_AT_ONCE,
+            )
+            for row in rows:
+                address = _decode(
+                    vault.open(row["sealed_address"], _context((row["order_id"], row["number"])))
+                )
+                fields = [address.get(name, "") for name in ADDRESS_FIELDS]
+                writer.writerow(
+                    map(
+                        _harmless,
+                        [
+                            row["id"],
+                            row["reference"],
+                            row["number"],
+                            row["key"],
+                            row["name"],
+                            *fields,
+                            row["requested_at"].isoformat(timespec="seconds"),
+                        ],
+                    )
+                )
+            file.flush()
+            await connection.execute(
+                "UPDATE shipments SET exported_at = clock_now() WHERE id = ANY($1::bigint[])",
+                [row["id"] for row in rows],
+            )
+        count += len(rows)
+        if len(rows) < _EXPORTED_AT_ONCE:
+            return count
+        last_id = rows[-1]["id"]
+
+
+async def import_shipments(database: Database, vault: Vault, environment: str, path: Path) -> tuple[int, int]:
+    """Marks the parcels of a CSV file (`shipment`, `carrier`, `tracking_number`) as shipped, and mails their recipients.
+
+    Returns how many were, and how many had been before. The whole file is one transaction: StartError names the
+    line that cannot be taken, and nothing was changed.
+    """
+    shipped = before = 0
+    async with database.transaction() as connection:
+        for line, row in read_rows(path, ["shipment", "carrier"], ["tracking_number"]):
+            if len(row["carrier"]) > _LONGEST or len(row.get("tracking_number", "")) > _LONGEST:
+                raise StartError(
+                    f"line {line}: carrier and tracking_number have at most {_LONGEST} characters"
+                )
+            key = await _find(connection, environment, row["shipment"], line)
+            if key is None:
+                before += 1
+                continue
+            await _ship(connection, vault, key, row["carrier"], row.get("tracking_number") or None)
+            shipped += 1
+    return shipped, before
+
+
+async def _find(connection: Connection, environment: str, shipment: str, line: int) -> LineKey | None:
+    """The line of a parcel, its lock taken; None when it has been shipped before. Raises StartError."""
+    if not shipment.isascii() or not shipment.isdigit() or len(shipment) > 18:
+        raise StartError(f"line {line}: shipment {shipment!r} is no number of a shipment")
+    row = await connection.fetchrow(
+        "SELECT order_id, number FROM shipments WHERE id = $1 AND environment = $2",
+        int(shipment),
+        environment,
+    )
+    if row is None:
+        raise StartError(f"line {line}: there is no shipment {shipment} in {environment}")
+    key = (row["order_id"], row["number"])
+    await connection.execute("SELECT FROM lines WHERE order_id = $1 AND number = $2 FOR UPDATE", *key)
+    is_shipped = await connection.fetchval(
+        "SELECT shipped_at IS NOT NULL FROM shipments WHERE id = $1", int(shipment)
+    )
+    return None if is_shipped else key
+
+
+async def _ship(
+    connection: Connection, vault: Vault, key: LineKey, carrier: str, tracking_number: str | None
+) -> None:
+    at: datetime = await connection.fetchval("SELECT clock_now()")
+    await connection.execute(
+        """
+        UPDATE shipments SET shipped_at = $3, carrier = $4, tracking_number = $5 WHERE order_id = $1 AND number = $2
+        """,
+        *key,
+        at,
+        carrier,
+        tracking_number,
+    )
+    await record_move(connection, key, State.FULFILLED, at)
+    await write_notice(connection, vault, key, SHIPPED, at)
+
+
+def _harmless(value: object) -> str:
+    """Text that a spreadsheet takes for text: recipients choose what is in an address."""
+    text = str(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _context(line: LineKey) -> bytes:
+    return b"address/%d/%d" % line

@@ -1,0 +1,202 @@
+"""The stock of voucher numbers: importing them, and what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from itertools import islice
+from pathlib import Path
+
+from largesse.database import Connection, Database, Row
+from largesse.errors import StartError
+from largesse.fulfilment.handing import serve_waiting
+from largesse.fulfilment.table import read_rows
+from largesse.fulfilment.vouchers import Voucher, seal_voucher
+from largesse.money import AmountError, label, to_minor
+from largesse.vault import Vault
+
+_IMPORTED_AT_ONCE = 1_000
+_LONGEST_NUMBER = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Stocked:
+    """A product that vouchers are imported for."""
+
+    id: int
+    key: str
+    name: str
+    currency: str
+    amounts_minor: tuple[int, ...]  # its denominations; none where it takes any amount of a range
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import came to: numbers added, numbers that were there already, and waiting lines served from it."""
+
+    added: int
+    duplicates: int
+    served: int
+
+
+@dataclass(frozen=True, slots=True)
+class StockLevel:
+    """The stock of a product at one value."""
+
+    product: str
+    name: str
+    currency: str
+    value_minor: int
+    free: int
+    handed_out: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Item:
+    line: int  # of the file
+    value_minor: int
+    voucher: Voucher
+
+
+async def find_stocked(connection: Connection, product: str) -> Stocked:
+    """The digital product of a key of the world file, or an id. Raises StartError."""
+    row = await connection.fetchrow(
+        """
+        SELECT id, key, name, currency, denominations_minor, is_digital FROM products
+        WHERE key = $1 OR id::text = $1 ORDER BY key = $1 DESC LIMIT 1
+        """,
+        product,
+    )
+    if row is None:
+        raise StartError(f"there is no product {product!r}")
+    if not row["is_digital"]:
+        raise StartError(f"{row['key']} is a physical gift: it is shipped, and has no voucher numbers")
+    return Stocked(
+        row["id"], row["key"], row["name"], row["currency"], tuple(sorted(row["denominations_minor"]))
+    )
+
+
+async def import_vouchers(
+    database: Database,
+    vault: Vault,
+    stocked: Stocked,
+    path: Path,
+    *,
+    value: str | None = None,
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Imported:
+    """Adds the numbers of a CSV file to the stock, sealed, and serves lines that wait for them, oldest first.
+
+    Columns: `number`; `value` in major units, or `value` of the call for all; `pin` and `use_by` where the shop has
+    them. The whole file is read before anything is written: a row that cannot be taken raises StartError with its
+    line, and nothing was imported. A number already in the stock is passed over and counted, so that a file may be
+    imported again. `on_progress` hears how many of how many rows are done.
+    """
+    total = sum(1 for _ in _read(stocked, path, value))
+    added = duplicates = 0
+    values: set[int] = set()
+    items = _read(stocked, path, value)
+    while batch := list(islice(items, _IMPORTED_AT_ONCE)):
+        async with database.transaction() as connection:
+            new = await _add(connection, vault, stocked, batch)
+        added += new
+        duplicates += len(batch) - new
+        values.update(item.value_minor for item in batch)
+        on_progress(added + duplicates, total)
+    served = sum(
+        [await serve_waiting(database, vault, stocked.id, value_minor) for value_minor in sorted(values)]
+    )
+    return Imported(added, duplicates, served)
+
+
+async def list_stock(connection: Connection) -> list[StockLevel]:
+    """What every product has in stock by value, and how many lines wait for it; the waiting ones first."""
+    rows = await connection.fetch(
+        """
+        WITH levels AS (
+            SELECT product_id, value_minor, count(*) FILTER (WHERE order_id IS NULL) AS free,
+                   count(*) FILTER (WHERE order_id IS NOT NULL) AS handed_out
+            FROM vouchers WHERE NOT is_test GROUP BY product_id, value_minor),
+        waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY product_id, value_minor)
+        SELECT p.key, p.name, p.currency, value_minor, coalesce(free, 0), coalesce(handed_out, 0), coalesce(waiting, 0)
+        FROM levels FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
+        ORDER BY waiting DESC NULLS LAST, p.key, value_minor
+        """
+    )
+    return [StockLevel(*row) for row in rows]
+
+
+async def _add(connection: Connection, vault: Vault, stocked: Stocked, items: Sequence[_Item]) -> int:
+    """Writes those of `items` that are new; returns how many."""
+    sealed = [seal_voucher(vault, item.voucher, stocked.id) for item in items]
+    known = await _known(connection, [lookup for one in sealed for lookup in one.lookups])
+    new = [
+        (item, one) for item, one in zip(items, sealed, strict=True) if not known.intersection(one.lookups)
+    ]
+    # Two of one file, or of two imports at once, meet in the unique index.
+    rows: list[Row] = await connection.fetch(
+        """
+        INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at)
+        SELECT $1, value_minor, lookup, sealed, clock_now()
+        FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) WITH ORDINALITY AS new (value_minor, lookup, sealed, place)
+        ORDER BY place
+        ON CONFLICT (lookup) DO NOTHING RETURNING id
+        """,
+        stocked.id,
+        [item.value_minor for item, _ in new],
+        [one.lookups[0] for _, one in new],
+        [one.sealed for _, one in new],
+    )
+    return len(rows)
+
+
+async def _known(connection: Connection, lookups: Sequence[int]) -> set[int]:
+    rows = await connection.fetch("SELECT lookup FROM vouchers WHERE lookup = ANY($1::bigint[])", lookups)
+    return {row["lookup"] for row in rows}
+
+
+def _read(stocked: Stocked, path: Path, value: str | None) -> Iterator[_Item]:
+    implied = _implied(stocked, value)
+    for line, row in read_rows(path, ["number"], ["value", "pin", "use_by"], alone="number"):
+        number = row["number"]
+        if len(number) > _LONGEST_NUMBER or not number.isprintable():
+            raise StartError(f"line {line}: a number has at most {_LONGEST_NUMBER} printable characters")
+        value_minor = _amount(stocked, row["value"], f"line {line}: value") if row.get("value") else implied
+        if value_minor is None:
+            raise StartError(f"line {line}: say what it is worth, in a column `value` or with --value")
+        yield _Item(
+            line, value_minor, Voucher(number, row.get("pin") or None, _use_by(row.get("use_by"), line))
+        )
+
+
+def _implied(stocked: Stocked, value: str | None) -> int | None:
+    if value is not None:
+        return _amount(stocked, value, "--value")
+    return stocked.amounts_minor[0] if len(stocked.amounts_minor) == 1 else None
+
+
+def _amount(stocked: Stocked, text: str, what: str) -> int:
+    try:
+        value_minor = to_minor(Decimal(text), stocked.currency)
+    except (AmountError, InvalidOperation) as error:
+        raise StartError(
+            f"{what} {error if isinstance(error, AmountError) else 'must be a number'}"
+        ) from None
+    if value_minor <= 0:
+        raise StartError(f"{what} must be more than 0")
+    if stocked.amounts_minor and value_minor not in stocked.amounts_minor:
+        amounts = ", ".join(label(amount, stocked.currency) for amount in stocked.amounts_minor)
+        raise StartError(f"{what} must be one that {stocked.key} is sent at: {amounts}")
+    return value_minor
+
+
+def _use_by(text: str | None, line: int) -> date | None:
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise StartError(f"line {line}: use_by must be a date such as 2030-12-31") from None

@@ -1,0 +1,70 @@
+"""Vouchers: the number a recipient holds in the end, and how it rests sealed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import msgspec
+
+from largesse.codes.states import LineKey
+from largesse.database import Connection
+from largesse.vault import Vault
+
+
+class Voucher(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a shop needs to know. `use_by` is the shop's own date, beside whatever the order says."""
+
+    number: str
+    pin: str | None = None
+    use_by: date | None = None
+
+    def __repr__(self) -> str:
+        return "Voucher(…)"  # it must not end in a log
+
+
+@dataclass(frozen=True, slots=True)
+class SealedVoucher:
+    """What is stored of a voucher: `lookups` find another copy of it, `sealed` is the voucher."""
+
+    lookups: tuple[int, ...]  # the newest master key's first
+    sealed: bytes
+
+
+_encode = msgspec.json.Encoder().encode
+_decoder = msgspec.json.Decoder(Voucher)
+
+
+def seal_voucher(vault: Vault, voucher: Voucher, product_id: int) -> SealedVoucher:
+    """`voucher` sealed for this product, and for no other."""
+    lookups = vault.lookups(f"voucher/{product_id}/{voucher.number}".encode())
+    return SealedVoucher(tuple(lookups), vault.seal(_encode(voucher), _context(product_id)))
+
+
+def open_voucher(vault: Vault, sealed: bytes, product_id: int) -> Voucher:
+    """What `seal_voucher` sealed. Raises SealBroken."""
+    return _decoder.decode(vault.open(sealed, _context(product_id)))
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A voucher in its recipient's hands."""
+
+    voucher: Voucher
+    is_test: bool
+    handed_at: datetime
+
+
+async def read_handed(connection: Connection, vault: Vault, line: LineKey) -> Handed | None:
+    """The voucher handed to the line; None when there is none yet."""
+    row = await connection.fetchrow(
+        "SELECT product_id, sealed, is_test, handed_at FROM vouchers WHERE order_id = $1 AND number = $2",
+        *line,
+    )
+    if row is None:
+        return None
+    return Handed(open_voucher(vault, row["sealed"], row["product_id"]), row["is_test"], row["handed_at"])
+
+
+def _context(product_id: int) -> bytes:
+    return f"voucher/{product_id}".encode("ascii")

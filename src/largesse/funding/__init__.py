@@ -1,0 +1,6 @@
+"""Funding accounts and the ledger under them."""
+
+from largesse.funding.accounts import FundingAccount, list_funding_accounts
+from largesse.funding.ledger import Posting, own_accounts, post, top_up
+
+__all__ = ["FundingAccount", "Posting", "list_funding_accounts", "own_accounts", "post", "top_up"]

@@ -1,0 +1,135 @@
+"""The journal: balanced movements of append-only entries, each with its account's balance after it.
+
+Whoever posts holds the row locks of the accounts, taken in id order, so that two movements never wait for each
+other in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from largesse.database import Connection
+from largesse.errors import StartError
+from largesse.money import label
+
+_encode = msgspec.json.Encoder().encode
+
+# The accounts beside funding accounts, one for each customer, environment, currency and kind.
+OWN_KINDS = ("receivable", "sales", "deposits")
+
+
+class Posting(msgspec.Struct, frozen=True, gc=False):
+    """One entry to be written: `amount_minor` was added to the account, which then stood at `balance_minor`."""
+
+    account_id: int
+    movement_id: int
+    kind: str  # top_up, order or refund
+    order_id: int | None
+    amount_minor: int
+    balance_minor: int
+    reference: str | None = None
+
+
+async def post(connection: Connection, postings: Sequence[Posting], at: datetime) -> None:
+    """Writes entries in the order given and sets each account to the balance its last entry leaves."""
+    balances = {posting.account_id: posting.balance_minor for posting in postings}
+    await connection.execute(
+        """
+        WITH new_entries AS (
+            INSERT INTO entries
+                (account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at)
+            SELECT account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, $2
+            FROM json_to_recordset($1::json) AS new (
+                account_id integer, movement_id bigint, kind text, order_id integer, amount_minor bigint,
+                balance_minor bigint, reference text)
+        )
+        UPDATE accounts SET balance_minor = last.balance_minor
+        FROM unnest($3::int[], $4::bigint[]) AS last (account_id, balance_minor)
+        WHERE accounts.id = last.account_id
+        """,
+        _encode(postings).decode(),
+        at,
+        list(balances),
+        list(balances.values()),
+    )
+
+
+async def own_accounts(
+    connection: Connection, customer_id: int, environment: str, currency: str
+) -> dict[str, int]:
+    """The ids of a customer's receivable, sales and deposits accounts by kind, made where they are missing."""
+    await connection.execute(
+        """
+        INSERT INTO accounts (customer_id, environment, currency, kind)
+        SELECT $1, $2, $3, kind FROM unnest($4::text[]) AS kind
+        ON CONFLICT (customer_id, environment, currency, kind) WHERE kind <> 'funding' DO NOTHING
+        """,
+        customer_id,
+        environment,
+        currency,
+        list(OWN_KINDS),
+    )
+    rows = await connection.fetch(
+        """
+        SELECT kind, id FROM accounts
+        WHERE customer_id = $1 AND environment = $2 AND currency = $3 AND kind <> 'funding'
+        """,
+        customer_id,
+        environment,
+        currency,
+    )
+    return {row["kind"]: row["id"] for row in rows}
+
+
+async def top_up(connection: Connection, account_id: int, amount_minor: int, reference: str | None) -> int:
+    """Credits a funding account and returns its new balance in minor units; call it inside a transaction.
+
+    One reference credits an account once: repeating it with the same amount changes nothing, with another
+    amount it raises StartError, as does an amount that is not positive or an unknown account.
+    """
+    if amount_minor <= 0:
+        raise StartError("the amount must be greater than zero")
+    account = await connection.fetchrow(
+        "SELECT customer_id, environment, currency FROM accounts WHERE id = $1 AND kind = 'funding'",
+        account_id,
+    )
+    if account is None:
+        raise StartError(f"there is no funding account {account_id}")
+    own = await own_accounts(connection, account["customer_id"], account["environment"], account["currency"])
+    locked = await connection.fetch(
+        "SELECT id, balance_minor FROM accounts WHERE id = ANY($1::int[]) ORDER BY id FOR UPDATE",
+        [account_id, own["deposits"]],
+    )
+    balances: dict[int, int] = {row["id"]: row["balance_minor"] for row in locked}
+    if reference is not None:
+        earlier = await connection.fetchval(
+            "SELECT amount_minor FROM entries WHERE account_id = $1 AND reference = $2", account_id, reference
+        )
+        if earlier == amount_minor:
+            return balances[account_id]
+        if earlier is not None:
+            raise StartError(
+                f"reference {reference!r} already credited {label(earlier, account['currency'])}"
+            )
+    movement_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
+    at: datetime = await connection.fetchval("SELECT now()")
+    balance = balances[account_id] + amount_minor
+    await post(
+        connection,
+        [
+            Posting(account_id, movement_id, "top_up", None, amount_minor, balance, reference),
+            Posting(
+                own["deposits"],
+                movement_id,
+                "top_up",
+                None,
+                -amount_minor,
+                balances[own["deposits"]] - amount_minor,
+            ),
+        ],
+        at,
+    )
+    return balance

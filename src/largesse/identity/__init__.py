@@ -1,0 +1,17 @@
+"""Who calls: customers, service accounts, API keys, people."""
+
+from largesse.identity.keys import Authenticator, Caller, KeyRecord, create_key, delete_key, list_keys
+from largesse.identity.principal import Principal
+from largesse.identity.users import User, list_users
+
+__all__ = [
+    "Authenticator",
+    "Caller",
+    "KeyRecord",
+    "Principal",
+    "User",
+    "create_key",
+    "delete_key",
+    "list_keys",
+    "list_users",
+]

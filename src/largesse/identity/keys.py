@@ -1,0 +1,175 @@
+"""API keys: looking up who calls, and making, listing and deleting keys.
+
+A key is looked up on every request and cached nowhere, so a deletion holds at once. Look-ups that wait are
+answered together by one query, which also tells the catalogue's current version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from largesse.batching import Batcher
+from largesse.database import DATABASE_AWAY, Connection, Database
+from largesse.errors import StartError, Unauthorized
+from largesse.identity.principal import Principal
+from largesse.identity.secret import new_secret, secret_hash, well_formed
+
+_log = structlog.get_logger(__name__)
+
+_UNKNOWN_KEY = "The API key is not known here."
+_LAST_SEEN_EVERY_S = 60.0
+_FLUSH_EVERY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, and the version of the catalogue when that was looked up."""
+
+    principal: Principal
+    catalogue_version: int
+
+
+class Authenticator:
+    """Tells who calls by the secret of an API key of one environment."""
+
+    def __init__(self, database: Database, environment: str) -> None:
+        self._database = database
+        self._environment = environment
+        self._lookups: Batcher[bytes, Caller] = Batcher(
+            self._look_up, tasks=1, max_items=500, max_waiting=10_000
+        )
+        self._seen: set[int] = set()
+        self._written_at: dict[int, float] = {}
+        self._writer = asyncio.create_task(self._write_last_seen_for_ever())
+
+    async def authenticate(self, secret: str) -> Caller:
+        """Who calls with `secret`. Raises Unauthorized."""
+        if not well_formed(secret):
+            raise Unauthorized(_UNKNOWN_KEY)
+        caller = await self._lookups.submit(secret_hash(secret))
+        self._seen.add(caller.principal.key_id)
+        return caller
+
+    async def close(self) -> None:
+        await self._lookups.close()
+        self._writer.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._writer
+        with contextlib.suppress(*DATABASE_AWAY):
+            await self._write_last_seen()
+
+    async def _look_up(self, hashes: list[bytes]) -> Sequence[Caller | Exception]:
+        rows = await self._database.fetch(
+            """
+            SELECT k.hash, k.id, k.environment, c.id, c.name, c.plan, c.funding, s.id, s.name, s.active, v.version
+            FROM api_keys k
+            JOIN customers c ON c.id = k.customer_id
+            JOIN service_accounts s ON s.id = k.service_account_id
+            CROSS JOIN catalogue_version v
+            WHERE k.hash = ANY($1::bytea[]) AND k.environment = $2
+            """,
+            list(set(hashes)),
+            self._environment,
+        )
+        callers = {row[0]: Caller(Principal(*tuple(row)[1:10]), row[10]) for row in rows}
+        return [callers.get(hash_) or Unauthorized(_UNKNOWN_KEY) for hash_ in hashes]
+
+    async def _write_last_seen_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_FLUSH_EVERY_S)
+            try:
+                await self._write_last_seen()
+            except DATABASE_AWAY as error:
+                _log.warning("last_seen_not_written", error=type(error).__name__)
+
+    async def _write_last_seen(self) -> None:
+        """Notes when keys were last seen, at most once a minute each, off the request."""
+        now = asyncio.get_running_loop().time()
+        self._written_at = {k: at for k, at in self._written_at.items() if now - at < _LAST_SEEN_EVERY_S}
+        due = self._seen - self._written_at.keys()
+        self._seen.clear()
+        if due:
+            await self._database.execute(
+                "UPDATE api_keys SET last_seen_at = now() WHERE id = ANY($1::int[])", sorted(due)
+            )
+            self._written_at.update(dict.fromkeys(due, now))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """An API key as an operator sees it: never its secret."""
+
+    id: int
+    customer: str
+    key: str
+    service_account: str
+    environment: str
+    created_at: datetime
+    last_seen_at: datetime | None
+
+
+async def create_key(
+    connection: Connection, *, customer: str, service_account: str, environment: str, key: str
+) -> tuple[int, str]:
+    """Makes an API key called `key` for a service account; returns its id and its secret, told only here.
+
+    Raises StartError when the customer or service account is unknown or the customer has a key of that name.
+    """
+    owner = await connection.fetchrow(
+        """
+        SELECT c.id AS customer_id, s.id AS service_account_id
+        FROM customers c LEFT JOIN service_accounts s ON s.customer_id = c.id AND s.key = $2
+        WHERE c.key = $1
+        """,
+        customer,
+        service_account,
+    )
+    if owner is None:
+        raise StartError(f"there is no customer {customer!r}")
+    if owner["service_account_id"] is None:
+        raise StartError(f"customer {customer!r} has no service account {service_account!r}")
+    secret = new_secret(environment)
+    key_id: int | None = await connection.fetchval(
+        """
+        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash)
+        VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (customer_id, key) DO NOTHING
+        RETURNING id
+        """,
+        owner["customer_id"],
+        owner["service_account_id"],
+        key,
+        environment,
+        secret_hash(secret),
+    )
+    if key_id is None:
+        raise StartError(f"customer {customer!r} already has an API key {key!r}")
+    return key_id, secret
+
+
+async def list_keys(connection: Connection, customer: str | None = None) -> list[KeyRecord]:
+    """All API keys, or those of one customer, oldest first."""
+    rows = await connection.fetch(
+        """
+        SELECT k.id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.created_at, k.last_seen_at
+        FROM api_keys k
+        JOIN customers c ON c.id = k.customer_id
+        JOIN service_accounts s ON s.id = k.service_account_id
+        WHERE $1::text IS NULL OR c.key = $1
+        ORDER BY k.id
+        """,
+        customer,
+    )
+    return [KeyRecord(**row) for row in rows]
+
+
+async def delete_key(connection: Connection, key_id: int) -> None:
+    """Deletes a key; no request that begins afterwards is served with it. Raises StartError for an unknown id."""
+    if await connection.fetchval("DELETE FROM api_keys WHERE id = $1 RETURNING id", key_id) is None:
+        raise StartError(f"there is no API key {key_id}")

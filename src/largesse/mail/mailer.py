@@ -1,0 +1,172 @@
+"""A worker's mail side: takes messages that are due, hands them over, and has the outcomes written in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from email.utils import parseaddr
+
+import structlog
+
+from largesse.database import Database
+from largesse.mail import letter as letters
+from largesse.mail import messages
+from largesse.mail.mailbox import sealing_context
+from largesse.mail.messages import MESSAGES, Message, Sent
+from largesse.mail.smtp import Handover, MailServerAwayError, Postman
+from largesse.outbox import Lease, Recorder, Schedule, metrics
+from largesse.vault import Vault
+
+SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
+GIVE_UP_AFTER_S = 3 * 86400.0
+_AT_ONCE = 100  # leased together
+_IDLE_S = 10.0  # then the connection is closed
+_REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # after the mail server was away
+
+log = structlog.get_logger(__name__)
+
+
+class Mailer:
+    """Sends over one connection; a worker has several. `postman` None: everything is captured.
+
+    `public_url_of` gives the address that the links of an environment's mail begin with.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        *,
+        public_url_of: Callable[[str], str],
+        mail_from: str,
+        postman: Postman | None,
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._public_url_of = public_url_of
+        self._mail_from = mail_from
+        self._sender = parseaddr(mail_from)[1]
+        self._postman = postman
+        self._held: set[Lease] = set()
+        self._draining = False
+        self._rests = 0
+        self._resting_until = 0.0
+        self._recorder: Recorder[Sent] = Recorder(self._write)
+
+    async def step(self) -> bool:
+        """Sends up to a lease's worth of messages; True when there may be more due."""
+        if self._draining or time.monotonic() < self._resting_until:
+            return False
+        async with self._database.transaction() as connection:
+            taken = await messages.take(connection, _AT_ONCE, self._vault, self._public_url_of)
+        if not taken:
+            await self._close_idle()
+            return False
+        self._held = {message.lease for message in taken}
+        try:
+            await self._send_all(taken)
+        finally:
+            await self._give_back()
+        return True
+
+    async def renew(self) -> None:
+        """Prolongs the leases of the messages under way."""
+        if self._held:
+            async with self._database.connection() as connection:
+                await MESSAGES.renew(connection, list(self._held))
+
+    def drain(self) -> None:
+        """Starts no more messages; what is leased goes back."""
+        self._draining = True
+
+    async def close(self) -> None:
+        await self._recorder.close()
+        if self._postman is not None:
+            await self._postman.close()
+
+    async def _send_all(self, taken: Sequence[Message]) -> None:
+        writing = []
+        try:
+            for message in taken:
+                if self._draining:
+                    break
+                writing.append(self._recorder.add(await self._send(message)))
+                # Not to be given back: it gets written down, or its lease is to run out.
+                self._held.discard(message.lease)
+            self._rests = 0
+        except MailServerAwayError as away:
+            self._rest(away)
+        await asyncio.gather(*writing)
+
+    async def _send(self, message: Message) -> Sent:
+        started = time.perf_counter()
+        written = letters.write(message.letter, self._mail_from, at=time.time())
+        if self._postman is None or message.letter.environment != "production":
+            sent = self._capture(message, written)
+            await asyncio.sleep(0)  # others get their turn between two messages
+        else:
+            recipient = letters.to_dial(message.letter.email)
+            sent = judge(message, await self._postman.hand_over(self._sender, recipient, written))
+        seconds = time.perf_counter() - started
+        self._tell(sent, seconds)
+        return sent
+
+    def _capture(self, message: Message, written: bytes) -> Sent:
+        sealed = self._vault.seal(written, sealing_context(message.lease.key))
+        return Sent(message, "captured", subject=message.letter.subject, captured=sealed)
+
+    async def _write(self, sent: list[Sent]) -> None:
+        async with self._database.transaction() as connection:
+            await messages.record(connection, sent)
+
+    async def _give_back(self) -> None:
+        held, self._held = self._held, set()
+        if held:
+            async with self._database.connection() as connection:
+                await MESSAGES.give_back(connection, list(held))
+
+    async def _close_idle(self) -> None:
+        if self._postman is not None and self._postman.idle_s > _IDLE_S:
+            await self._postman.close()
+
+    def _rest(self, away: MailServerAwayError) -> None:
+        self._rests += 1
+        rest_s = _REST.delay_s(self._rests)
+        self._resting_until = time.monotonic() + rest_s
+        metrics.MAILS.labels("server_away").inc()
+        log.warning("mail.server_away", error=str(away), again_in_s=round(rest_s, 1))
+
+    def _tell(self, sent: Sent, seconds: float) -> None:
+        message = sent.message
+        outcome = "retry" if sent.state == "pending" else sent.state
+        metrics.MAILS.labels(outcome).inc()
+        metrics.MAIL_SECONDS.observe(seconds)
+        if message.attempts == 0 and sent.state in {"sent", "captured"}:
+            metrics.MAIL_LATENESS_SECONDS.observe((datetime.now(UTC) - message.due_at).total_seconds())
+        log.info(
+            "mail.message",
+            message_id=message.lease.key,
+            order_id=message.order_id,
+            attempt=message.attempts + 1,
+            outcome=outcome,
+            code=sent.code,
+            duration_ms=round(seconds * 1000),
+            retry_in_s=round(sent.delay_s) or None,
+        )
+
+
+def judge(message: Message, handover: Handover) -> Sent:
+    """What becomes of a message: 5xx is for good, everything else is tried again for three days."""
+    state, delay_s = "pending", 0.0
+    reason: str | None = handover.reason
+    if handover.taken:
+        state, reason = "sent", None
+    elif handover.refused_for_good:
+        state = "bounced"
+    elif message.age_s > GIVE_UP_AFTER_S:
+        state = "exhausted"
+    else:
+        delay_s = SCHEDULE.delay_s(message.attempts + 1)
+    return Sent(message, state, delay_s, handover.code, reason)

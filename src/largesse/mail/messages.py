@@ -1,0 +1,245 @@
+"""Messages in the database: made from mail jobs, leased, read with their codes, and written back in batches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from largesse.codes import open_code
+from largesse.database import Connection, Row
+from largesse.mail.letter import Gift, Letter
+from largesse.money import label
+from largesse.orders.email import address_key
+from largesse.orders.shapes import claim_link
+from largesse.outbox import Lease, Queue
+from largesse.vault import Vault
+
+MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at")
+
+# How a large order is spread in the line: this many of its messages, then a gap in rank that others may use.
+_RANKED_TOGETHER = 50
+_RANK_GAP_S = 0.25
+_MAX_CODES = 10_000  # of the orders fanned out in one transaction, unless one order alone has more
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Message:
+    """A leased message with all that is needed to send it."""
+
+    lease: Lease
+    order_id: int
+    due_at: datetime
+    age_s: float  # since it was made
+    attempts: int
+    letter: Letter
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sent:
+    """What became of a message. `captured` is its whole text, sealed, when it goes to the captured mailbox."""
+
+    message: Message
+    state: str  # sent, captured, bounced, exhausted; pending: again in `delay_s`
+    delay_s: float = 0.0
+    code: int | None = None  # the mail server's
+    reason: str | None = None
+    subject: str = ""
+    captured: bytes | None = None
+
+
+async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
+    """Makes the messages of up to `limit` mail jobs that are due; returns how many of each.
+
+    Call it inside a transaction. Several workers may do so at once: each takes other jobs.
+    """
+    jobs = await connection.fetch(
+        """
+        SELECT order_id, due_at, code_count FROM mail_jobs JOIN orders ON orders.id = order_id
+        WHERE fanned_out_at IS NULL AND due_at <= (SELECT clock_now())
+        ORDER BY due_at LIMIT $1 FOR UPDATE OF mail_jobs SKIP LOCKED
+        """,
+        limit,
+    )
+    taken = _within(jobs, _MAX_CODES)
+    made = await _make_messages(connection, taken)
+    await connection.execute(
+        "UPDATE mail_jobs SET fanned_out_at = (SELECT clock_now()) WHERE order_id = ANY($1::int[])",
+        [job["order_id"] for job in taken],
+    )
+    return len(taken), made
+
+
+async def take(
+    connection: Connection, limit: int, vault: Vault, public_url_of: Callable[[str], str]
+) -> list[Message]:
+    """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction."""
+    # Just filled, the queue is taken for a small table, to be read whole and sorted: its index has the order already.
+    await connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+    taken = await MESSAGES.take(connection, limit)
+    ids = [row["id"] for row in taken]
+    orders = await connection.fetch(
+        """
+        SELECT messages.id, orders.reference, orders.message, orders.from_name, orders.wrapping_key, orders.value_minor,
+               orders.currency, orders.expiry_after_days, orders.recipient_count,
+               extract(epoch FROM clock_now() - messages.created_at)::float8 AS age_s,
+               products.name AS product, products.is_digital, collections.name AS collection,
+               settled.name AS settled, carrier, tracking_number
+        FROM messages JOIN orders ON orders.id = messages.order_id
+        LEFT JOIN products ON products.id = orders.product_id
+        LEFT JOIN collections ON collections.id = orders.collection_id
+        -- A notice is of one line, whose number is its edition.
+        LEFT JOIN line_states ON kind <> 'gift' AND line_states.order_id = orders.id AND line_states.number = edition
+        LEFT JOIN products AS settled ON settled.id = line_states.product_id
+        LEFT JOIN shipments ON kind = 'shipped' AND shipments.order_id = orders.id AND shipments.number = edition
+        WHERE messages.id = ANY($1::bigint[])
+        """,
+        ids,
+    )
+    lines = await connection.fetch(
+        """
+        SELECT messages.id, lines.number, sealed
+        FROM messages CROSS JOIN LATERAL unnest(line_numbers) AS wanted (number)
+        JOIN lines ON lines.order_id = messages.order_id AND lines.number = wanted.number
+        WHERE messages.id = ANY($1::bigint[]) ORDER BY lines.number
+        """,
+        ids,
+    )
+    order_of = {row["id"]: row for row in orders}
+    lines_of: dict[int, list[Row]] = defaultdict(list)
+    for line in lines:
+        lines_of[line["id"]].append(line)
+    return [
+        _message(row, order_of[row["id"]], lines_of[row["id"]], vault, public_url_of(row["environment"]))
+        for row in sorted(taken, key=lambda row: (row["rank_at"], row["id"]))
+    ]
+
+
+async def record(connection: Connection, sent: Sequence[Sent]) -> None:
+    """Writes what became of messages, where the lease still holds; captured ones go into the mailbox with that."""
+    written = await connection.fetch(
+        """
+        UPDATE messages SET
+            state = new.state,
+            attempts = attempts + 1,
+            reason = new.reason,
+            due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
+            rank_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE rank_at END,
+            finished_at = CASE WHEN new.state <> 'pending' THEN now END,
+            leased_until = '-infinity'
+        FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::float8[], $5::text[])
+                AS new (id, fence, state, delay_s, reason),
+            (SELECT clock_now()) AS clock (now)
+        WHERE messages.id = new.id AND messages.fence = new.fence AND messages.state = 'pending'
+        RETURNING messages.id
+        """,
+        [one.message.lease.key for one in sent],
+        [one.message.lease.fence for one in sent],
+        [one.state for one in sent],
+        [one.delay_s for one in sent],
+        [one.reason for one in sent],
+    )
+    ours = {row["id"] for row in written}
+    captured = [one for one in sent if one.captured is not None and one.message.lease.key in ours]
+    if captured:
+        await _write_captured(connection, captured)
+
+
+def _within(jobs: Sequence[Row], codes: int) -> list[Row]:
+    """The first of `jobs` that together have at most `codes` codes; one at least."""
+    taken: list[Row] = []
+    for job in jobs:
+        codes -= job["code_count"]
+        if taken and codes < 0:
+            break
+        taken.append(job)
+    return taken
+
+
+async def _make_messages(connection: Connection, jobs: Sequence[Row]) -> int:
+    # A cancellation locks the mail job too, so it is either seen here or sees the messages.
+    lines = await connection.fetch(
+        """
+        SELECT order_id, number, recipient_email, recipient_name FROM lines
+        WHERE order_id = ANY($1::int[]) AND recipient_email IS NOT NULL AND NOT EXISTS (
+            SELECT FROM line_states AS states
+            WHERE states.order_id = lines.order_id AND states.number = lines.number AND states.state = 'cancelled')
+        ORDER BY order_id, number
+        """,
+        [job["order_id"] for job in jobs],
+    )
+    # One message for each distinct address, letter case ignored, as the order's recipientCount counts them.
+    numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
+    first: dict[tuple[int, str], Row] = {}
+    for line in lines:
+        key = (line["order_id"], address_key(line["recipient_email"]))
+        numbers[key].append(line["number"])
+        first.setdefault(key, line)
+    await connection.execute(
+        """
+        INSERT INTO messages (order_id, environment, email, name, line_numbers, due_at, rank_at, created_at)
+        SELECT order_id, environment, email, name, line_numbers::int[], due_at,
+               due_at + (row_number() OVER (PARTITION BY order_id ORDER BY place) / $6::int) * $7::float8 * interval '1 second', now
+        FROM unnest($1::int[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
+                AS new (order_id, email, name, line_numbers, place)
+        JOIN mail_jobs USING (order_id), (SELECT clock_now()) AS clock (now)
+        WHERE order_id = ANY($5::int[])
+        ORDER BY place
+        ON CONFLICT DO NOTHING
+        """,
+        [order_id for order_id, _ in first],
+        [line["recipient_email"] for line in first.values()],
+        [line["recipient_name"] for line in first.values()],
+        [f"{{{','.join(map(str, numbers[key]))}}}" for key in first],
+        [job["order_id"] for job in jobs],
+        _RANKED_TOGETHER,
+        _RANK_GAP_S,
+    )
+    return len(first)
+
+
+def _message(row: Row, order: Row, lines: Sequence[Row], vault: Vault, public_url: str) -> Message:
+    reference = order["reference"]
+    gifts = []
+    for line in lines:
+        code = open_code(vault, line["sealed"], reference, line["number"])
+        gifts.append(Gift(code.code_text, code.pin_text, claim_link(code, vault, public_url)))
+    chooses = order["collection"] is not None
+    letter = Letter(
+        kind=row["kind"],
+        reference=reference,
+        edition=row["edition"],
+        environment=row["environment"],
+        email=row["email"],
+        name=row["name"],
+        sender=order["from_name"],
+        message=order["message"],
+        wrapping_key=order["wrapping_key"],
+        gift=order["settled"] or order["product"] or order["collection"] or "a gift",
+        chooses=chooses,
+        # What a physical gift costs is between the sender and us.
+        value=label(order["value_minor"], order["currency"]) if chooses or order["is_digital"] else None,
+        expiry_days=order["expiry_after_days"],
+        recipients=order["recipient_count"],
+        gifts=gifts,
+        carrier=order["carrier"],
+        tracking_number=order["tracking_number"],
+    )
+    lease = Lease(row["id"], row["fence"])
+    return Message(lease, row["order_id"], row["due_at"], order["age_s"], row["attempts"], letter)
+
+
+async def _write_captured(connection: Connection, captured: Sequence[Sent]) -> None:
+    await connection.execute(
+        """
+        INSERT INTO captured_mail (message_id, environment, recipient, subject, sealed, captured_at)
+        SELECT *, clock_now() FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[])
+        ON CONFLICT DO NOTHING
+        """,
+        [one.message.lease.key for one in captured],
+        [one.message.letter.environment for one in captured],
+        [one.message.letter.email for one in captured],
+        [one.subject for one in captured],
+        [one.captured for one in captured],
+    )

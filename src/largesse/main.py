@@ -1,0 +1,190 @@
+"""The only wiring: settings to database to application."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import structlog
+
+from largesse.api import OPERATIONS, PAGES, Application, Services
+from largesse.catalogue import Catalogue
+from largesse.claim import claim_pages
+from largesse.clock import SystemClock
+from largesse.database import DATABASE_FAILED, Database
+from largesse.database.embedded import EmbeddedServer
+from largesse.database.migrate import current_revision, head_revision
+from largesse.errors import StartError
+from largesse.identity import Authenticator
+from largesse.logs import configure_logs
+from largesse.mailbox import mailbox_pages
+from largesse.orders import MAX_ORDERS, OrderLists, Placer, Sender
+from largesse.outbox import Bell
+from largesse.outbox.metrics import serve_metrics
+from largesse.settings import Settings, load_settings
+from largesse.vault import load_vault
+from largesse.worker import DATABASE_CONNECTIONS, Worker
+
+_WATCH_EVERY_S = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+def create_app() -> Application:
+    """The application of a serving process; uvicorn calls it, once in each."""
+    settings = load_settings()
+    configure_logs(settings.log_format)
+    _end_with_parent()
+    if ports := os.environ.get("LARGESSE_SERVE_METRICS_PORTS"):
+        serve_metrics([int(port) for port in ports.split(",")])
+    return build_app(settings, with_worker=bool(os.environ.get("LARGESSE_SERVE_WITH_WORKER")))
+
+
+def build_app(
+    settings: Settings, *, with_worker: bool = False, mailbox: bool = False, max_orders: int = MAX_ORDERS
+) -> Application:
+    """The application for these settings. Its database is opened when it starts.
+
+    `mailbox` shows captured mail in production too, as the demo does; `max_orders` bounds the orders of one
+    transaction, and only the benchmarks set it.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Application) -> AsyncIterator[Services]:
+        async with AsyncExitStack() as stack:
+            if with_worker:
+                await stack.enter_async_context(open_worker(settings))
+            services = await stack.enter_async_context(open_services(settings, max_orders=max_orders))
+            # What lives now lives to the end: collections need not walk it again and again.
+            gc.collect()
+            gc.freeze()
+            yield services
+
+    pages = [*PAGES, *claim_pages(settings, is_demo=mailbox)]
+    if mailbox or settings.environment == "staging":
+        pages += mailbox_pages(settings)
+    return Application(OPERATIONS, lifespan=lifespan, pages=pages, rate_limit=settings.rate_limit)
+
+
+def _end_with_parent() -> None:
+    """Ends this process, drained, when the one that started it was killed and can no longer tell it to end."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_EVERY_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> AsyncIterator[Services]:
+    """Everything the operations work with; on the way out, what is under way is finished first.
+
+    Raises StartError when the database cannot be reached or its schema is not the current one.
+    """
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings))
+        await check_schema(database)
+        vault = load_vault(settings)
+        clock = SystemClock()
+        catalogue = Catalogue(database)
+        bell = Bell(database)
+        stack.push_async_callback(bell.close)
+        placer = Placer(database, max_orders=max_orders, on_placed=bell.pull)
+        stack.push_async_callback(placer.close)
+        authenticator = Authenticator(database, settings.environment)
+        stack.push_async_callback(authenticator.close)
+        order_lists = OrderLists(database)
+        stack.push_async_callback(order_lists.close)
+        yield Services(
+            settings=settings,
+            database=database,
+            vault=vault,
+            clock=clock,
+            catalogue=catalogue,
+            authenticator=authenticator,
+            sender=Sender(database, catalogue, placer, vault, clock, settings.public_url),
+            order_lists=order_lists,
+        )
+
+
+@asynccontextmanager
+async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
+    """A worker that delivers until the block ends, and then drains.
+
+    Raises StartError when the database cannot be reached or its schema is not the current one.
+    """
+    async with open_database(settings, max_connections=DATABASE_CONNECTIONS) as database:
+        await check_schema(database)
+        async with Worker(database, settings, load_vault(settings)) as worker:
+            yield worker
+
+
+@asynccontextmanager
+async def open_database(settings: Settings, *, max_connections: int = 10) -> AsyncIterator[Database]:
+    """The pool of the installation's database. Raises StartError when it cannot be reached."""
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(database_address(settings))
+        try:
+            database = await Database.connect(url, max_connections=max_connections)
+        except DATABASE_FAILED as error:
+            raise StartError(f"the database cannot be reached: {error}") from None
+        stack.push_async_callback(database.close)
+        yield database
+
+
+@asynccontextmanager
+async def database_address(settings: Settings) -> AsyncIterator[str]:
+    """The address of the installation's database; an embedded server runs as long as the block. Raises StartError."""
+    if settings.database_url is not None:
+        yield settings.database_url
+        return
+    async with embedded_server(settings) as server:
+        yield server.url()
+
+
+@asynccontextmanager
+async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
+    """A hold on the embedded server for as long as the block, watched: one that dies is started again."""
+    server = EmbeddedServer(settings.data_dir)
+    try:
+        # Cut short, the thread goes on; letting go then waits for it.
+        await asyncio.to_thread(server.acquire)
+        watch = asyncio.create_task(_keep_running(server))
+        try:
+            yield server
+        finally:
+            watch.cancel()
+    finally:
+        await asyncio.to_thread(server.release)
+
+
+async def check_schema(database: Database) -> None:
+    """Raises StartError when the schema is not the one this release needs."""
+    async with database.connection() as connection:
+        revision = await current_revision(connection)
+    if revision is None or revision < head_revision():
+        raise StartError(f"the database's schema is {_named(revision)}: run `largesse migrate` first")
+    if revision > head_revision():
+        raise StartError(f"the database's schema is {_named(revision)}, newer than this release of Largesse")
+
+
+def _named(revision: str | None) -> str:
+    return f"at revision {revision}" if revision else "empty"
+
+
+async def _keep_running(server: EmbeddedServer) -> None:
+    while True:
+        await asyncio.sleep(_WATCH_EVERY_S)
+        try:
+            await asyncio.to_thread(server.ensure_running)
+        except StartError as error:
+            _log.error("embedded_server_not_started", reason=str(error))

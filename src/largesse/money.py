@@ -1,0 +1,89 @@
+"""Money: whole minor units inside, JSON numbers and labels outside.
+
+An amount is an `int` of minor units of a currency (pence of GBP, yen of JPY) everywhere but at the edges.
+Exponents and symbols come from the CLDR through Babel.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal, Inexact
+from functools import cache, lru_cache
+
+from babel.numbers import format_currency, get_currency_precision, get_currency_symbol
+
+# The largest amount anywhere, in major units: times the 5,000 codes of the largest order and the
+# 1,000 minor units of the finest currency it is still exact as a JSON double (below 2**53).
+MAX_AMOUNT = 1_000_000_000
+
+# Arithmetic that fails where it would have to round.
+_EXACT = Context(traps=[Inexact])
+
+
+class AmountError(ValueError):
+    """An amount that is no amount of its currency; the text completes "`value` …"."""
+
+
+@cache
+def exponent(currency: str) -> int:
+    """How many decimals `currency` (ISO 4217) has: 2 for GBP, 0 for JPY, 3 for KWD."""
+    return get_currency_precision(currency)
+
+
+@cache
+def _scale(currency: str) -> int:
+    return int(10 ** exponent(currency))
+
+
+def to_minor(amount: float | Decimal, currency: str) -> int:
+    """The minor units of `amount` major units of `currency`.
+
+    Raises AmountError when it is not finite, is finer than the minor unit, or exceeds MAX_AMOUNT.
+    """
+    scale = _scale(currency)
+    if isinstance(amount, int):
+        if abs(amount) > MAX_AMOUNT:
+            raise AmountError(f"must be at most {MAX_AMOUNT}")
+        return amount * scale
+    if isinstance(amount, float) and not math.isfinite(amount):
+        raise AmountError("must be a finite number")
+    exact = amount if isinstance(amount, Decimal) else Decimal(repr(amount))
+    if not exact.is_finite():
+        raise AmountError("must be a finite number")
+    if exact.copy_abs() > MAX_AMOUNT:
+        raise AmountError(f"must be at most {MAX_AMOUNT}")
+    try:
+        minor = _EXACT.multiply(exact, Decimal(scale))
+        if minor == int(minor):
+            return int(minor)
+    except Inexact:
+        pass
+    raise AmountError(f"must have at most {exponent(currency)} decimals in {currency}")
+
+
+def to_number(minor: int, currency: str) -> float:
+    """The JSON number (double, major units) of `minor` units of `currency`."""
+    return minor / _scale(currency)
+
+
+def canonical(minor: int, currency: str) -> str:
+    """The canonical text of an amount: two decimals, or more where the currency has more: `10.00`."""
+    return f"{Decimal(minor) / _scale(currency):.{max(2, exponent(currency))}f}"
+
+
+@cache
+def prefix(currency: str) -> str:
+    """The display prefix of `currency`: `£`, `€`, `¥`, `CHF`."""
+    return str(get_currency_symbol(currency, locale="en"))
+
+
+@lru_cache(maxsize=10_000)
+def label(minor: int, currency: str) -> str:
+    """An amount with its prefix for people: `£10.00`, `¥500`, `CHF 10.00`."""
+    text = format_currency(Decimal(minor) / _scale(currency), currency, locale="en").replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    symbol = prefix(currency)
+    if symbol[-1].isalpha():  # the CLDR sets letters apart from digits, Babel does not
+        text = text.replace(symbol, f"{symbol} ", 1).replace("  ", " ")
+    return text

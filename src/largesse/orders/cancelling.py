@@ -1,0 +1,147 @@
+"""Cancelling: the lines of an order that nobody has claimed are voided and refunded, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from largesse.codes.states import record_cancelled
+from largesse.database import Connection, Row
+from largesse.funding import Posting, own_accounts, post
+from largesse.identity import Principal
+from largesse.money import to_number
+from largesse.orders.reference import is_reference
+
+
+class Cancellation(msgspec.Struct, kw_only=True, rename="camel"):
+    """How an order stands after its cancellation; the same however often that is repeated."""
+
+    reference: Annotated[str, Meta(description="The order's public key")]
+    code_count: Annotated[int, Meta(description="Codes issued with the order")]
+    cancelled_count: Annotated[int, Meta(description="Codes voided, by this cancellation and earlier ones")]
+    claimed_count: Annotated[int, Meta(description="Codes claimed before, which stay their recipients'")]
+    refunded: Annotated[float, Meta(description="What was given back in all, in the order currency")]
+    currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
+
+
+async def cancel_order(connection: Connection, principal: Principal, reference: str) -> Cancellation | None:
+    """Voids every line of the order that nobody has claimed and refunds it to where the order was paid from.
+
+    None for an order of another customer or environment. Claims and this lock the same rows of `lines`, so a line is
+    either claimed or refunded. Mail that has not left goes out without the voided codes, or not at all. Call it
+    inside a transaction.
+    """
+    if not is_reference(reference):
+        return None
+    order = await connection.fetchrow(
+        """
+        SELECT id, reference, customer_id, environment, currency, total_minor, code_count, account_id FROM orders
+        WHERE reference = $1 AND customer_id = $2 AND environment = $3
+        """,
+        reference,
+        principal.customer_id,
+        principal.environment,
+    )
+    if order is None:
+        return None
+    issued = await _lock_issued(connection, order["id"])
+    if issued:
+        at: datetime = await connection.fetchval("SELECT clock_now()")
+        await record_cancelled(connection, order["id"], issued, at)
+        await _refund(connection, order, len(issued), at)
+        await _hold_mail_back(connection, order["id"])
+    return await _standing(connection, order)
+
+
+async def _lock_issued(connection: Connection, order_id: int) -> list[int]:
+    """Locks the order's lines and returns the numbers of those still issued.
+
+    Two statements: what the first sees may be older than its locks.
+    """
+    await connection.execute("SELECT FROM lines WHERE order_id = $1 ORDER BY number FOR UPDATE", order_id)
+    rows = await connection.fetch(
+        """
+        SELECT number FROM lines l WHERE order_id = $1 AND NOT EXISTS (
+            SELECT FROM line_states s WHERE s.order_id = l.order_id AND s.number = l.number)
+        ORDER BY number
+        """,
+        order_id,
+    )
+    return [row["number"] for row in rows]
+
+
+async def _refund(connection: Connection, order: Row, count: int, at: datetime) -> None:
+    """Moves what `count` lines cost out of sales, back to the funding account or off the receivable one."""
+    own = await own_accounts(connection, order["customer_id"], order["environment"], order["currency"])
+    payer_id = own["receivable"] if order["account_id"] is None else order["account_id"]
+    rows = await connection.fetch(
+        "SELECT id, balance_minor FROM accounts WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE",
+        [payer_id, own["sales"]],
+    )
+    balances: Mapping[int, int] = {row["id"]: row["balance_minor"] for row in rows}
+    movement_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
+    amount_minor = order["total_minor"] // order["code_count"] * count
+    await post(
+        connection,
+        [
+            Posting(account_id, movement_id, "refund", order["id"], change, balances[account_id] + change)
+            for account_id, change in ((payer_id, amount_minor), (own["sales"], -amount_minor))
+        ],
+        at,
+    )
+
+
+async def _hold_mail_back(connection: Connection, order_id: int) -> None:
+    """Takes the voided lines out of mail that has not left; a job or message without any lines left ends here."""
+    # A fan-out locks the job while it makes the messages: what it made is seen below, and it sees what was voided here.
+    await connection.execute("SELECT FROM mail_jobs WHERE order_id = $1 FOR UPDATE", order_id)
+    await connection.execute(
+        """
+        UPDATE mail_jobs SET fanned_out_at = clock_now() WHERE order_id = $1 AND fanned_out_at IS NULL
+        AND NOT EXISTS (SELECT FROM lines l WHERE l.order_id = $1 AND NOT EXISTS (
+            SELECT FROM line_states s WHERE s.order_id = l.order_id AND s.number = l.number AND s.state = 'cancelled'))
+        """,
+        order_id,
+    )
+    await connection.execute(
+        """
+        WITH rest AS (
+            SELECT m.id, ARRAY(
+                SELECT line FROM unnest(m.line_numbers) AS line WHERE NOT EXISTS (
+                    SELECT FROM line_states s
+                    WHERE s.order_id = m.order_id AND s.number = line AND s.state = 'cancelled')
+                ORDER BY line) AS numbers
+            FROM messages m WHERE m.order_id = $1 AND m.kind = 'gift' AND m.state = 'pending')
+        UPDATE messages SET
+            line_numbers = CASE WHEN numbers = '{}' THEN line_numbers ELSE numbers END,
+            state = CASE WHEN numbers = '{}' THEN 'cancelled' ELSE state END,
+            finished_at = CASE WHEN numbers = '{}' THEN clock_now() END
+        FROM rest WHERE messages.id = rest.id AND messages.state = 'pending'
+        """,
+        order_id,
+    )
+
+
+async def _standing(connection: Connection, order: Row) -> Cancellation:
+    row = await connection.fetchrow(
+        """
+        SELECT count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+               count(*) FILTER (WHERE state <> 'cancelled') AS claimed
+        FROM line_states WHERE order_id = $1
+        """,
+        order["id"],
+    )
+    assert row is not None, "an aggregate has a row"
+    refunded_minor = order["total_minor"] // order["code_count"] * row["cancelled"]
+    return Cancellation(
+        reference=order["reference"],
+        code_count=order["code_count"],
+        cancelled_count=row["cancelled"],
+        claimed_count=row["claimed"],
+        refunded=to_number(refunded_minor, order["currency"]),
+        currency=order["currency"],
+    )

@@ -1,0 +1,72 @@
+"""Reading a placed order back by its reference."""
+
+from __future__ import annotations
+
+import asyncio
+
+from largesse.codes import CODES_AT_ONCE, IssuedCode, open_code
+from largesse.database import Connection
+from largesse.identity import Principal
+from largesse.money import to_number
+from largesse.orders.reference import is_reference
+from largesse.orders.shapes import SendResponse, issued_codes
+from largesse.vault import Vault
+
+
+async def read_order(
+    connection: Connection, principal: Principal, vault: Vault, public_url: str, reference: str
+) -> SendResponse | None:
+    """The send response again, for whoever lost it; None for an order of another customer or environment.
+
+    Codes of a batch are given out again, and that is recorded with the service account; call it inside a transaction.
+    """
+    if not is_reference(reference):
+        return None
+    row = await connection.fetchrow(
+        """
+        SELECT id, reference, gift_selection, value_minor, currency, code_count, recipient_count, total_minor,
+               delivery_mode, scheduled_for, external_reference
+        FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3
+        """,
+        reference,
+        principal.customer_id,
+        principal.environment,
+    )
+    if row is None:
+        return None
+    codes: list[IssuedCode] = []
+    if row["delivery_mode"] == "manual":
+        codes = await _read_codes(connection, vault, reference, row["id"])
+        await connection.execute(
+            "INSERT INTO code_readings (order_id, service_account_id) VALUES ($1, $2)",
+            row["id"],
+            principal.service_account_id,
+        )
+    return SendResponse(
+        reference=row["reference"],
+        gift_selection_type=row["gift_selection"],
+        value=to_number(row["value_minor"], row["currency"]),
+        currency=row["currency"],
+        code_count=row["code_count"],
+        recipient_count=row["recipient_count"],
+        total_cost=to_number(row["total_minor"], row["currency"]),
+        delivery_mode=row["delivery_mode"],
+        scheduled_for=row["scheduled_for"],
+        external_reference=row["external_reference"],
+        codes=await issued_codes(codes, vault, public_url),
+    )
+
+
+async def _read_codes(
+    connection: Connection, vault: Vault, reference: str, order_id: int
+) -> list[IssuedCode]:
+    """The codes of an order, opened a part at a time: other requests get their turn in between."""
+    lines = await connection.fetch(
+        "SELECT number, sealed FROM lines WHERE order_id = $1 ORDER BY number", order_id
+    )
+    codes: list[IssuedCode] = []
+    for start in range(0, len(lines), CODES_AT_ONCE):
+        part = lines[start : start + CODES_AT_ONCE]
+        codes += [open_code(vault, line["sealed"], reference, line["number"]) for line in part]
+        await asyncio.sleep(0)
+    return codes

@@ -1,0 +1,307 @@
+"""What a caller may ask for: the three send bodies, and the rules that need no database.
+
+Limits that msgspec can hold stand in the types, where the OpenAPI document finds them too. The rest is in
+`read_send`, which gives a `Wanted`: the delivery and payment of an order, whatever its gift.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from largesse.errors import InvalidRequest
+from largesse.orders.email import EmailError, address_key, normalise_email
+
+MAX_CODES = 5_000
+MAX_QUANTITY = 1_000
+MAX_REFERENCE = 128
+MAX_SOURCE = 32
+DEFAULT_SOURCE = "api"
+DEFAULT_COUNTRY = "GB"
+
+_INT32 = 2_147_483_647
+Id = Annotated[int, Meta(ge=1, le=_INT32)]
+# max_length as well, since `$` also matches before a line break at the end.
+Country = Annotated[
+    str, Meta(pattern="^[A-Za-z]{2}$", max_length=2, description="ISO 3166-1 alpha-2", examples=["GB"])
+]
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL_BUT_LINE_BREAKS = re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_NOT_TOKEN = re.compile(r"[^a-z0-9]+")
+
+
+class Recipient(msgspec.Struct, kw_only=True, rename="camel"):
+    """One address and how many codes it gets."""
+
+    email: Annotated[
+        str,
+        Meta(
+            max_length=254,
+            description="Address the gift is emailed to",
+            examples=["sam@example.com"],
+            extra_json_schema={"format": "email"},
+        ),
+    ]
+    name: (
+        Annotated[str, Meta(max_length=200, description="Used to address the gift", examples=["Sam"])] | None
+    ) = None
+    quantity: Annotated[
+        int, Meta(ge=1, le=MAX_QUANTITY, description="Codes for this recipient; each is its own order line")
+    ] = 1
+
+
+class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """What the three send bodies share."""
+
+    source: (
+        Annotated[
+            str,
+            Meta(
+                description="Reporting token, `api` by default; normalised to lower-case letters, digits and "
+                "hyphens, at most 32",
+                examples=["hr-portal"],
+            ),
+        ]
+        | None
+    ) = None
+    recipients: (
+        Annotated[
+            list[Recipient],
+            Meta(
+                min_length=1,
+                max_length=MAX_CODES,
+                description="Who gets the gift by email; at most 5,000 codes in all. Excludes `codeQuantity`.",
+            ),
+        ]
+        | None
+    ) = None
+    code_quantity: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=MAX_CODES,
+                description="Anonymous codes, returned and not emailed. Excludes `recipients`.",
+            ),
+        ]
+        | None
+    ) = None
+    wrapping_key: (
+        Annotated[
+            str,
+            Meta(
+                max_length=64,
+                description="Wrapping of the gift; by default the template's, or `default`",
+                examples=["confetti"],
+            ),
+        ]
+        | None
+    ) = None
+    from_name: (
+        Annotated[str, Meta(max_length=32, description="Sender name", examples=["The People team"])] | None
+    ) = None
+    message: (
+        Annotated[str, Meta(max_length=256, description="Message to the recipient", examples=["Thank you!"])]
+        | None
+    ) = None
+    send_at: (
+        Annotated[
+            datetime,
+            Meta(
+                description="When to deliver, in the future; without an offset it is UTC. Ignored for a code batch.",
+                examples=["2030-12-24T09:00:00Z"],
+                extra_json_schema={"format": "date-time"},
+            ),
+        ]
+        | None
+    ) = None
+    account_id: (
+        Annotated[
+            int,
+            Meta(
+                ge=1, le=_INT32, description="Funding account in the order's currency; omitted when invoiced"
+            ),
+        ]
+        | None
+    ) = None
+    expiry_after_days: (
+        Annotated[
+            int,
+            Meta(ge=1, le=36_500, description="Days after claiming that gifts expire; Enterprise plans only"),
+        ]
+        | None
+    ) = None
+    external_reference: (
+        Annotated[
+            str,
+            Meta(
+                description="Idempotency key, at most 128 characters, surrounding blanks trimmed; blank opts out",
+                examples=["payroll-2030-12-1138"],
+                extra_json_schema={"maxLength": MAX_REFERENCE},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class SendGift(SendBody, kw_only=True, rename="camel"):
+    """Body of POST /send/gift."""
+
+    product_id: Annotated[Id, Meta(description="From GET /products", examples=[1])]
+    value: (
+        Annotated[
+            float,
+            Meta(
+                description="Per-recipient face value; required when the product has `requiresAmount`",
+                examples=[10.0],
+            ),
+        ]
+        | None
+    ) = None
+    country: (
+        Annotated[Country, Meta(description="ISO 3166-1 alpha-2; `GB` by default", examples=["GB"])] | None
+    ) = None
+
+
+class SendCollection(SendBody, kw_only=True, rename="camel"):
+    """Body of POST /send/collection."""
+
+    collection_id: Annotated[Id, Meta(description="From GET /collections", examples=[1])]
+    value: Annotated[float, Meta(description="Curated collections only; ignored for custom ones")] | None = (
+        None
+    )
+
+
+class SendTemplate(SendBody, kw_only=True, rename="camel"):
+    """Body of POST /send/template; the template supplies gift, value, country and, unless overridden, the rest."""
+
+    template_id: Annotated[Id, Meta(description="From GET /templates", examples=[1])]
+
+
+class ReferenceOnly(msgspec.Struct, rename="camel"):
+    """Reads nothing but the caller's reference, for a body that may be wrong elsewhere."""
+
+    external_reference: str | None = None
+
+
+class OrderRecipient(msgspec.Struct, frozen=True):
+    """One recipient as the order keeps it."""
+
+    email: str
+    name: str | None
+    quantity: int
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The delivery and payment of an order, checked; `recipients` is empty for a code batch."""
+
+    source: str
+    recipients: tuple[OrderRecipient, ...]
+    code_count: int
+    wrapping_key: str | None  # None: not said, which only a template may fill
+    from_name: str | None
+    message: str | None
+    scheduled_for: datetime | None
+    account_id: int | None
+    expiry_after_days: int | None
+    external_reference: str | None
+
+    @property
+    def delivery_mode(self) -> str:
+        return "send" if self.recipients else "manual"
+
+    @property
+    def recipient_count(self) -> int:
+        """Distinct addresses, letter case ignored."""
+        return len({address_key(recipient.email) for recipient in self.recipients})
+
+    def with_defaults(
+        self,
+        *,
+        wrapping_key: str | None,
+        from_name: str | None,
+        message: str | None,
+        expiry_after_days: int | None,
+    ) -> Wanted:
+        """The same with what was not said filled in."""
+        return msgspec.structs.replace(
+            self,
+            wrapping_key=self.wrapping_key or wrapping_key,
+            from_name=self.from_name if self.from_name is not None else from_name,
+            message=self.message if self.message is not None else message,
+            expiry_after_days=self.expiry_after_days or expiry_after_days,
+        )
+
+
+def read_send(body: SendBody, *, plan: str, now: datetime) -> Wanted:
+    """Checks what the types could not. Raises InvalidRequest naming the member and the limit."""
+    recipients, code_count = _read_recipients(body)
+    return Wanted(
+        source=read_source(body.source),
+        recipients=recipients,
+        code_count=code_count,
+        wrapping_key=_text("wrappingKey", body.wrapping_key),
+        from_name=_text("fromName", body.from_name),
+        message=_text("message", body.message, allowed=_CONTROL_BUT_LINE_BREAKS),
+        scheduled_for=_read_send_at(body.send_at, now) if recipients else None,
+        account_id=body.account_id,
+        expiry_after_days=body.expiry_after_days if plan == "enterprise" else None,
+        external_reference=read_reference(body.external_reference),
+    )
+
+
+def read_reference(text: str | None) -> str | None:
+    """The caller's reference without surrounding blanks; None when it opted out. Raises InvalidRequest."""
+    reference = text.strip() if text else ""
+    if len(reference) > MAX_REFERENCE:
+        raise InvalidRequest(f"`externalReference` must be at most {MAX_REFERENCE} characters.")
+    return _text("externalReference", reference) or None
+
+
+def read_source(text: str | None) -> str:
+    """The reporting token: lower case, runs of other characters than a-z and 0-9 one hyphen, at most 32."""
+    token = _NOT_TOKEN.sub("-", (text or "")[: 32 * MAX_SOURCE].lower()).strip("-")
+    return token[:MAX_SOURCE].strip("-") or DEFAULT_SOURCE
+
+
+def _read_recipients(body: SendBody) -> tuple[tuple[OrderRecipient, ...], int]:
+    if (body.recipients is None) == (body.code_quantity is None):
+        raise InvalidRequest("Exactly one of `recipients` and `codeQuantity` must be given.")
+    if body.code_quantity is not None:
+        return (), body.code_quantity
+    recipients = tuple(_read_recipient(at, recipient) for at, recipient in enumerate(body.recipients or ()))
+    code_count = sum(recipient.quantity for recipient in recipients)
+    if code_count > MAX_CODES:
+        raise InvalidRequest(f"`recipients` must ask for at most {MAX_CODES} codes in all, not {code_count}.")
+    return recipients, code_count
+
+
+def _read_recipient(at: int, recipient: Recipient) -> OrderRecipient:
+    try:
+        email = normalise_email(recipient.email)
+    except EmailError as error:
+        raise InvalidRequest(f"`recipients[{at}].email` is not an email address: {error}") from None
+    return OrderRecipient(email, _text(f"recipients[{at}].name", recipient.name), recipient.quantity)
+
+
+def _read_send_at(send_at: datetime | None, now: datetime) -> datetime | None:
+    if send_at is None:
+        return None
+    try:
+        instant = send_at.replace(tzinfo=UTC) if send_at.tzinfo is None else send_at.astimezone(UTC)
+    except OverflowError:
+        raise InvalidRequest("`sendAt` is outside the calendar.") from None
+    if instant <= now:
+        raise InvalidRequest("`sendAt` must be in the future.")
+    return instant
+
+
+def _text(member: str, text: str | None, allowed: re.Pattern[str] = _CONTROL) -> str | None:
+    if text and allowed.search(text):
+        raise InvalidRequest(f"`{member}` must hold no control characters.")
+    return text

@@ -1,0 +1,116 @@
+"""Which orders of a batch are placed: plain rules on what the transaction has read and locked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from largesse.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed, Unauthorized
+from largesse.funding import Posting
+from largesse.money import canonical
+from largesse.orders.order import Order, ReferenceKey
+
+
+@dataclass(slots=True)
+class LockedAccount:
+    """A ledger account under this transaction's row lock, with its running balance."""
+
+    id: int
+    customer_id: int
+    environment: str
+    kind: str
+    currency: str
+    balance_minor: int
+    open_to_all: bool
+    service_account_ids: Sequence[int]
+
+    def is_open_to(self, order: Order) -> bool:
+        principal = order.principal
+        return (
+            self.kind == "funding"
+            and self.customer_id == principal.customer_id
+            and self.environment == principal.environment
+            and (self.open_to_all or principal.service_account_id in self.service_account_ids)
+        )
+
+
+@dataclass(slots=True)
+class Ground:
+    """What a batch is decided on, all read under its locks."""
+
+    now: datetime
+    ids: Iterator[int]
+    movement_ids: Iterator[int]
+    live_keys: frozenset[int]
+    references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
+    accounts: Mapping[int, LockedAccount]
+
+
+@dataclass(slots=True)
+class Decided:
+    """The orders to write with their postings, and an answer for each order of the batch."""
+
+    placed: list[tuple[int, Order]] = field(default_factory=list)
+    postings: list[Posting] = field(default_factory=list)
+    refusals: dict[int, Problem] = field(default_factory=dict)  # by place in the batch
+
+
+def decide(batch: Sequence[Order], ground: Ground) -> Decided:
+    """Decides each order in turn, each seeing what those before it took; a refusal touches nobody else."""
+    decided = Decided()
+    for at, order in enumerate(batch):
+        try:
+            _refuse(order, ground)
+        except Problem as refusal:
+            decided.refusals[at] = refusal
+            continue
+        order_id = next(ground.ids)
+        decided.placed.append((order_id, order))
+        decided.postings += _post(order_id, order, ground)
+        if order.reference_key is not None:
+            ground.references[order.reference_key] = order.reference
+    return decided
+
+
+def _refuse(order: Order, ground: Ground) -> None:
+    """Raises the problem that keeps `order` from being placed, in the order of checks of the design."""
+    if order.principal.key_id not in ground.live_keys:
+        raise Unauthorized("The API key was deleted.")
+    if order.reference_key is not None and (holder := ground.references.get(order.reference_key)):
+        raise reference_used(holder)
+    if order.account_id is None:
+        return
+    account = ground.accounts.get(order.account_id)
+    if account is None or not account.is_open_to(order):
+        raise InvalidRequest("`accountId` names no funding account that this key can draw from.")
+    if account.currency != order.currency:
+        raise InvalidRequest(
+            f"`accountId` names an account in {account.currency}, but the order is in {order.currency}."
+        )
+    if account.balance_minor < order.total_minor:
+        raise InsufficientBalance(
+            f"The order costs {canonical(order.total_minor, order.currency)} {order.currency}, "
+            f"the account holds {canonical(account.balance_minor, account.currency)} {account.currency}."
+        )
+
+
+def reference_used(holder: str) -> ReferenceUsed:
+    """The 409 whose `instance` is the address of the order that holds the caller's reference."""
+    return ReferenceUsed(
+        f"`externalReference` is already used by order {holder}; nothing was placed.",
+        instance=f"/orders/{holder}",
+    )
+
+
+def _post(order_id: int, order: Order, ground: Ground) -> Iterator[Posting]:
+    """The order's movement: out of the funding account, or the receivable one, into sales."""
+    movement_id = next(ground.movement_ids)
+    payer_id = order.own_accounts.receivable if order.account_id is None else order.account_id
+    for account_id, amount_minor in (
+        (payer_id, -order.total_minor),
+        (order.own_accounts.sales, order.total_minor),
+    ):
+        account = ground.accounts[account_id]
+        account.balance_minor += amount_minor
+        yield Posting(account_id, movement_id, "order", order_id, amount_minor, account.balance_minor)

@@ -1,0 +1,247 @@
+"""Sending: from a request's body to a placed order."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+from largesse.catalogue import Catalogue, Price, Snapshot, collection_price, gift_price
+from largesse.clock import Clock
+from largesse.codes import CODES_AT_ONCE, IssuedCode, SealedCode, draw_codes, seal_code
+from largesse.database import Database
+from largesse.decoding import Unreadable, decode_body
+from largesse.errors import Inactive, InvalidRequest
+from largesse.funding import own_accounts
+from largesse.identity import Caller, Principal
+from largesse.orders.order import Gift, Order, OwnAccounts
+from largesse.orders.placer import Placer
+from largesse.orders.reading import read_references
+from largesse.orders.reference import new_reference
+from largesse.orders.request import (
+    DEFAULT_COUNTRY,
+    ReferenceOnly,
+    SendBody,
+    SendCollection,
+    SendGift,
+    SendTemplate,
+    Wanted,
+    read_reference,
+    read_send,
+)
+from largesse.orders.rules import reference_used
+from largesse.orders.shapes import SendResponse, send_response
+from largesse.templates import Template, read_template
+from largesse.vault import Vault
+
+# Recipients checked on the event loop in one go.
+_RECIPIENTS_AT_ONCE = 100
+_CACHED_ACCOUNTS = 10_000
+
+
+class Sender:
+    """Places the orders that callers send."""
+
+    def __init__(
+        self,
+        database: Database,
+        catalogue: Catalogue,
+        placer: Placer,
+        vault: Vault,
+        clock: Clock,
+        public_url: str,
+    ) -> None:
+        self._database = database
+        self._catalogue = catalogue
+        self._placer = placer
+        self._vault = vault
+        self._clock = clock
+        self._public_url = public_url
+        self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
+
+    async def send(self, caller: Caller, raw: bytes, wanted: type[SendBody]) -> SendResponse:
+        """Places the order in the JSON body `raw` of the type `wanted`.
+
+        Checks in the design's order: 400 for what cannot be read at all, 409 for a used reference whatever else
+        the body holds, 400 for the rest, 402 for the balance.
+        """
+        principal = caller.principal
+        require_active(principal)
+        try:
+            order = await self._prepare(caller, decode_body(raw, wanted))
+        except Unreadable:
+            raise
+        except InvalidRequest:
+            await self._refuse_used_reference(principal, raw)
+            raise
+        placed = await self._placer.place(order)
+        return await send_response(placed.order, self._vault, self._public_url)
+
+    async def _prepare(self, caller: Caller, body: SendBody) -> Order:
+        now = self._clock.now()
+        principal = caller.principal
+        wanted = await _read(body, principal.plan, now)
+        _check_account_given(principal, wanted)
+        snapshot = await self._catalogue.at(caller.catalogue_version)
+        match body:
+            case SendGift():
+                gift = _gift_of_product(snapshot, principal, body)
+            case SendCollection():
+                gift = _gift_of_collection(snapshot, principal, body)
+            case SendTemplate():
+                template = await self._template(principal, body)
+                gift = _gift_of_template(snapshot, principal, template)
+                wanted = _with_template(wanted, template, principal.plan)
+            case _:
+                raise TypeError(type(body).__name__)
+        reference = new_reference(now)
+        codes, sealed = await self._issue(reference, wanted.code_count)
+        return Order(
+            reference=reference,
+            principal=principal,
+            gift=gift,
+            wanted=wanted,
+            own_accounts=await self._accounts_beside(principal, gift.currency),
+            codes=codes,
+            sealed=sealed,
+        )
+
+    async def _template(self, principal: Principal, body: SendTemplate) -> Template:
+        async with self._database.connection() as connection:
+            template = await read_template(connection, principal, body.template_id)
+        if template is None:
+            raise InvalidRequest("`templateId` names no template of this customer.")
+        return template
+
+    async def _issue(self, reference: str, count: int) -> tuple[list[IssuedCode], list[SealedCode]]:
+        codes: list[IssuedCode] = []
+        sealed: list[SealedCode] = []
+        for start in range(0, count, CODES_AT_ONCE):
+            if start:
+                await asyncio.sleep(0)
+            drawn = draw_codes(min(CODES_AT_ONCE, count - start))
+            sealed += [
+                seal_code(self._vault, code, reference, start + at) for at, code in enumerate(drawn, 1)
+            ]
+            codes += drawn
+        return codes, sealed
+
+    async def _accounts_beside(self, principal: Principal, currency: str) -> OwnAccounts:
+        """The customer's own ledger accounts, made on its first order in a currency. Their ids never change."""
+        key = (principal.customer_id, principal.environment, currency)
+        accounts = self._own_accounts.get(key)
+        if accounts is None:
+            async with self._database.connection() as connection:
+                own = await own_accounts(connection, *key)
+            if len(self._own_accounts) >= _CACHED_ACCOUNTS:
+                self._own_accounts.clear()
+            accounts = self._own_accounts[key] = OwnAccounts(own["receivable"], own["sales"])
+        return accounts
+
+    async def _refuse_used_reference(self, principal: Principal, raw: bytes) -> None:
+        """Raises ReferenceUsed when a body that is wrong elsewhere carries a reference already used."""
+        reference = read_reference(decode_body(raw, ReferenceOnly).external_reference)
+        if reference is None:
+            return
+        key = (principal.customer_id, principal.environment, reference)
+        async with self._database.connection() as connection:
+            holder = (await read_references(connection, [key])).get(key)
+        if holder is not None:
+            raise reference_used(holder)
+
+
+async def _read(body: SendBody, plan: str, now: datetime) -> Wanted:
+    """`read_send`; for many recipients in a thread, as an address that is not plain takes a fraction of a millisecond."""
+    if len(body.recipients or ()) > _RECIPIENTS_AT_ONCE:
+        return await asyncio.to_thread(read_send, body, plan=plan, now=now)
+    return read_send(body, plan=plan, now=now)
+
+
+def require_active(principal: Principal) -> None:
+    """Raises Inactive when the key's service account has been switched off."""
+    if not principal.service_account_active:
+        raise Inactive(f"The service account {principal.service_account_name!r} is not active.")
+
+
+def _check_account_given(principal: Principal, wanted: Wanted) -> None:
+    if principal.funding == "balance" and wanted.account_id is None:
+        raise InvalidRequest("`accountId` is required: this customer pays from a topped-up balance.")
+    if principal.funding == "invoiced" and wanted.account_id is not None:
+        raise InvalidRequest("`accountId` must be omitted: this customer is invoiced.")
+
+
+def _gift_of_product(snapshot: Snapshot, principal: Principal, body: SendGift) -> Gift:
+    country = (body.country or DEFAULT_COUNTRY).upper()
+    product = snapshot.product(body.product_id, country, principal.customer_id)
+    if product is None:
+        raise InvalidRequest(f"`productId` names no product available in {country}.")
+    return _product_gift(product.id, country, gift_price(product, country, body.value), template_id=None)
+
+
+def _gift_of_collection(snapshot: Snapshot, principal: Principal, body: SendCollection) -> Gift:
+    collection = snapshot.collection(body.collection_id, principal.customer_id)
+    if collection is None:
+        raise InvalidRequest("`collectionId` names no collection available.")
+    price = collection_price(collection, body.value)
+    return _collection_gift(collection.id, collection.country, price, template_id=None)
+
+
+def _gift_of_template(snapshot: Snapshot, principal: Principal, template: Template) -> Gift:
+    """The template's gift at the template's value. Raises InvalidRequest when that cannot be sent any more."""
+    try:
+        gift = _priced_template(snapshot, principal, template)
+    except InvalidRequest as refusal:
+        raise InvalidRequest(f"`templateId` names a template that cannot be sent: {refusal.detail}") from None
+    if gift is None:
+        raise InvalidRequest("`templateId` names a template whose gift is no longer available.")
+    return gift
+
+
+def _priced_template(snapshot: Snapshot, principal: Principal, template: Template) -> Gift | None:
+    if template.product_id is not None:
+        country = template.country or DEFAULT_COUNTRY
+        product = snapshot.product(template.product_id, country, principal.customer_id)
+        if product is None:
+            return None
+        price = gift_price(product, country, template.value)
+        return _product_gift(product.id, country, price, template_id=template.id)
+    collection = snapshot.collection(template.collection_id or 0, principal.customer_id)
+    if collection is None:
+        return None
+    price = collection_price(collection, template.value)
+    return _collection_gift(collection.id, collection.country, price, template_id=template.id)
+
+
+def _product_gift(product_id: int, country: str, price: Price, *, template_id: int | None) -> Gift:
+    return Gift(
+        "gift",
+        product_id,
+        None,
+        template_id,
+        country,
+        price.currency,
+        price.value_minor,
+        price.unit_cost_minor,
+    )
+
+
+def _collection_gift(collection_id: int, country: str, price: Price, *, template_id: int | None) -> Gift:
+    return Gift(
+        "gifts",
+        None,
+        collection_id,
+        template_id,
+        country,
+        price.currency,
+        price.value_minor,
+        price.unit_cost_minor,
+    )
+
+
+def _with_template(wanted: Wanted, template: Template, plan: str) -> Wanted:
+    """`wanted` with what the caller left out taken from the template."""
+    return wanted.with_defaults(
+        wrapping_key=template.wrapping_key,
+        from_name=template.from_name,
+        message=template.message,
+        expiry_after_days=template.expiry_after_days if plan == "enterprise" else None,
+    )

@@ -1,0 +1,51 @@
+"""What a worker measures, in Prometheus' terms. No label holds anything about a person or a customer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prometheus_client import Counter, Gauge, Histogram, start_http_server
+
+from largesse.errors import StartError
+
+FANNED_OUT = Counter("largesse_fanned_out", "Deliveries and messages made from orders.", ["kind"])
+WEBHOOK_ATTEMPTS = Counter("largesse_webhook_attempts", "Webhook attempts by outcome.", ["outcome"])
+WEBHOOK_SECONDS = Histogram(
+    "largesse_webhook_attempt_seconds",
+    "Duration of webhook attempts, DNS, TLS and body included.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20),
+)
+WEBHOOK_DELAY_SECONDS = Histogram(
+    "largesse_webhook_delay_seconds",
+    "From a delivery made to the answer, where the first attempt succeeded.",
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600),
+)
+MAILS = Counter("largesse_mails", "Messages handed to the mail server, or captured, by outcome.", ["outcome"])
+MAIL_SECONDS = Histogram("largesse_mail_seconds", "Duration of handing over one message.")
+MAIL_LATENESS_SECONDS = Histogram(
+    "largesse_mail_lateness_seconds",
+    "From the instant a message was due to the mail server's answer.",
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600, 21600),
+)
+QUEUE_DEPTH = Gauge("largesse_queue_depth", "Rows that wait, due or not.", ["queue"])
+QUEUE_AGE = Gauge("largesse_queue_oldest_due_seconds", "How long the oldest due row has been due.", ["queue"])
+FAILING_LANES = Gauge("largesse_webhook_failing_subscriptions", "Subscriptions whose last attempt failed.")
+STEP_FAILURES = Counter(
+    "largesse_worker_step_failures", "Steps of the worker that failed and will be repeated.", ["step"]
+)
+PRUNED = Counter("largesse_pruned", "Old rows removed by housekeeping.", ["table"])
+
+
+def serve_metrics(ports: Sequence[int]) -> int:
+    """Serves this process's metrics on the first of these ports of 127.0.0.1 that is free; returns it.
+
+    Several processes are given the same ports, and each takes one. Raises StartError when none is left.
+    """
+    for port in ports:
+        try:
+            start_http_server(port, addr="127.0.0.1")
+        except (OSError, OverflowError):
+            continue
+        return port
+    said = f"{ports[0]}" if len(ports) == 1 else f"{ports[0]} to {ports[-1]}"
+    raise StartError(f"cannot serve metrics: no free port of 127.0.0.1 among {said}")

@@ -1,0 +1,109 @@
+"""Waking workers: a NOTIFY when something was put into the outbox, and polling behind it.
+
+NOTIFY takes a lock of the whole database until its transaction has committed, so an order never sends one: whoever
+placed orders rings the bell afterwards, at most every RING_EVERY_S. Lost rings cost POLL_S, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from largesse.database import DATABASE_AWAY, Connection, Database
+
+POLL_S = 0.25
+RING_EVERY_S = 0.05
+_CHANNEL = "largesse_outbox"
+_RECONNECT_S = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+async def ring(connection: Connection) -> None:
+    """Wakes every worker once the connection's transaction, if it is in one, has committed."""
+    await connection.execute(f"NOTIFY {_CHANNEL}")
+
+
+class Bell:
+    """Rings on behalf of a process that places many orders: `pull` is cheap and never waits."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._ringing: asyncio.Task[None] | None = None
+        self._again = False
+
+    def pull(self) -> None:
+        """Wakes the workers soon; many pulls make one ring."""
+        if self._ringing is not None and not self._ringing.done():
+            self._again = True
+            return
+        self._ringing = asyncio.create_task(self._ring())
+
+    async def close(self) -> None:
+        """Waits for the last ring."""
+        if self._ringing is not None:
+            await self._ringing
+
+    async def _ring(self) -> None:
+        self._again = True
+        while self._again:
+            self._again = False
+            try:
+                async with self._database.connection() as connection:
+                    await ring(connection)
+            except DATABASE_AWAY:
+                return  # polling finds the work
+            await asyncio.sleep(RING_EVERY_S)
+
+
+class Waker:
+    """Wakes one loop. Read `rings`, look for work, and `wait` with what was read: no ring in between is missed."""
+
+    def __init__(self) -> None:
+        self.rings = 0
+        self._rang = asyncio.Event()
+
+    def wake(self) -> None:
+        """Ends the wait now, or the next one that has not heard of this."""
+        self.rings += 1
+        self._rang.set()
+        self._rang = asyncio.Event()
+
+    async def wait(self, heard: int, longest_s: float = POLL_S) -> None:
+        """Waits until there have been more than `heard` rings, at most `longest_s`."""
+        if self.rings != heard:
+            return
+        rang = self._rang
+        try:
+            async with asyncio.timeout(longest_s):
+                await rang.wait()
+        except TimeoutError:
+            return
+
+
+async def listen(database: Database, wake: Callable[[], None]) -> None:
+    """Calls `wake` at each ring until cancelled, on a connection of its own; gets a new one when that breaks."""
+    while True:
+        try:
+            async with database.connection() as connection:
+                await _listen_on(connection, wake)
+        except DATABASE_AWAY:
+            log.warning("outbox.not_listening")
+        await asyncio.sleep(_RECONNECT_S)
+
+
+async def _listen_on(connection: Connection, wake: Callable[[], None]) -> None:
+    def heard(*_: Any) -> None:
+        wake()
+
+    ended = asyncio.Event()
+    connection.add_termination_listener(lambda _: ended.set())
+    await connection.add_listener(_CHANNEL, heard)
+    try:
+        await ended.wait()
+    finally:
+        if not connection.is_closed():
+            await connection.remove_listener(_CHANNEL, heard)

@@ -1,0 +1,101 @@
+"""Running the application under uvicorn: one process or several, drained on SIGTERM."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from largesse.errors import StartError
+from largesse.main import build_app
+from largesse.outbox.metrics import serve_metrics
+from largesse.settings import Settings
+
+_DRAIN_S = 30
+
+
+def serve(
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    processes: int = 1,
+    with_worker: bool = False,
+    metrics_port: int | None = None,
+    mailbox: bool = False,
+    on_start: Callable[[], None] | None = None,
+) -> None:
+    """Serves until SIGTERM or SIGINT, then finishes what is under way.
+
+    Several processes make the application each for itself from the environment (`largesse.main:create_app`). With
+    `metrics_port` each process serves its metrics: one of them there, the others on the ports that follow.
+    """
+    require_free(host, port)
+    options = server_options(host, port)
+    if processes > 1:
+        os.environ["LARGESSE_SERVE_WITH_WORKER"] = "1" if with_worker else ""
+        ports = range(metrics_port, metrics_port + processes) if metrics_port is not None else ()
+        for one in ports:
+            require_free("127.0.0.1", one)
+        os.environ["LARGESSE_SERVE_METRICS_PORTS"] = ",".join(map(str, ports))
+        uvicorn.run("largesse.main:create_app", factory=True, workers=processes, **options)
+        return
+    if metrics_port is not None:
+        serve_metrics([metrics_port])
+    app = build_app(settings, with_worker=with_worker, mailbox=mailbox)
+    server = _Server(uvicorn.Config(app, **options), on_start)
+    # uvicorn takes these signals over while it runs, and when all is finished raises them again: here, for nothing more.
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, server.end)
+    server.run()
+    if not server.started:
+        raise SystemExit(3)
+
+
+def server_options(host: str, port: int) -> dict[str, Any]:
+    """How uvicorn is set, whatever it serves."""
+    return {
+        "host": host,
+        "port": port,
+        "loop": "uvloop",
+        "http": "httptools",
+        "ws": "none",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": _DRAIN_S,
+        "timeout_keep_alive": 75,
+        "backlog": 2048,
+    }
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self._on_start is not None:
+            self._on_start()
+
+    def end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as signal.signal calls it
+        """Ends the serving once what is under way is finished, as soon as that begins."""
+        self.should_exit = True
+
+
+def require_free(host: str, port: int) -> None:
+    """Raises StartError when nobody can listen there, before anything else has started."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            said = getattr(error, "strerror", "no such port")
+            raise StartError(f"cannot listen on {host}:{port}: {said}") from None

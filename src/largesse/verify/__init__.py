@@ -1,0 +1,6 @@
+"""`largesse verify`: does what is stored agree with itself? docs/verify.md lists the checks."""
+
+from largesse.verify.audit import CHECKS, audit
+from largesse.verify.check import Check, Finding, Report
+
+__all__ = ["CHECKS", "Check", "Finding", "Report", "audit"]

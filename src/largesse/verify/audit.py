@@ -1,0 +1,71 @@
+"""The audit: every check against one snapshot of the database, beside a service that goes on placing orders."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from largesse.database import Connection, Database
+from largesse.vault import Vault
+from largesse.verify.check import SHOWN_IDS, Check, Finding, Report
+from largesse.verify.claims import CLAIMS
+from largesse.verify.codes import RULES as CODE_RULES
+from largesse.verify.codes import check_codes
+from largesse.verify.ledger import LEDGER
+from largesse.verify.orders import ORDERS
+from largesse.verify.progress import Progress
+from largesse.verify.references import REFERENCES
+
+# A new area adds its own tuple of checks here.
+CHECKS: tuple[Check, ...] = (*LEDGER, *ORDERS, *REFERENCES, *CLAIMS)
+
+_COUNTED = ("orders", "lines", "entries")
+_STATEMENT_TIMEOUT_S = 6 * 3600.0
+
+
+async def audit(database: Database, vault: Vault, *, progress_to: TextIO = sys.stderr) -> Report:
+    """Makes every check; the findings come in the order of the checks. Changes nothing.
+
+    All is read in one snapshot, so that orders placed meanwhile are seen whole or not at all.
+    """
+    progress = Progress(progress_to)
+    try:
+        async with (
+            database.connection() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            return await audit_snapshot(connection, vault, progress)
+    finally:
+        progress.end()
+
+
+async def audit_snapshot(connection: Connection, vault: Vault, progress: Progress) -> Report:
+    """Makes every check on what the connection's open transaction sees."""
+    # Sorts and joins of whole tables: more memory than an order needs, and time that an order must not take.
+    await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL work_mem = '64MB'")
+    findings = []
+    for check in CHECKS:
+        progress.begin(check.name)
+        findings += await _run(connection, check)
+    counted = {table: await _count(connection, table) for table in _COUNTED}
+    progress.begin("codes-open", counted["lines"])
+    findings += await check_codes(connection, vault, progress, _STATEMENT_TIMEOUT_S)
+    return Report((*(check.name for check in CHECKS), *CODE_RULES), counted, findings)
+
+
+async def _run(connection: Connection, check: Check) -> list[Finding]:
+    rows = await connection.fetch(
+        f"SELECT id::text, count(*) OVER () AS total FROM ({check.sql}) AS broken (id) LIMIT {SHOWN_IDS}",  # noqa: S608
+        timeout=_STATEMENT_TIMEOUT_S,
+    )
+    if not rows:
+        return []
+    return [Finding(check.name, check.rule, rows[0]["total"], tuple(row["id"] for row in rows))]
+
+
+async def _count(connection: Connection, table: str) -> int:
+    count: int = await connection.fetchval(
+        f"SELECT count(*) FROM {table}",  # noqa: S608 - one of the constants above
+        timeout=_STATEMENT_TIMEOUT_S,
+    )
+    return count

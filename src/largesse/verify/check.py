@@ -1,0 +1,60 @@
+"""A check, what it finds, and the report of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SHOWN_IDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One rule that must hold: `sql` gives one column, the id of each row that breaks it. It takes no parameters."""
+
+    name: str
+    rule: str  # a sentence
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A check that failed: how often, and the ids of the first rows that break it. Never a code or a PIN."""
+
+    check: str
+    rule: str
+    count: int
+    ids: tuple[str, ...]
+
+    def __str__(self) -> str:
+        more = ", …" if self.count > len(self.ids) else ""
+        return f"{self.check}: {self.rule} Not so {self.count:,} times: {', '.join(self.ids)}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an audit looked at, and what disagreed."""
+
+    checks: tuple[str, ...]
+    counted: dict[str, int]  # rows by table
+    findings: Sequence[Finding]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON; `ok` is true when nothing disagrees."""
+        return {
+            "ok": not self.findings,
+            "checks": list(self.checks),
+            "counted": self.counted,
+            "findings": [
+                {"check": f.check, "rule": f.rule, "count": f.count, "ids": list(f.ids)}
+                for f in self.findings
+            ],
+        }
+
+    def __str__(self) -> str:
+        counted = ", ".join(f"{count:,} {table}" for table, count in self.counted.items())
+        if not self.findings:
+            return f"All {len(self.checks)} checks hold over {counted}."
+        failed = f"{len(self.findings)} of {len(self.checks)} checks failed over {counted}:"
+        return "\n".join([failed, *(f"  {finding}" for finding in self.findings)])

@@ -1,0 +1,111 @@
+"""Checks of what became of lines: their states, refunds, vouchers and parcels."""
+
+from __future__ import annotations
+
+from largesse.verify.check import Check
+
+CLAIMS = (
+    Check(
+        "states-have-lines",
+        "Every state and every event of a line belongs to a line that exists.",
+        """
+        SELECT DISTINCT order_id || '/' || number FROM (
+            SELECT order_id, number FROM line_states UNION SELECT order_id, number FROM line_events
+        ) AS told
+        WHERE NOT EXISTS (SELECT FROM lines l WHERE (l.order_id, l.number) = (told.order_id, told.number))
+        """,
+    ),
+    Check(
+        "states-follow-events",
+        "A line is where its recorded moves lead, each once: claimed and then chosen, fulfilled or expired, or "
+        "cancelled and never claimed.",
+        """
+        SELECT coalesce(s.order_id, e.order_id) || '/' || coalesce(s.number, e.number)
+        FROM line_states s FULL JOIN (
+            SELECT order_id, number, array_agg(event ORDER BY event) AS moves
+            FROM line_events WHERE event <> 'opened' GROUP BY order_id, number
+        ) AS e USING (order_id, number)
+        WHERE CASE s.state
+              WHEN 'claimed' THEN moves = '{claimed}'
+              WHEN 'chosen' THEN moves = '{chosen,claimed}'
+              WHEN 'fulfilled' THEN moves = '{chosen,claimed,fulfilled}'
+              WHEN 'expired' THEN moves = '{claimed,expired}' OR moves = '{chosen,claimed,expired}'
+              WHEN 'cancelled' THEN moves = '{cancelled}'
+              END IS NOT TRUE
+        """,
+    ),
+    Check(
+        "refunds-fit-cancellations",
+        "What an order gave back is what its cancelled lines cost: from the customer's sales to the account it was "
+        "paid from, or off the receivable one.",
+        """
+        SELECT o.id FROM orders o
+        JOIN (
+            SELECT order_id FROM line_states WHERE state = 'cancelled'
+            UNION SELECT order_id FROM entries WHERE kind = 'refund'
+        ) AS touched ON touched.order_id = o.id
+        LEFT JOIN LATERAL (
+            SELECT count(*) AS cancelled FROM line_states s WHERE s.order_id = o.id AND s.state = 'cancelled'
+        ) AS c ON true
+        LEFT JOIN (
+            SELECT e.order_id, sum(e.amount_minor) FILTER (WHERE e.amount_minor > 0) AS back_minor,
+                   sum(e.amount_minor) FILTER (WHERE e.amount_minor < 0) AS taken_minor,
+                   bool_and(CASE WHEN e.amount_minor < 0 THEN a.kind = 'sales'
+                                 WHEN r.account_id IS NULL THEN a.kind = 'receivable'
+                                 ELSE a.id = r.account_id END
+                            AND (a.customer_id, a.environment, a.currency) = (r.customer_id, r.environment, r.currency)
+                           ) AS accounts_fit
+            FROM entries e JOIN accounts a ON a.id = e.account_id JOIN orders r ON r.id = e.order_id
+            WHERE e.kind = 'refund' GROUP BY e.order_id
+        ) AS b ON b.order_id = o.id
+        WHERE (coalesce(b.back_minor, 0) = o.total_minor / o.code_count * c.cancelled
+               AND coalesce(b.taken_minor, 0) = -coalesce(b.back_minor, 0)
+               AND coalesce(b.accounts_fit, true)) IS NOT TRUE
+        """,
+    ),
+    Check(
+        "vouchers-fit",
+        "A fulfilled line of a digital gift has one voucher, of its product and its order's value; no other line has any.",
+        """
+        SELECT coalesce(s.order_id, v.order_id) || '/' || coalesce(s.number, v.number)
+        FROM (
+            SELECT s.order_id, s.number, s.product_id, o.value_minor
+            FROM line_states s JOIN products p ON p.id = s.product_id JOIN orders o ON o.id = s.order_id
+            WHERE s.state = 'fulfilled' AND p.is_digital
+        ) AS s
+        FULL JOIN (SELECT * FROM vouchers WHERE order_id IS NOT NULL) AS v USING (order_id, number)
+        WHERE ((s.product_id, s.value_minor) = (v.product_id, v.value_minor)) IS NOT TRUE
+        """,
+    ),
+    Check(
+        "waits-fit",
+        "Every line whose digital gift is settled and not there yet waits for a voucher of it; no other line does.",
+        """
+        SELECT coalesce(s.order_id, w.order_id) || '/' || coalesce(s.number, w.number)
+        FROM (
+            SELECT s.order_id, s.number, s.product_id, o.value_minor
+            FROM line_states s JOIN products p ON p.id = s.product_id JOIN orders o ON o.id = s.order_id
+            WHERE s.state = 'chosen' AND p.is_digital
+        ) AS s
+        FULL JOIN voucher_waits w USING (order_id, number)
+        WHERE ((s.product_id, s.value_minor) = (w.product_id, w.value_minor)) IS NOT TRUE
+        """,
+    ),
+    Check(
+        "shipments-fit",
+        "A parcel belongs to a line of its physical gift and environment, fulfilled once it is shipped; a fulfilled "
+        "line of a physical gift has one.",
+        """
+        SELECT coalesce(s.order_id, h.order_id) || '/' || coalesce(s.number, h.number)
+        FROM (
+            SELECT s.order_id, s.number, s.product_id, s.state, o.environment
+            FROM line_states s JOIN products p ON p.id = s.product_id JOIN orders o ON o.id = s.order_id
+            WHERE NOT p.is_digital AND s.state IN ('chosen', 'fulfilled')
+        ) AS s
+        FULL JOIN shipments h USING (order_id, number)
+        WHERE CASE WHEN h.id IS NULL THEN s.state = 'chosen'
+                   ELSE (s.product_id, s.environment) = (h.product_id, h.environment)
+                        AND (s.state = 'fulfilled') = (h.shipped_at IS NOT NULL) END IS NOT TRUE
+        """,
+    ),
+)

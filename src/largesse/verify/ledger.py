@@ -1,0 +1,76 @@
+"""Checks of the ledger: balanced movements, unbroken chains of entries, balances that follow from them."""
+
+from __future__ import annotations
+
+from largesse.verify.check import Check
+
+LEDGER = (
+    Check(
+        "entries-have-accounts",
+        "Every entry is on an account that exists.",
+        """
+        SELECT e.account_id || '/' || e.id FROM entries e
+        WHERE NOT EXISTS (SELECT FROM accounts a WHERE a.id = e.account_id)
+        """,
+    ),
+    Check(
+        "movements-balance",
+        "The entries of a movement add up to zero, within one customer, environment and currency.",
+        """
+        SELECT DISTINCT movement_id FROM (
+            SELECT e.movement_id FROM entries e JOIN accounts a ON a.id = e.account_id
+            GROUP BY e.movement_id, a.customer_id, a.environment, a.currency
+            HAVING sum(e.amount_minor) <> 0
+        ) AS unbalanced
+        """,
+    ),
+    Check(
+        "entries-chain",
+        "Each entry's balance is the one before it on its account, plus its amount; the first begins at zero.",
+        """
+        SELECT account_id || '/' || id FROM (
+            SELECT account_id, id, balance_minor - amount_minor AS before_minor,
+                   lag(balance_minor, 1, 0::bigint) OVER (PARTITION BY account_id ORDER BY id) AS left_minor
+            FROM entries
+        ) AS chain
+        WHERE before_minor <> left_minor
+        """,
+    ),
+    Check(
+        "balances-follow-entries",
+        "An account stands at the balance its last entry left, and at zero without entries.",
+        """
+        SELECT a.id FROM accounts a
+        LEFT JOIN LATERAL (
+            SELECT balance_minor FROM entries WHERE account_id = a.id ORDER BY id DESC LIMIT 1
+        ) AS last ON true
+        WHERE a.balance_minor <> coalesce(last.balance_minor, 0)
+        """,
+    ),
+    Check(
+        "currencies-balance",
+        "The balances of all accounts in a currency add up to zero, for each customer and environment too.",
+        """
+        SELECT 'customer ' || customer_id || ' ' || environment || ' ' || currency FROM accounts
+        GROUP BY customer_id, environment, currency
+        HAVING sum(balance_minor) <> 0
+        """,
+    ),
+    Check(
+        "no-overdraft",
+        "No funding account is below zero.",
+        "SELECT id FROM accounts WHERE kind = 'funding' AND balance_minor < 0",
+    ),
+    Check(
+        "top-ups-are-whole",
+        "A top-up is one credit of a funding account from its customer's deposits, and belongs to no order.",
+        """
+        SELECT e.movement_id FROM entries e JOIN accounts a ON a.id = e.account_id
+        WHERE e.kind = 'top_up'
+        GROUP BY e.movement_id
+        HAVING (count(*) = 2 AND count(e.order_id) = 0
+                AND count(*) FILTER (WHERE a.kind = 'funding' AND e.amount_minor > 0) = 1
+                AND count(*) FILTER (WHERE a.kind = 'deposits' AND e.amount_minor < 0) = 1) IS NOT TRUE
+        """,
+    ),
+)

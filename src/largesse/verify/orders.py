@@ -1,0 +1,111 @@
+"""Checks of orders: each one whole, charged once, and telling of itself once."""
+
+from __future__ import annotations
+
+from largesse.verify.check import Check
+
+# Housekeeping may have pruned older events (largesse.outbox.housekeeping).
+EVENTS_KEPT_DAYS = 35
+
+ORDERS = (
+    Check(
+        "orders-are-charged-once",
+        "An order has one movement, of its total, from its funding account (or, invoiced, from the customer's "
+        "receivable) to the customer's sales in its currency and environment.",
+        """
+        SELECT o.id FROM orders o
+        LEFT JOIN (
+            SELECT order_id, count(*) AS entries,
+                   min(movement_id) = max(movement_id) AS one_movement,
+                   min(account_id) FILTER (WHERE amount_minor < 0) AS payer_id, min(amount_minor) AS paid_minor,
+                   min(account_id) FILTER (WHERE amount_minor > 0) AS sales_id, max(amount_minor) AS sold_minor
+            FROM entries WHERE kind = 'order' GROUP BY order_id
+        ) AS m ON m.order_id = o.id
+        LEFT JOIN accounts payer ON payer.id = m.payer_id
+        LEFT JOIN accounts sales ON sales.id = m.sales_id
+        WHERE (m.entries = 2 AND m.one_movement
+               AND m.paid_minor = -o.total_minor AND m.sold_minor = o.total_minor
+               AND CASE WHEN o.account_id IS NULL THEN payer.kind = 'receivable'
+                        ELSE payer.kind = 'funding' AND payer.id = o.account_id END
+               AND sales.kind = 'sales'
+               AND (payer.customer_id, payer.environment, payer.currency) = (o.customer_id, o.environment, o.currency)
+               AND (sales.customer_id, sales.environment, sales.currency) = (o.customer_id, o.environment, o.currency)
+              ) IS NOT TRUE
+        """,
+    ),
+    Check(
+        "totals-fit",
+        "An order's total is a whole cost for each code: the value where the gift is digital or a collection, "
+        "and at least the value where it is physical.",
+        """
+        SELECT o.id FROM orders o LEFT JOIN products p ON p.id = o.product_id
+        WHERE CASE WHEN o.collection_id IS NOT NULL OR p.is_digital
+                   THEN o.total_minor <> o.value_minor * o.code_count
+                   ELSE o.total_minor % o.code_count <> 0 OR o.total_minor < o.value_minor * o.code_count END
+        """,
+    ),
+    Check(
+        "lines-are-numbered",
+        "An order has one line for each of its codes, numbered from 1.",
+        """
+        SELECT o.id FROM orders o
+        LEFT JOIN (
+            SELECT order_id, count(*) AS lines, min(number) AS first, max(number) AS last FROM lines GROUP BY order_id
+        ) AS l ON l.order_id = o.id
+        WHERE (l.lines = o.code_count AND l.first = 1 AND l.last = o.code_count) IS NOT TRUE
+        """,
+    ),
+    # Letter case beyond ASCII is ignored too when recipients are counted, and databases differ in it:
+    # for such addresses the count is held to its bounds alone.
+    Check(
+        "recipients-fit",
+        "The lines of a sent order name as many addresses as it has recipients; those of a batch name nobody.",
+        """
+        SELECT o.id FROM orders o JOIN (
+            SELECT order_id, count(*) AS lines, count(recipient_email) AS named, count(recipient_name) AS with_name,
+                   count(DISTINCT lower(recipient_email COLLATE "C")) AS addresses,
+                   coalesce(bool_and(recipient_email ~ '^[[:ascii:]]*$'), true) AS plain
+            FROM lines GROUP BY order_id
+        ) AS l ON l.order_id = o.id
+        WHERE CASE o.delivery_mode
+              WHEN 'manual' THEN l.named + l.with_name + o.recipient_count <> 0
+              ELSE l.named <> l.lines OR o.recipient_count NOT BETWEEN 1 AND l.addresses
+                   OR (l.plain AND o.recipient_count <> l.addresses) END
+        """,
+    ),
+    Check(
+        "orders-have-events",
+        f"An order has one order.created event, of its customer and environment (none once pruned, after "
+        f"{EVENTS_KEPT_DAYS} days).",
+        f"""
+        SELECT o.id FROM orders o
+        LEFT JOIN (
+            SELECT order_id, count(*) AS events, min(customer_id) AS customer_id, min(environment) AS environment
+            FROM events WHERE event = 'order.created' GROUP BY order_id
+        ) AS e ON e.order_id = o.id
+        WHERE CASE WHEN e.events IS NULL THEN o.created_at > now() - interval '{EVENTS_KEPT_DAYS} days'
+                   ELSE (e.events, e.customer_id, e.environment) <> (1, o.customer_id, o.environment) END
+        """,  # noqa: S608 - a constant
+    ),
+    Check(
+        "orders-have-mail-jobs",
+        "An order has a mail job, of its environment, exactly when it is sent to recipients.",
+        """
+        SELECT o.id FROM orders o LEFT JOIN mail_jobs m ON m.order_id = o.id
+        WHERE (m.order_id IS NOT NULL) <> (o.delivery_mode = 'send') OR m.environment <> o.environment
+        """,
+    ),
+    Check(
+        "external-references-are-unique",
+        "No two orders of a customer and environment hold the same external reference.",
+        """
+        SELECT string_agg(id::text, '+' ORDER BY id) FROM orders WHERE external_reference IS NOT NULL
+        GROUP BY customer_id, environment, external_reference HAVING count(*) > 1
+        """,
+    ),
+    Check(
+        "references-are-unique",
+        "No two orders have the same reference.",
+        "SELECT string_agg(id::text, '+' ORDER BY id) FROM orders GROUP BY reference HAVING count(*) > 1",
+    ),
+)

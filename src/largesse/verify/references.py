@@ -1,0 +1,46 @@
+"""Checks of what foreign keys would hold on the tables that carry none."""
+
+from __future__ import annotations
+
+from largesse.verify.check import Check
+
+
+def _belongs_to_order(table: str, row_id: str, condition: str = "true") -> Check:
+    return Check(
+        f"{table.replace('_', '-')}-have-orders",
+        f"Nothing in {table} belongs to an order that does not exist.",
+        f"""
+        SELECT {row_id} FROM {table} AS child
+        WHERE {condition} AND NOT EXISTS (SELECT FROM orders o WHERE o.id = child.order_id)
+        """,  # noqa: S608 - put together from the constants below
+    )
+
+
+REFERENCES = (
+    _belongs_to_order("entries", "child.account_id || '/' || child.id", "child.kind <> 'top_up'"),
+    _belongs_to_order("lines", "child.order_id || '/' || child.number"),
+    _belongs_to_order("events", "child.id"),
+    _belongs_to_order("mail_jobs", "child.order_id"),
+    _belongs_to_order("code_readings", "child.id"),
+    Check(
+        "orders-have-customers",
+        "Every order is of a customer that exists, by one of its service accounts.",
+        """
+        SELECT o.id FROM orders o
+        WHERE NOT EXISTS (SELECT FROM customers c WHERE c.id = o.customer_id)
+           OR NOT EXISTS (SELECT FROM service_accounts s
+                          WHERE s.id = o.service_account_id AND s.customer_id = o.customer_id)
+        """,
+    ),
+    Check(
+        "orders-have-gifts",
+        "Every order names one gift that exists: a product or, for the recipient's choice, a collection.",
+        """
+        SELECT o.id FROM orders o
+        LEFT JOIN products p ON p.id = o.product_id
+        LEFT JOIN collections c ON c.id = o.collection_id
+        WHERE CASE o.gift_selection WHEN 'gift' THEN p.id IS NULL OR o.collection_id IS NOT NULL
+                                    ELSE c.id IS NULL OR o.product_id IS NOT NULL END
+        """,
+    ),
+)

@@ -1,0 +1,187 @@
+"""The worker: which kind of job goes to which function. Any number may run, on any number of machines."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from largesse.codes.attempts import prune_guesses
+from largesse.database import Database
+from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
+from largesse.mail import messages
+from largesse.mail.mailer import Mailer
+from largesse.mail.smtp import MailServer, Postman
+from largesse.outbox import LEASE_S, Loop, listen, metrics
+from largesse.outbox.housekeeping import measure, prune
+from largesse.settings import Settings
+from largesse.vault import Vault
+from largesse.webhooks import lanes
+from largesse.webhooks.delivery import IN_FLIGHT, LANES_AT_ONCE, Deliverer
+from largesse.webhooks.sending import Sender
+
+DATABASE_CONNECTIONS = 16  # what the pool should have: one for each loop and writer that may want one at once
+_EVENTS_AT_ONCE = 500
+_MAIL_JOBS_AT_ONCE = 100
+_MAIL_CONNECTIONS = 4
+_MEASURE_EVERY_S = 5.0
+_PRUNE_EVERY_S = 60.0
+_OTHER_FILES = 1_024
+_SERVE_WAITING_EVERY_S = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+class Worker:
+    """Delivers webhooks and mail for as long as the `async with` block lasts; leaving it drains.
+
+    Draining starts nothing new, waits for what is in flight (each attempt has its time-out) and gives back what was
+    leased. `database` is a pool of the worker's own, of DATABASE_CONNECTIONS: its loops must not wait behind the
+    API's requests, nor those behind the loops.
+    """
+
+    def __init__(self, database: Database, settings: Settings, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+        self._sender = Sender(settings.webhook_allowed_networks, settings.webhook_timeout_s)
+        self._deliverer = Deliverer(database, vault, self._sender, self._wake_delivering)
+        self._mailers = _mailers(database, settings, vault)
+        self._delivering = [Loop("deliver", self._deliver), Loop("deliver_failing", self._deliver_failing)]
+        self._mailing = [Loop("mail", mailer.step) for mailer in self._mailers]
+        self._working = [
+            Loop("fan_out_events", self._fan_out_events),
+            Loop("fan_out_mail", self._fan_out_mail),
+            *self._delivering,
+            *self._mailing,
+        ]
+        self._keeping = [
+            Loop("renew_leases", self._renew, every_s=LEASE_S / 3),
+            Loop("measure", self._measure, every_s=_MEASURE_EVERY_S),
+            Loop("prune", self._prune, every_s=_PRUNE_EVERY_S),
+            Loop("measure_stock", self._measure_stock, every_s=_PRUNE_EVERY_S),
+            Loop("prune_guesses", self._prune_guesses, every_s=_PRUNE_EVERY_S),
+            Loop("expire_gifts", self._expire_gifts, every_s=_PRUNE_EVERY_S),
+            Loop("serve_waiting", self._serve_waiting, every_s=_SERVE_WAITING_EVERY_S),
+        ]
+        self._work: list[asyncio.Task[None]] = []
+        self._keep: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        _allow_connections()
+        self._work = [asyncio.create_task(loop.run()) for loop in self._working]
+        self._keep = [asyncio.create_task(loop.run()) for loop in self._keeping]
+        self._keep.append(asyncio.create_task(listen(self._database, self.wake)))
+        log.info("worker.started")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        log.info("worker.draining")
+        for loop in self._working:
+            loop.stop()
+        for mailer in self._mailers:
+            mailer.drain()
+        self._deliverer.drain()
+        await asyncio.gather(*self._work)
+        await self._deliverer.close()
+        await asyncio.gather(*(mailer.close() for mailer in self._mailers))
+        for task in self._keep:
+            task.cancel()
+        await asyncio.gather(*self._keep, return_exceptions=True)
+        await self._sender.close()
+        log.info("worker.stopped")
+
+    def wake(self) -> None:
+        """Makes every loop look for work now."""
+        for loop in self._working:
+            loop.waker.wake()
+
+    async def _fan_out_events(self) -> bool:
+        async with self._database.connection() as connection:
+            events, deliveries = await lanes.fan_out(connection, _EVENTS_AT_ONCE)
+        if deliveries:
+            metrics.FANNED_OUT.labels("delivery").inc(deliveries)
+            self._wake_delivering()
+        return events == _EVENTS_AT_ONCE
+
+    async def _fan_out_mail(self) -> bool:
+        async with self._database.transaction() as connection:
+            jobs, made = await messages.fan_out(connection, _MAIL_JOBS_AT_ONCE)
+        if made:
+            metrics.FANNED_OUT.labels("message").inc(made)
+            for loop in self._mailing:
+                loop.waker.wake()
+        return jobs > 0
+
+    async def _deliver(self) -> bool:
+        return await self._deliverer.step(failing=False)
+
+    async def _deliver_failing(self) -> bool:
+        return await self._deliverer.step(failing=True)
+
+    async def _renew(self) -> bool:
+        await self._deliverer.renew()
+        for mailer in self._mailers:
+            await mailer.renew()
+        return False
+
+    async def _measure(self) -> bool:
+        async with self._database.connection() as connection:
+            await measure(connection)
+        return False
+
+    async def _prune(self) -> bool:
+        async with self._database.connection() as connection:
+            return await prune(connection)
+
+    async def _measure_stock(self) -> bool:
+        async with self._database.connection() as connection:
+            await measure_stock(connection)
+        return False
+
+    async def _prune_guesses(self) -> bool:
+        async with self._database.connection() as connection:
+            await prune_guesses(connection)
+        return False
+
+    async def _expire_gifts(self) -> bool:
+        async with self._database.transaction() as connection:
+            return await expire_late(connection)
+
+    async def _serve_waiting(self) -> bool:
+        """Imports serve those who wait; this is for numbers that came free in another way."""
+        await serve_all_waiting(self._database, self._vault)
+        return False
+
+    def _wake_delivering(self) -> None:
+        """A lane was filled or freed; which room it is in now, its outcomes decide."""
+        for loop in self._delivering:
+            loop.waker.wake()
+
+
+def _allow_connections() -> None:
+    """Lets the process have as many open sockets as both rooms may want; many systems start at 1,024 files."""
+    wanted = 2 * LANES_AT_ONCE * IN_FLIGHT + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def _mailers(database: Database, settings: Settings, vault: Vault) -> list[Mailer]:
+    """One for each connection to the mail server; all of them only capture when there is none."""
+    server = MailServer.from_url(settings.smtp_url) if settings.smtp_url is not None else None
+    return [
+        Mailer(
+            database,
+            vault,
+            public_url_of=settings.public_url_of,
+            mail_from=settings.mail_from,
+            postman=Postman(server) if server is not None else None,
+        )
+        for _ in range(_MAIL_CONNECTIONS if server is not None else 1)
+    ]

@@ -1,0 +1,166 @@
+"""Reading products and collections, and which of their amounts a template may take."""
+
+from __future__ import annotations
+
+from largesse import catalogue
+from largesse.catalogue.amounts import collection_price, gift_price
+from largesse.catalogue.prices import delivered_minor
+from largesse.errors import InvalidRequest
+from largesse.money import MAX_AMOUNT, canonical, to_minor, to_number
+from largesse.world.document import Collection, Product
+from largesse.world.fields import Fields
+
+_NAME_LENGTH = 200
+_DIGITAL = ("countries", "denominations", "min_amount", "max_amount")
+_PHYSICAL = ("cost", "markup_percent", "postage", "vat_percent")
+
+
+def read_product(fields: Fields) -> Product:
+    digital = fields.flag("digital")
+    currency = fields.currency()
+    fields.refuse(
+        _PHYSICAL if digital else _DIGITAL, f"is for {'physical' if digital else 'digital'} gifts only"
+    )
+    product = Product(
+        place=fields.place,
+        key=fields.key(),
+        name=fields.text("name", _NAME_LENGTH, required=True) or "",
+        digital=digital,
+        currency=currency,
+        countries=fields.countries("countries") if digital else (),
+        denominations_minor=fields.amounts("denominations", currency) if digital else (),
+        min_amount_minor=fields.amount("min_amount", currency) if digital else None,
+        max_amount_minor=fields.amount("max_amount", currency) if digital else None,
+        cost_minor=None if digital else fields.amount("cost", currency, required=True),
+        markup_percent=fields.percent("markup_percent"),
+        postage_minor={} if digital else fields.amounts_by_country("postage", currency),
+        vat_percent=fields.percents("vat_percent"),
+        customers=fields.references("customers"),
+        active=fields.flag("active", default=True),
+    )
+    if digital:
+        _check_amounts(product, fields)
+    fields.done()
+    return product
+
+
+def _check_amounts(product: Product, fields: Fields) -> None:
+    """A digital gift has denominations or a range."""
+    if fields.has("denominations"):
+        for name in ("min_amount", "max_amount"):
+            if fields.has(name):
+                fields.mistake(name, "is for gifts without `denominations`")
+    elif not fields.has("min_amount") and not fields.has("max_amount"):
+        fields.mistake("denominations", "is required, or `min_amount` and `max_amount`")
+    elif not fields.has("min_amount") or not fields.has("max_amount"):
+        fields.mistake("min_amount", "`min_amount` and `max_amount` are required together")
+    elif (product.min_amount_minor or 0) > (product.max_amount_minor or MAX_AMOUNT):
+        fields.mistake("min_amount", "must be at most `max_amount`")
+
+
+def check_prices(product: Product, fields: Fields) -> None:
+    """No delivered price of a physical gift exceeds the largest amount; ask only about one without mistakes."""
+    most_minor = to_minor(MAX_AMOUNT, product.currency)
+    gift = _catalogue_product(product)
+    for country in product.postage_minor:
+        if delivered_minor(gift, country) > most_minor:
+            fields.mistake("cost", f"comes to more than {MAX_AMOUNT} delivered in {country}")
+            return
+
+
+def read_collection(fields: Fields) -> Collection:
+    currency = fields.currency()
+    customer = fields.reference("customer")
+    if customer is None:
+        fields.refuse(["value"], "is for custom collections only, those with a `customer`")
+    else:
+        fields.refuse(
+            ["value_points", "allow_custom_value"], "is for curated collections only, without a `customer`"
+        )
+    collection = Collection(
+        place=fields.place,
+        key=fields.key(),
+        customer=customer,
+        name=fields.text("name", _NAME_LENGTH, required=True) or "",
+        country=fields.country("country", required=True) or "",
+        currency=currency,
+        value_minor=None if customer is None else fields.amount("value", currency, required=True),
+        value_points_minor=fields.amounts("value_points", currency) if customer is None else (),
+        allow_custom_value=customer is None and fields.flag("allow_custom_value", default=False),
+        products=fields.references("products", required=True) or (),
+        active=fields.flag("active", default=True),
+    )
+    if customer is None and not fields.has("value_points") and not collection.allow_custom_value:
+        fields.mistake("value_points", "is required, or `allow_custom_value: true`")
+    fields.done()
+    return collection
+
+
+def product_value(product: Product, country: str, value_minor: int | None) -> int:
+    """The value of one code of `product` in `country`: `value_minor`, or the implied one where it is None.
+
+    Raises ValueError, naming the limit, when it cannot be sent so.
+    """
+    value = None if value_minor is None else to_number(value_minor, product.currency)
+    try:
+        return gift_price(_catalogue_product(product), country, value).value_minor
+    except InvalidRequest as error:
+        raise ValueError(_reason(error)) from None
+
+
+def collection_value(collection: Collection, value_minor: int | None) -> int:
+    """The value of one code of `collection`: `value_minor`, or the fixed one where it is None.
+
+    Raises ValueError, naming the limit, when it cannot be sent so.
+    """
+    fixed_minor = collection.value_minor
+    if fixed_minor is not None:
+        if value_minor not in (None, fixed_minor):
+            raise ValueError(
+                f"must be {canonical(fixed_minor, collection.currency)}, the collection's, or left out"
+            )
+        return fixed_minor
+    value = None if value_minor is None else to_number(value_minor, collection.currency)
+    try:
+        return collection_price(_catalogue_collection(collection), value).value_minor
+    except InvalidRequest as error:
+        raise ValueError(_reason(error)) from None
+
+
+def _reason(error: InvalidRequest) -> str:
+    """The error's text without the member's name in front, which the mistake has already."""
+    return error.detail.removeprefix("`value` ").removesuffix(".")
+
+
+def sold_in(product: Product) -> frozenset[str]:
+    """The countries a product is sold in."""
+    return _catalogue_product(product).sold_countries
+
+
+def _catalogue_product(product: Product) -> catalogue.Product:
+    lowest, highest = product.min_amount_minor, product.max_amount_minor
+    return catalogue.Product(
+        id=0,
+        name=product.name,
+        is_digital=product.digital,
+        currency=product.currency,
+        countries=frozenset(product.countries),
+        denominations_minor=product.denominations_minor,
+        range_minor=None if lowest is None or highest is None else (lowest, highest),
+        cost_minor=product.cost_minor or 0,
+        markup_percent=product.markup_percent,
+        postage_minor=product.postage_minor,
+        vat_percent=product.vat_percent,
+    )
+
+
+def _catalogue_collection(collection: Collection) -> catalogue.Collection:
+    return catalogue.Collection(
+        id=0,
+        name=collection.name,
+        country=collection.country,
+        currency=collection.currency,
+        value_minor=collection.value_minor,
+        value_points_minor=collection.value_points_minor,
+        allow_custom_value=collection.allow_custom_value,
+    )

@@ -1,0 +1,409 @@
+"""Loading a world into the database, all of it or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from largesse import funding
+from largesse.database import Connection
+from largesse.identity.secret import new_secret, secret_hash
+from largesse.world.document import Collection, Customer, Product, Template, World
+from largesse.world.fields import Mistakes
+from largesse.world.saving import NewRow, Table, save
+
+_ONE_LOAD_AT_A_TIME = 7_526_913_001  # an advisory lock of this installation's database
+
+_CUSTOMERS = Table(
+    "customers",
+    {"key": "text", "name": "text", "plan": "text", "funding": "text"},
+    match="saved.key = new.key",
+)
+_USERS = Table(
+    "users",
+    {"customer_id": "integer", "email": "text", "name": "text", "role": "text", "is_active": "boolean"},
+    match="saved.customer_id = new.customer_id AND lower(saved.email) = lower(new.email)",
+)
+_SERVICE_ACCOUNTS = Table(
+    "service_accounts",
+    {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
+    match="saved.customer_id = new.customer_id AND saved.key = new.key",
+)
+_API_KEYS = Table(
+    "api_keys",
+    {
+        "customer_id": "integer",
+        "key": "text",
+        "service_account_id": "integer",
+        "environment": "text",
+        "hash": "bytea",
+    },
+    match="saved.customer_id = new.customer_id AND saved.key = new.key",
+    fixed=("service_account_id", "environment"),
+    unwatched=("customer_id", "key", "hash"),
+)
+_ACCOUNTS = Table(
+    "accounts",
+    {
+        "customer_id": "integer",
+        "key": "text",
+        "kind": "text",
+        "name": "text",
+        "is_master": "boolean",
+        "open_to_all": "boolean",
+        "currency": "text",
+        "environment": "text",
+    },
+    match="saved.customer_id = new.customer_id AND saved.key = new.key",
+    fixed=("currency", "environment"),
+)
+_PRODUCTS = Table(
+    "products",
+    {
+        "key": "text",
+        "name": "text",
+        "is_digital": "boolean",
+        "currency": "text",
+        "countries": "text[]",
+        "denominations_minor": "bigint[]",
+        "min_amount_minor": "bigint",
+        "max_amount_minor": "bigint",
+        "cost_minor": "bigint",
+        "markup_percent": "numeric",
+        "postage_minor": "jsonb",
+        "vat_percent": "jsonb",
+        "customer_ids": "integer[]",
+        "active": "boolean",
+    },
+    match="saved.key = new.key",
+    fixed=("currency",),
+)
+_COLLECTIONS = Table(
+    "collections",
+    {
+        "key": "text",
+        "customer_id": "integer",
+        "name": "text",
+        "country": "text",
+        "currency": "text",
+        "value_minor": "bigint",
+        "value_points_minor": "bigint[]",
+        "allow_custom_value": "boolean",
+        "product_ids": "integer[]",
+        "active": "boolean",
+    },
+    match="saved.key = new.key",
+    fixed=("customer_id", "currency"),
+)
+_TEMPLATES = Table(
+    "templates",
+    {
+        "customer_id": "integer",
+        "key": "text",
+        "name": "text",
+        "product_id": "integer",
+        "collection_id": "integer",
+        "gift_name": "text",
+        "value_minor": "bigint",
+        "currency": "text",
+        "country": "text",
+        "wrapping_key": "text",
+        "from_name": "text",
+        "message": "text",
+        "expiry_after_days": "integer",
+    },
+    match="saved.customer_id = new.customer_id AND saved.key = new.key",
+    unwatched=(
+        "gift_name",
+    ),  # the name when the template was saved: renaming the gift alone saves no template
+)
+
+_Ids = dict[str, int]
+_OwnIds = dict[tuple[str, str], int]  # by the customer's key and the own
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedWorld:
+    """The ids of all that a world file names, and the secrets of the API keys made by this load.
+
+    What belongs to a customer is named by its key, or as `customer/key` where two customers have the same.
+    """
+
+    ids: Mapping[str, Mapping[str, int]]
+    api_keys: Mapping[str, str] = field(repr=False)  # secrets: shown once, to the operator
+
+    def to_json(self) -> str:
+        """Both as one JSON object, secrets included."""
+        return json.dumps({"ids": self.ids, "api_keys": self.api_keys}, indent=2, ensure_ascii=False)
+
+
+async def load_world(connection: Connection, world: World) -> LoadedWorld:
+    """Creates or updates what `world` describes, in one transaction; safe to repeat, deletes nothing.
+
+    Raises StartError, with the place in the file, for an unknown currency and for a change of what cannot change.
+    """
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _ONE_LOAD_AT_A_TIME)
+        await _check_currencies(connection, world)
+        customers = await _save_customers(connection, world)
+        await _save_users(connection, world, customers)
+        service_accounts = await _save_service_accounts(connection, world, customers)
+        products = await _save_products(connection, world, customers)
+        collections = await _save_collections(connection, world, customers, products)
+        templates = await _save_templates(connection, world, customers, products, collections)
+        accounts = await _save_accounts(connection, world, customers, service_accounts)
+        secrets = await _save_api_keys(connection, world, customers, service_accounts)
+    ids = {
+        "products": products,
+        "collections": collections,
+        "templates": _by_name(templates),
+        "funding_accounts": _by_name(accounts),
+        "customers": customers,
+        "service_accounts": _by_name(service_accounts),
+    }
+    return LoadedWorld(ids, secrets)
+
+
+async def _check_currencies(connection: Connection, world: World) -> None:
+    known = {row["code"] for row in await connection.fetch("SELECT code FROM currencies")}
+    mistakes = Mistakes(world.file)
+    used = [(product.place, product.currency) for product in world.products]
+    used += [(collection.place, collection.currency) for collection in world.collections]
+    used += [
+        (account.place, account.currency)
+        for customer in world.customers
+        for account in customer.funding_accounts
+    ]
+    for place, currency in used:
+        if currency not in known:
+            mistakes.note(place, "currency", f"{currency} is no currency in use (ISO 4217)")
+    mistakes.refuse_any()
+
+
+async def _save_customers(connection: Connection, world: World) -> _Ids:
+    rows = [
+        NewRow(c.place, {"key": c.key, "name": c.name, "plan": c.plan, "funding": c.funding})
+        for c in world.customers
+    ]
+    saved = await save(connection, _CUSTOMERS, rows)
+    return dict(zip((customer.key for customer in world.customers), saved.ids, strict=True))
+
+
+async def _save_users(connection: Connection, world: World, customers: _Ids) -> None:
+    rows = [
+        NewRow(
+            user.place,
+            {
+                "customer_id": customers[customer.key],
+                "email": user.email,
+                "name": user.name,
+                "role": user.role,
+                "is_active": user.active,
+            },
+        )
+        for customer in world.customers
+        for user in customer.users
+    ]
+    await save(connection, _USERS, rows)
+
+
+async def _save_service_accounts(connection: Connection, world: World, customers: _Ids) -> _OwnIds:
+    owned = [(customer, account) for customer in world.customers for account in customer.service_accounts]
+    rows = [
+        NewRow(
+            account.place,
+            {
+                "customer_id": customers[customer.key],
+                "key": account.key,
+                "name": account.name,
+                "active": account.active,
+            },
+        )
+        for customer, account in owned
+    ]
+    saved = await save(connection, _SERVICE_ACCOUNTS, rows)
+    return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
+
+
+async def _save_products(connection: Connection, world: World, customers: _Ids) -> _Ids:
+    rows = [NewRow(product.place, _product_values(product, customers)) for product in world.products]
+    saved = await save(connection, _PRODUCTS, rows)
+    return dict(zip((product.key for product in world.products), saved.ids, strict=True))
+
+
+def _product_values(product: Product, customers: _Ids) -> dict[str, object]:
+    named = product.customers
+    return {
+        "key": product.key,
+        "name": product.name,
+        "is_digital": product.digital,
+        "currency": product.currency,
+        "countries": product.countries,
+        "denominations_minor": product.denominations_minor,
+        "min_amount_minor": product.min_amount_minor,
+        "max_amount_minor": product.max_amount_minor,
+        "cost_minor": product.cost_minor,
+        "markup_percent": None if product.digital else str(product.markup_percent),
+        "postage_minor": dict(product.postage_minor),
+        # Few enough digits that the shortest text of the double is the number itself.
+        "vat_percent": {country: float(percent) for country, percent in product.vat_percent.items()},
+        "customer_ids": None if named is None else sorted(customers[key] for key in named),
+        "active": product.active,
+    }
+
+
+async def _save_collections(connection: Connection, world: World, customers: _Ids, products: _Ids) -> _Ids:
+    rows = [
+        NewRow(collection.place, _collection_values(collection, customers, products))
+        for collection in world.collections
+    ]
+    saved = await save(connection, _COLLECTIONS, rows)
+    return dict(zip((collection.key for collection in world.collections), saved.ids, strict=True))
+
+
+def _collection_values(collection: Collection, customers: _Ids, products: _Ids) -> dict[str, object]:
+    return {
+        "key": collection.key,
+        "customer_id": None if collection.customer is None else customers[collection.customer],
+        "name": collection.name,
+        "country": collection.country,
+        "currency": collection.currency,
+        "value_minor": collection.value_minor,
+        "value_points_minor": collection.value_points_minor,
+        "allow_custom_value": collection.allow_custom_value,
+        "product_ids": [products[key] for key in collection.products],
+        "active": collection.active,
+    }
+
+
+async def _save_templates(
+    connection: Connection, world: World, customers: _Ids, products: _Ids, collections: _Ids
+) -> _OwnIds:
+    gifts: dict[tuple[str, str], Product | Collection] = {}
+    gifts.update({("product", product.key): product for product in world.products})
+    gifts.update({("collection", collection.key): collection for collection in world.collections})
+
+    def values(customer: Customer, template: Template) -> dict[str, object]:
+        kind, key = ("product", template.product) if template.product else ("collection", template.collection)
+        gift = gifts[kind, key or ""]
+        return {
+            "customer_id": customers[customer.key],
+            "key": template.key,
+            "name": template.name,
+            "product_id": products[gift.key] if kind == "product" else None,
+            "collection_id": collections[gift.key] if kind == "collection" else None,
+            "gift_name": gift.name,
+            "value_minor": template.value_minor,
+            "currency": gift.currency,
+            "country": template.country,
+            "wrapping_key": template.wrapping_key,
+            "from_name": template.from_name,
+            "message": template.message,
+            "expiry_after_days": template.expiry_after_days,
+        }
+
+    owned = [(customer, template) for customer in world.customers for template in customer.templates]
+    rows = [NewRow(template.place, values(customer, template)) for customer, template in owned]
+    saved = await save(connection, _TEMPLATES, rows)
+    return {(customer.key, template.key): n for (customer, template), n in zip(owned, saved.ids, strict=True)}
+
+
+async def _save_accounts(
+    connection: Connection, world: World, customers: _Ids, service_accounts: _OwnIds
+) -> _OwnIds:
+    owned = [(customer, account) for customer in world.customers for account in customer.funding_accounts]
+    rows = [
+        NewRow(
+            account.place,
+            {
+                "customer_id": customers[customer.key],
+                "key": account.key,
+                "kind": "funding",
+                "name": account.name,
+                "is_master": account.master,
+                "open_to_all": account.service_accounts is None,
+                "currency": account.currency,
+                "environment": account.environment,
+            },
+        )
+        for customer, account in owned
+    ]
+    saved = await save(connection, _ACCOUNTS, rows)
+    assigned = [
+        (account_id, service_accounts[customer.key, key])
+        for (customer, account), account_id in zip(owned, saved.ids, strict=True)
+        for key in account.service_accounts or ()
+    ]
+    await _assign(connection, saved.ids, assigned)
+    for (_, account), account_id, created in zip(owned, saved.ids, saved.created, strict=True):
+        if created and account.balance_minor:
+            await funding.top_up(connection, account_id, account.balance_minor, None)
+    return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
+
+
+async def _assign(connection: Connection, account_ids: list[int], assigned: list[tuple[int, int]]) -> None:
+    """Makes these the only assignments of those accounts: who leaves the list may draw no more."""
+    pairs = (
+        [account_id for account_id, _ in assigned],
+        [service_account_id for _, service_account_id in assigned],
+    )
+    await connection.execute(
+        """
+        DELETE FROM account_service_accounts AS saved
+        WHERE account_id = ANY($1::int[]) AND NOT EXISTS (
+            SELECT FROM unnest($2::int[], $3::int[]) AS new (account_id, service_account_id)
+            WHERE new.account_id = saved.account_id AND new.service_account_id = saved.service_account_id)
+        """,
+        account_ids,
+        *pairs,
+    )
+    await connection.execute(
+        """
+        INSERT INTO account_service_accounts (account_id, service_account_id)
+        SELECT * FROM unnest($1::int[], $2::int[])
+        ON CONFLICT DO NOTHING
+        """,
+        *pairs,
+    )
+
+
+async def _save_api_keys(
+    connection: Connection, world: World, customers: _Ids, service_accounts: _OwnIds
+) -> dict[str, str]:
+    """The secrets of the keys that were missing."""
+    owned = [(customer, api_key) for customer in world.customers for api_key in customer.api_keys]
+    secrets = [new_secret(api_key.environment) for _, api_key in owned]
+    rows = [
+        NewRow(
+            api_key.place,
+            {
+                "customer_id": customers[customer.key],
+                "key": api_key.key,
+                "service_account_id": service_accounts[customer.key, api_key.service_account],
+                "environment": api_key.environment,
+                "hash": "\\x" + secret_hash(secret).hex(),
+            },
+        )
+        for (customer, api_key), secret in zip(owned, secrets, strict=True)
+    ]
+    saved = await save(connection, _API_KEYS, rows)
+    names = _names((customer.key, api_key.key) for customer, api_key in owned)
+    return {
+        names[customer.key, api_key.key]: secret
+        for (customer, api_key), secret, created in zip(owned, secrets, saved.created, strict=True)
+        if created
+    }
+
+
+def _by_name(ids: _OwnIds) -> _Ids:
+    names = _names(ids)
+    return {names[own]: n for own, n in ids.items()}
+
+
+def _names(keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """What belongs to a customer, by its key where that is unique, else as `customer/key`."""
+    keys = list(keys)
+    uses = Counter(key for _, key in keys)
+    return {(customer, key): key if uses[key] == 1 else f"{customer}/{key}" for customer, key in keys}

@@ -1,0 +1,196 @@
+"""API keys: how they are sent, and which of them are let in."""
+
+from __future__ import annotations
+
+import threading
+
+import httpx
+import pytest
+
+from largesse.database import Database
+from largesse.identity import Authenticator
+from largesse.identity.keys import create_key, delete_key
+
+
+def get(service, *headers: tuple[str, str], path: str = "/me") -> httpx.Response:
+    """One request with exactly these headers."""
+    return service.client().get(path, headers=list(headers))
+
+
+def new_key(service, run_on_database, name: str) -> tuple[int, str]:
+    return run_on_database(
+        service.database_url,
+        lambda connection: create_key(
+            connection, customer="acme", service_account="hr-bot", environment="production", key=name
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("Authorization", "Bearer {}"),
+        ("Authorization", "bearer {}"),
+        ("Authorization", "BEARER {}"),
+        ("Authorization", "Bearer   {}"),
+        ("authorization", "Bearer {}"),
+        ("X-Api-Key", "{}"),
+        ("x-api-key", "{}"),
+    ],
+)
+def test_a_key_in_either_header(service, header: tuple[str, str]) -> None:
+    name, value = header
+    answer = get(service, (name, value.format(service.keys["hr"])))
+    assert (answer.status_code, answer.json()["serviceAccountName"]) == (200, "HR bot")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("Authorization", "")],
+        [("Authorization", "Bearer")],
+        [("Authorization", "{}")],
+        [("Authorization", "Basic {}")],
+        [("Authorization", "Bearer{}")],
+        [("Authorization", "Bearer {} {}")],
+        [("Authorization", "Bearer x")],
+        [("Authorization", "Bearer {}x")],
+        [("X-Api-Key", "")],
+        [("X-Api-Key", "Bearer {}")],
+        [("X-Api-Key", "nonsense")],
+        [("X-Api-Key", "\u00e9" * 20)],
+        [("X-Api-Key", "x" * 10_000)],
+        [("Api-Key", "{}")],
+        [("Cookie", "key={}")],
+    ],
+)
+@pytest.mark.parametrize("path", ["/me", "/products", "/orders", "/webhooks"])
+def test_no_key_or_no_proper_one(service, problem, headers: list[tuple[str, str]], path: str) -> None:
+    key = service.keys["hr"]
+    sent = [(name, value.replace("{}", key).encode("latin-1")) for name, value in headers]
+    answer = service.client().get(path, headers=sent)
+    detail = problem(answer, 401, "unauthorized")
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert key not in detail
+
+
+def test_a_key_in_the_query_is_no_key(service, problem) -> None:
+    problem(service.client().get("/me", params={"api_key": service.keys["hr"]}), 401, "unauthorized")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("Authorization", "X-Api-Key"),
+        ("X-Api-Key", "Authorization"),
+        ("Authorization", "Authorization"),
+        ("X-Api-Key", "X-Api-Key"),
+        ("X-Api-Key", "x-api-key"),
+    ],
+)
+def test_two_key_headers(service, problem, names: tuple[str, str]) -> None:
+    key = service.keys["hr"]
+    headers = [(name, key if name.lower() == "x-api-key" else f"Bearer {key}") for name in names]
+    detail = problem(get(service, *headers), 400)
+    assert key not in detail
+
+
+def test_any_typing_error_in_a_key_is_noticed(service, problem) -> None:
+    key = service.keys["hr"]
+    for at in range(0, len(key), 5):
+        typo = key[:at] + ("a" if key[at] != "a" else "b") + key[at + 1 :]
+        problem(get(service, ("X-Api-Key", typo)), 401, "unauthorized")
+    problem(get(service, ("X-Api-Key", key.swapcase())), 401, "unauthorized")
+
+
+def test_a_key_holds_for_its_environment_only(service, staging, problem) -> None:
+    for path in ("/me", "/products", "/orders"):
+        assert staging.client("hr-test").get(path).status_code == 200
+        problem(staging.client("hr").get(path), 401, "unauthorized")
+        problem(service.client("hr-test").get(path), 401, "unauthorized")
+    body = service.body("gift", "coffee", value=5)
+    problem(service.client("hr-test").post("/send/gift", json=body), 401, "unauthorized")
+
+
+def test_an_unknown_key_answers_like_one_of_the_other_environment(service, run_on_database) -> None:
+    key_id, secret = new_key(service, run_on_database, "gone")
+    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+    gone = get(service, ("X-Api-Key", secret))
+    other = get(service, ("X-Api-Key", service.keys["hr-test"]))
+    assert (gone.status_code, gone.content) == (other.status_code, other.content)
+
+
+def test_a_second_key_works_beside_the_first_until_deleted(service, problem, run_on_database) -> None:
+    key_id, secret = new_key(service, run_on_database, "second")
+    assert get(service, ("X-Api-Key", secret)).json() == service.client("hr").get("/me").json()
+    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+    problem(get(service, ("X-Api-Key", secret)), 401, "unauthorized")
+    assert service.client("hr").get("/me").status_code == 200
+
+
+def test_a_key_deleted_under_load_is_let_in_no_more(service, run_on_database) -> None:
+    """No request that begins after the deletion has returned is served; those before it were."""
+    key_id, secret = new_key(service, run_on_database, "loaded")
+    body = service.body("gift", "shop", value=0.01)
+    deleted, served_before = threading.Event(), threading.Barrier(5)
+    wrong: list[int] = []
+    refused: list[int] = []
+
+    def call() -> None:
+        with httpx.Client(base_url=service.url, headers={"X-Api-Key": secret}) as client:
+            assert client.get("/me").status_code == 200
+            served_before.wait(timeout=30)
+            for _ in range(2000):
+                begun_after = deleted.is_set()
+                status = client.post("/send/gift", json=body).status_code
+                if begun_after:
+                    refused.append(status)
+                    return
+                if status not in {200, 401}:
+                    wrong.append(status)
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    served_before.wait(timeout=30)
+    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+    deleted.set()
+    for thread in threads:
+        thread.join()
+    assert (refused, wrong) == ([401] * 4, [])
+
+
+async def test_last_seen_is_noted_off_the_request(service) -> None:
+    query = "SELECT last_seen_at FROM api_keys WHERE key = 'globex'"
+    database = await Database.connect(service.database_url)
+    try:
+        authenticator = Authenticator(database, "production")
+        await authenticator.authenticate(service.keys["globex"])
+        assert await database.fetchval(query) is None
+        await authenticator.close()
+        first = await database.fetchval(query)
+        assert first is not None
+        again = Authenticator(database, "production")
+        await again.close()
+        assert await database.fetchval(query) == first
+    finally:
+        await database.close()
+
+
+class TestRateLimit:
+    """Off by default; when set, it is each key's own."""
+
+    def test_more_than_the_limit_is_refused_for_a_while(self, service, start_service, problem) -> None:
+        limited = start_service(like=service, rate_limit=3)
+        client = limited.client("hr")
+        assert [client.get("/me").status_code for _ in range(3)] == [200] * 3
+        refused = client.get("/me")
+        problem(refused, 429, "too-many-requests")
+        assert 1 <= int(refused.headers["Retry-After"]) <= 20
+        assert limited.client("crm").get("/me").status_code == 200
+        problem(limited.client("tiny").get("/me"), 402, "plan-required")
+        assert limited.client().get("/health").status_code == 200
+
+    def test_there_is_none_unless_set(self, service) -> None:
+        assert {service.client("crm").get("/me").status_code for _ in range(100)} == {200}

@@ -1,0 +1,243 @@
+"""Many clients at once: money, references and large orders hold however requests fall together."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+CLIENTS = 64
+
+WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    service_accounts: [{key: bot, name: Bot}]
+    api_keys: [{key: hr, service_account: bot, environment: production}]
+    funding_accounts:
+      - {key: gbp, name: Float, master: true, currency: GBP, balance: 3000.00}
+      - {key: big, name: Big, currency: GBP, balance: 100000.00}
+      - {key: eur, name: Euro, currency: EUR, balance: 100000.00}
+      - {key: pence, name: Pence, currency: GBP, balance: 1.00}
+    templates:
+      - {key: hello, name: Hello, product: coffee, value: 10}
+      - {key: bonjour, name: Bonjour, product: books, value: 7, country: FR}
+  - key: owes
+    name: Owes
+    plan: pro
+    funding: invoiced
+    service_accounts: [{key: owes-bot, name: Bot}]
+    api_keys: [{key: owes, service_account: owes-bot, environment: production}]
+products:
+  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5, 10]}
+  - {key: books, name: Books, digital: true, currency: EUR, countries: [FR], min_amount: 5, max_amount: 200}
+  - {key: penny, name: Penny, digital: true, currency: GBP, countries: [GB], min_amount: 0.01, max_amount: 10}
+collections:
+  - {key: treats, name: Treats, country: GB, currency: GBP, value_points: [10, 25], products: [coffee]}
+  - {key: lire, name: Lire, country: FR, currency: EUR, value_points: [10, 25], products: [books]}
+"""
+
+Call = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
+
+
+async def all_at_once(service, key: str, calls: list[Call]) -> list[httpx.Response]:
+    """The answers to all calls, made by CLIENTS clients with a connection each; they begin together."""
+    waiting = list(enumerate(calls))
+    answers: list[Any] = [None] * len(calls)
+    begin = asyncio.Barrier(CLIENTS)
+    headers = {"Authorization": f"Bearer {service.keys[key]}"}
+
+    async def run() -> None:
+        async with httpx.AsyncClient(base_url=service.url, headers=headers, timeout=60) as client:
+            assert (await client.get("/me")).status_code == 200
+            await begin.wait()
+            while waiting:
+                at, call = waiting.pop()
+                answers[at] = await call(client)
+
+    await asyncio.gather(*(run() for _ in range(CLIENTS)))
+    return answers
+
+
+def sending(service, what: str, name: str, **members: Any) -> Call:
+    body = service.body(what, name, **members)
+    return lambda client: client.post(f"/send/{what}", json=body)
+
+
+def check_books(service) -> None:
+    """Nothing is there in part, and the ledger adds up."""
+    broken = """
+        SELECT 'unbalanced movement', movement_id::text FROM entries GROUP BY movement_id HAVING sum(amount_minor) <> 0
+        UNION ALL
+        SELECT 'account', a.id::text FROM accounts a LEFT JOIN entries e ON e.account_id = a.id
+        GROUP BY a.id HAVING a.balance_minor <> coalesce(sum(e.amount_minor), 0) OR a.kind = 'funding' AND a.balance_minor < 0
+        UNION ALL
+        SELECT 'running balance', account_id::text FROM (
+            SELECT account_id, balance_minor, sum(amount_minor) OVER (PARTITION BY account_id ORDER BY id) AS total FROM entries
+        ) AS running WHERE balance_minor <> total
+        UNION ALL
+        SELECT 'lines', o.reference FROM orders o LEFT JOIN lines l ON l.order_id = o.id
+        GROUP BY o.id HAVING count(l.number) <> o.code_count
+        UNION ALL
+        SELECT 'events', o.reference FROM orders o LEFT JOIN events e ON e.order_id = o.id
+        GROUP BY o.id HAVING count(e.id) <> 1
+        UNION ALL
+        SELECT 'mail', o.reference FROM orders o LEFT JOIN mail_jobs m ON m.order_id = o.id
+        GROUP BY o.id HAVING count(m.order_id) <> CASE o.delivery_mode WHEN 'send' THEN 1 ELSE 0 END
+        UNION ALL
+        SELECT 'charge', o.reference FROM orders o LEFT JOIN entries e ON e.order_id = o.id
+        GROUP BY o.id HAVING sum(e.amount_minor) FILTER (WHERE e.amount_minor > 0) <> o.total_minor OR count(*) <> 2
+        UNION ALL
+        SELECT 'of no order', order_id::text FROM (
+            SELECT order_id FROM lines UNION SELECT order_id FROM events UNION SELECT order_id FROM mail_jobs
+            UNION SELECT order_id FROM entries WHERE kind = 'order'
+        ) AS parts WHERE order_id NOT IN (SELECT id FROM orders)
+    """
+    assert [tuple(row) for row in service.sql(broken)] == []
+
+
+async def test_five_hundred_orders_on_an_account_that_covers_three_hundred(service) -> None:
+    calls = [
+        sending(
+            service,
+            "gift",
+            "coffee",
+            value=10,
+            recipients=[{"email": f"r{n}@example.com"}],
+            externalReference=f"rush-{n}",
+        )
+        for n in range(500)
+    ]
+    answers = await all_at_once(service, "hr", calls)
+    assert Counter(answer.status_code for answer in answers) == {200: 300, 402: 200}
+    assert {a.json()["type"] for a in answers if a.status_code == 402} == {"/problems/insufficient-balance"}
+    assert service.balance("gbp") == 0.0
+    placed = {answer.json()["reference"] for answer in answers if answer.status_code == 200}
+    kept = {
+        row["reference"] for row in service.sql("SELECT reference FROM orders WHERE delivery_mode = 'send'")
+    }
+    assert placed == kept
+    assert len(placed) == 300
+    check_books(service)
+    assert await refused_references_still_work(service, answers)
+
+
+async def refused_references_still_work(service, answers: list[httpx.Response]) -> bool:
+    refused = [f"rush-{n}" for n, answer in enumerate(answers) if answer.status_code == 402]
+    calls = [
+        sending(service, "gift", "coffee", account="big", value=5, externalReference=reference)
+        for reference in refused
+    ]
+    again = await all_at_once(service, "hr", calls)
+    return Counter(answer.status_code for answer in again) == {200: 200}
+
+
+async def test_fifty_references_ten_times_each_over_three_endpoints(service) -> None:
+    """The bodies differ in endpoint, currency and account, so that nothing but the reference holds them together."""
+    bodies = [
+        ("gift", "coffee", "big", {"value": 10}),
+        ("gift", "coffee", "big", {"value": 5, "codeQuantity": 3}),
+        ("gift", "books", "eur", {"value": 6.5, "country": "FR"}),
+        ("collection", "treats", "big", {"value": 25}),
+        ("collection", "lire", "eur", {"value": 10}),
+        ("collection", "lire", "eur", {"value": 25, "codeQuantity": 150}),
+        ("template", "hello", "big", {}),
+        ("template", "hello", "big", {"recipients": [{"email": "sam@example.com"}]}),
+        ("template", "bonjour", "eur", {}),
+        ("gift", "penny", "big", {"value": 0.01, "codeQuantity": 120}),
+    ]
+    calls = [
+        (reference, sending(service, what, name, account=account, externalReference=reference, **members))
+        for reference in (f"once-{n}" for n in range(50))
+        for what, name, account, members in bodies
+    ]
+    random.Random(1).shuffle(calls)
+    answers = await all_at_once(service, "hr", [call for _, call in calls])
+    assert Counter(answer.status_code for answer in answers) == {200: 50, 409: 450}
+    holders: dict[str, str] = {}
+    for (reference, _), answer in zip(calls, answers, strict=True):
+        if answer.status_code == 200:
+            assert reference not in holders
+            holders[reference] = answer.json()["reference"]
+            assert answer.json()["externalReference"] == reference
+    for (reference, _), answer in zip(calls, answers, strict=True):
+        if answer.status_code == 409:
+            assert answer.json()["instance"] == f"/orders/{holders[reference]}"
+    assert len(holders) == 50
+    check_books(service)
+
+
+async def test_an_invoiced_customers_orders_all_fall_due(service) -> None:
+    calls = [
+        sending(service, "gift", "coffee", account=None, value=5, externalReference=f"due-{n}")
+        for n in range(200)
+    ]
+    answers = await all_at_once(service, "owes", calls)
+    assert Counter(answer.status_code for answer in answers) == {200: 200}
+    owed = service.sql("SELECT balance_minor FROM accounts WHERE kind = 'receivable' AND customer_id = $1", 2)
+    assert [row[0] for row in owed] == [-200 * 500]
+    check_books(service)
+
+
+async def test_the_last_pennies_are_spent_once(service) -> None:
+    """Orders of many sizes on one pound: what is placed adds up to what is gone."""
+    sizes = [1 + n % 9 for n in range(128)]
+    calls = [
+        sending(service, "gift", "penny", account="pence", value=0.01, codeQuantity=size) for size in sizes
+    ]
+    answers = await all_at_once(service, "hr", calls)
+    assert {answer.status_code for answer in answers} == {200, 402}
+    spent = sum(size for size, answer in zip(sizes, answers, strict=True) if answer.status_code == 200)
+    assert service.balance("pence") == pytest.approx((100 - spent) / 100)
+    # One-penny orders were among them, so nothing that fits was left over.
+    assert spent == 100
+    check_books(service)
+
+
+async def test_large_orders_do_not_hold_up_small_ones(service) -> None:
+    """Eight orders of 5,000 codes and 56 of one: all are placed whole."""
+    calls = [
+        sending(service, "gift", "penny", account="big", value=0.01, codeQuantity=5000 if n % 8 == 0 else 1)
+        for n in range(64)
+    ]
+    answers = await all_at_once(service, "hr", calls)
+    assert Counter(answer.status_code for answer in answers) == {200: 64}
+    codes = [code["code"] for answer in answers for code in answer.json()["codes"]]
+    assert len(codes) == len(set(codes)) == 8 * 5000 + 56
+    check_books(service)
+
+
+async def test_two_processes_share_references_and_balances(service, start_service) -> None:
+    """Two services on one database, as two `largesse serve` would be."""
+    other = start_service(like=service)
+    before = service.balance("eur")
+
+    def calls(at) -> list[Call]:
+        return [
+            sending(
+                at,
+                "gift",
+                "books",
+                account="eur",
+                value=5 + n % 7,
+                country="FR",
+                externalReference=f"both-{n}",
+            )
+            for n in range(100)
+        ]
+
+    here, there = await asyncio.gather(
+        all_at_once(service, "hr", calls(service)), all_at_once(other, "hr", calls(other))
+    )
+    assert {tuple(sorted((a.status_code, b.status_code))) for a, b in zip(here, there, strict=True)} == {
+        (200, 409)
+    }
+    assert service.balance("eur") == before - sum(5 + n % 7 for n in range(100))
+    check_books(service)

@@ -1,0 +1,398 @@
+"""Orders that are refused: each rule of the send bodies on both sides of its edge, and what a refusal leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+SAM = {"email": "sam@example.com"}
+EMOJI = "\U0001f381"
+
+
+@pytest.fixture(autouse=True)
+def _refusals_leave_everything_alone(request: pytest.FixtureRequest, service) -> Iterator[None]:
+    """Every test here but those marked `places` ends with the balances and orders it began with."""
+    if request.node.get_closest_marker("usefixtures"):
+        yield
+        return
+    before = service.state()
+    yield
+    assert service.state() == before
+
+
+@pytest.fixture
+def places() -> None:
+    """Marks a test that places orders."""
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        # Exactly one of recipients and codeQuantity
+        ({"codeQuantity": None}, "Exactly one of `recipients` and `codeQuantity`"),
+        ({"recipients": None}, "Exactly one of `recipients` and `codeQuantity`"),
+        ({"recipients": [SAM], "codeQuantity": 1}, "Exactly one of `recipients` and `codeQuantity`"),
+        ({"recipients": []}, "`recipients` must have at least 1"),
+        ({"recipients": [], "codeQuantity": 1}, "`recipients` must have at least 1"),
+        # How many
+        ({"codeQuantity": 0}, "`codeQuantity` must be at least 1"),
+        ({"codeQuantity": -1}, "`codeQuantity` must be at least 1"),
+        ({"codeQuantity": 5001}, "`codeQuantity` must be at most 5000"),
+        ({"recipients": [{**SAM, "quantity": 0}]}, "`recipients[0].quantity` must be at least 1"),
+        ({"recipients": [SAM, {**SAM, "quantity": 1001}]}, "`recipients[1].quantity` must be at most 1000"),
+        (
+            {"recipients": [{**SAM, "quantity": 1000}] * 5 + [SAM]},
+            "`recipients` must ask for at most 5000 codes",
+        ),
+        ({"recipients": [SAM] * 5001}, "`recipients` must have at most 5000"),
+        # Who
+        ({"recipients": [{}]}, "`recipients[0].email` is required"),
+        ({"recipients": [SAM, {"email": None}]}, "`recipients[1].email` must be a string"),
+        ({"recipients": [SAM, {"email": "sam"}]}, "`recipients[1].email` is not an email address"),
+        ({"recipients": [{"email": ""}]}, "`recipients[0].email` is not an email address"),
+        ({"recipients": [{"email": "sam@example"}]}, "`recipients[0].email`"),
+        ({"recipients": [{"email": "sam@example.com\n"}]}, "`recipients[0].email`"),
+        ({"recipients": [{"email": "s\u0000m@example.com"}]}, "`recipients[0].email`"),
+        ({"recipients": [{"email": "a@b.example.com, c@example.com"}]}, "`recipients[0].email`"),
+        ({"recipients": [{"email": "Sam <sam@example.com>"}]}, "`recipients[0].email`"),
+        (
+            {"recipients": [{"email": "s" * 243 + "@example.com"}]},
+            "`recipients[0].email` must have at most 254",
+        ),
+        ({"recipients": [{"email": "sam@exa_mple.com"}]}, "`recipients[0].email`"),
+        ({"recipients": [{**SAM, "name": "S\rm"}]}, "`recipients[0].name` must hold no control"),
+        ({"recipients": [{**SAM, "name": 5}]}, "`recipients[0].name` must be a string or null"),
+        ({"recipients": ["sam@example.com"]}, "`recipients[0]` must be an object"),
+        ({"recipients": SAM}, "`recipients` must be an array or null"),
+        ({"recipients": [{**SAM, "quantity": None}]}, "`recipients[0].quantity` must be an integer"),
+        ({"recipients": [{**SAM, "quantity": "2"}]}, "`recipients[0].quantity` must be an integer"),
+        ({"recipients": [{**SAM, "quantity": True}]}, "`recipients[0].quantity` must be an integer"),
+        # Texts
+        ({"fromName": "x" * 33}, "`fromName` must have at most 32 characters"),
+        ({"fromName": EMOJI * 33}, "`fromName` must have at most 32 characters"),
+        ({"fromName": "Ada\n"}, "`fromName` must hold no control characters"),
+        ({"fromName": "A\u0000da"}, "`fromName` must hold no control characters"),
+        ({"fromName": "A\u0085da"}, "`fromName` must hold no control characters"),
+        ({"message": "x" * 257}, "`message` must have at most 256 characters"),
+        ({"message": EMOJI * 257}, "`message` must have at most 256 characters"),
+        ({"message": "tab\t"}, "`message` must hold no control characters"),
+        ({"message": "nul\u0000"}, "`message` must hold no control characters"),
+        ({"message": "del\u007f"}, "`message` must hold no control characters"),
+        ({"wrappingKey": "w" * 65}, "`wrappingKey` must have at most 64 characters"),
+        ({"wrappingKey": "a\nb"}, "`wrappingKey` must hold no control characters"),
+        ({"externalReference": "x" * 129}, "`externalReference` must be at most 128 characters"),
+        ({"externalReference": EMOJI * 129}, "`externalReference` must be at most 128 characters"),
+        ({"externalReference": "a\u0000b"}, "`externalReference` must hold no control characters"),
+        # When
+        ({"recipients": [SAM], "sendAt": "2020-01-01T00:00:00Z"}, "`sendAt` must be in the future"),
+        ({"recipients": [SAM], "sendAt": "tomorrow"}, "`sendAt`"),
+        ({"recipients": [SAM], "sendAt": ""}, "`sendAt`"),
+        ({"recipients": [SAM], "sendAt": "2099-01-01"}, "`sendAt`"),
+        ({"recipients": [SAM], "sendAt": "2099-02-30T00:00:00Z"}, "`sendAt`"),
+        ({"recipients": [SAM], "sendAt": 4102444800}, "`sendAt` must be a date-time"),
+        ({"recipients": [SAM], "sendAt": "9999-12-31T23:59:59-01:00"}, "`sendAt` is outside the calendar"),
+        ({"recipients": [SAM], "sendAt": "0001-01-01T00:00:00+01:00"}, "`sendAt`"),
+        # Which and how much
+        ({"productId": 999_999}, "`productId` names no product available in GB"),
+        ({"productId": 0}, "`productId` must be at least 1"),
+        ({"productId": -1}, "`productId` must be at least 1"),
+        ({"productId": 2**31}, "`productId` must be at most 2147483647"),
+        ({"productId": 2**63}, "`productId` must be at most 2147483647"),
+        ({"productId": None}, "`productId` must be an integer"),
+        ({"productId": "1"}, "`productId` must be an integer"),
+        ({"productId": True}, "`productId` must be an integer"),
+        ({"productId": 1.5}, "`productId` must be an integer"),
+        ({"country": "FR"}, "`productId` names no product available in FR"),
+        ({"country": ""}, "`country`"),
+        ({"country": "GBR"}, "`country`"),
+        ({"country": "GB\n"}, "`country`"),
+        ({"country": "G\u212a"}, "`country`"),
+        ({"country": 44}, "`country` must be a string or null"),
+        ({"value": None}, "`value` is required: one of 5.00, 10.00, 25.00"),
+        ({"value": 5.01}, "`value` must be one of 5.00, 10.00, 25.00"),
+        ({"value": 0}, "`value` must be one of"),
+        ({"value": -5}, "`value` must be one of"),
+        ({"value": 1e308}, "`value` must be at most 1000000000"),
+        ({"value": 5.001}, "`value` must have at most 2 decimals in GBP"),
+        ({"value": "5"}, "`value` must be a number or null"),
+        ({"value": True}, "`value` must be a number or null"),
+        ({"value": [5]}, "`value` must be a number or null"),
+        # Who pays
+        ({"accountId": None}, "`accountId` is required"),
+        ({"accountId": 999_999}, "`accountId` names no funding account"),
+        ({"accountId": 0}, "`accountId` must be at least 1"),
+        ({"accountId": 2**31}, "`accountId` must be at most"),
+        ({"accountId": "1"}, "`accountId` must be an integer or null"),
+        ({"accountId": 1.5}, "`accountId` must be an integer or null"),
+        # The rest
+        ({"expiryAfterDays": 0}, "`expiryAfterDays` must be at least 1"),
+        ({"expiryAfterDays": "30"}, "`expiryAfterDays` must be an integer or null"),
+        ({"expiryAfterDays": 36_501}, "`expiryAfterDays` must be at most 36500"),
+        ({"expiryAfterDays": 2**31}, "`expiryAfterDays` must be at most 36500"),
+        ({"source": 1}, "`source` must be a string or null"),
+        ({"message": 1}, "`message` must be a string or null"),
+        ({"fromName": ["x"]}, "`fromName` must be a string or null"),
+        ({"externalReference": 1}, "`externalReference` must be a string or null"),
+        ({"codeQuantity": "1"}, "`codeQuantity` must be an integer or null"),
+        ({"codeQuantity": False}, "`codeQuantity` must be an integer or null"),
+    ],
+)
+def test_a_gift_that_breaks_a_rule(service, problem, members: dict[str, Any], said: str) -> None:
+    answer = service.send("gift", "coffee", **{"value": 5, **members})
+    assert said in problem(answer, 400)
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "account", "members", "said"),
+    [
+        ("gift", "cinema", "gbp", {"value": 12.51}, "`value` must be 12.50 or left out"),
+        ("gift", "hamper", "gbp", {"value": 52.14}, "`value` must be 38.50 or left out"),
+        ("gift", "hamper", "gbp", {"country": "FR"}, "`productId`"),
+        ("gift", "books", "eur", {"country": "IE"}, "`value` is required: 5.00 to 200.00"),
+        (
+            "gift",
+            "books",
+            "eur",
+            {"country": "IE", "value": 4.99},
+            "`value` must be from 5.00 to 200.00",
+        ),
+        (
+            "gift",
+            "books",
+            "eur",
+            {"country": "IE", "value": 200.01},
+            "`value` must be from 5.00 to 200.00",
+        ),
+        ("gift", "books", "eur", {"value": 5}, "`productId` names no product available in GB"),
+        ("gift", "ramen", "jpy", {"country": "JP", "value": 500.5}, "`value` must have at most 0 decimals"),
+        ("gift", "ramen", "jpy", {"country": "JP", "value": 499}, "`value` must be from 500.00 to 10000.00"),
+        ("gift", "dates", "kwd", {"country": "KW", "value": 1.2505}, "`value` must have at most 3 decimals"),
+        ("gift", "globex-club", "gbp", {"value": 10}, "`productId` names no product available in GB"),
+        ("collection", "treats", "gbp", {}, "`value` is required: one of 10.00, 25.00, 50.00"),
+        ("collection", "treats", "gbp", {"value": 11}, "`value` must be one of 10.00, 25.00, 50.00"),
+        ("collection", "any", "eur", {}, "`value` is required: any amount above 0"),
+        ("collection", "any", "eur", {"value": 0}, "`value` must be more than 0"),
+        ("collection", "any", "eur", {"value": -0.01}, "`value` must be more than 0"),
+        ("collection", "any", "eur", {"value": 0.001}, "`value` must have at most 2 decimals in EUR"),
+        ("collection", "any", "eur", {"value": 1_000_000_001}, "`value` must be at most 1000000000"),
+        ("collection", "open", "kwd", {"value": 0.0005}, "`value` must have at most 3 decimals in KWD"),
+        ("collection", "globex-thanks", "gbp", {}, "`collectionId` names no collection available"),
+        ("collection", "treats", "gbp", {"value": 10, "collectionId": None}, "`collectionId`"),
+        ("template", "globex-hello", "gbp", {}, "`templateId` names no template"),
+        ("template", "welcome", "gbp", {"templateId": 999_999}, "`templateId` names no template"),
+        ("template", "welcome", "gbp", {"templateId": "1"}, "`templateId` must be an integer"),
+        # The account
+        (
+            "gift",
+            "coffee",
+            "eur",
+            {"value": 5},
+            "`accountId` names an account in EUR, but the order is in GBP",
+        ),
+        ("gift", "coffee", "sales", {"value": 5}, "`accountId` names no funding account that this key can"),
+        ("gift", "coffee", "globex-gbp", {"value": 5}, "`accountId` names no funding account that this key"),
+        ("gift", "coffee", "test-gbp", {"value": 5}, "`accountId` names no funding account that this key"),
+        ("gift", "coffee", None, {"value": 5}, "`accountId` is required"),
+    ],
+)
+def test_an_order_that_breaks_a_rule(
+    service, problem, what: str, name: str, account: str | None, members: dict[str, Any], said: str
+) -> None:
+    assert said in problem(service.send(what, name, account=account, **members), 400)
+
+
+@pytest.mark.parametrize("member", ["productId", "accountId", "value"])
+def test_a_required_member_left_out(service, problem, member: str) -> None:
+    body = service.body("gift", "coffee", value=5)
+    del body[member]
+    assert f"`{member}` is required" in problem(service.client("hr").post("/send/gift", json=body), 400)
+
+
+def test_the_ledgers_own_accounts_are_no_funding_accounts(service, problem) -> None:
+    rows = service.sql("SELECT id FROM accounts WHERE kind <> 'funding'")
+    for row in rows:
+        assert "`accountId`" in problem(service.send("gift", "coffee", value=5, accountId=row["id"]), 400)
+    assert rows
+
+
+@pytest.mark.usefixtures("places")
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"codeQuantity": 1},
+        {"recipients": [{**SAM, "quantity": 1}]},
+        {"recipients": [{**SAM, "quantity": 1000}]},
+        {"fromName": "x" * 32},
+        {"fromName": EMOJI * 32},
+        {"fromName": ""},
+        {"fromName": "\u00e9\u0301 \u202e\u4e2d"},
+        {"message": "x" * 256},
+        {"message": EMOJI * 256},
+        {"message": "a\nb\r\nc"},
+        {"message": ""},
+        {"externalReference": "x" * 128},
+        {"externalReference": EMOJI * 128},
+        {"externalReference": "  " + "y" * 128 + " \t "},
+        {"expiryAfterDays": 36_500},
+        {"country": None},
+        {"country": "gb"},
+        {"recipients": [{"email": "s" * 64 + "@example.com"}]},
+        {"recipients": [{"email": "s\u00f6ren@b\u00fccher.example.com", "name": "S\u00f6ren " + EMOJI}]},
+    ],
+)
+def test_the_last_that_is_allowed(service, members: dict[str, Any]) -> None:
+    answer = service.send("gift", "coffee", **{"value": 5, **members})
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("reference", [None, "", "   ", " \t\n "])
+@pytest.mark.usefixtures("places")
+def test_a_blank_reference_opts_out(service, reference: str | None) -> None:
+    for _ in range(2):
+        answer = service.send("gift", "coffee", value=5, externalReference=reference)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["externalReference"] is None
+
+
+def test_send_at_now_and_past_are_refused(service, problem) -> None:
+    for ago in (timedelta(0), timedelta(microseconds=1), timedelta(days=1)):
+        at = (datetime.now(UTC) - ago).isoformat()
+        refused = service.send("gift", "coffee", value=5, recipients=[SAM], sendAt=at)
+        assert "`sendAt` must be in the future" in problem(refused, 400)
+
+
+def test_an_invoiced_customer_names_no_account(service, problem) -> None:
+    for account in ("initech-gbp", "gbp"):
+        refused = service.send("gift", "coffee", key="initech", account=account, value=5)
+        assert "`accountId` must be omitted" in problem(refused, 400)
+
+
+def test_an_inactive_service_account_cannot_send(service, problem) -> None:
+    for what, name in (("gift", "cinema"), ("collection", "acme-thanks"), ("template", "welcome")):
+        problem(service.send(what, name, key="idle"), 403, "inactive-service-account")
+
+
+def test_a_starter_plan_has_no_api(service, problem) -> None:
+    client = service.client("tiny")
+    for path in ("/me", "/products", "/collections", "/templates", "/funding-accounts", "/orders", "/users"):
+        problem(client.get(path), 402, "plan-required")
+    problem(client.post("/send/gift", json={}), 402, "plan-required")
+    problem(client.post("/webhooks", content=b"not json"), 402, "plan-required")
+
+
+class TestBalance:
+    """To the last penny, and not one more."""
+
+    @pytest.mark.usefixtures("places")
+    def test_an_order_of_all_there_is_leaves_nothing(self, service, problem) -> None:
+        before = service.state()
+        refused = service.send("gift", "shop", key="crm", account="sales", value=20.01)
+        assert "costs 20.01 GBP, the account holds 20.00 GBP" in problem(refused, 402, "insufficient-balance")
+        refused = service.send("gift", "shop", key="crm", account="sales", value=0.01, codeQuantity=2001)
+        problem(refused, 402, "insufficient-balance")
+        assert service.state() == before
+        sent = service.send("gift", "shop", key="crm", account="sales", value=0.01, codeQuantity=2000)
+        assert sent.status_code == 200
+        assert service.balance("sales") == 0
+        problem(
+            service.send("gift", "shop", key="crm", account="sales", value=0.01), 402, "insufficient-balance"
+        )
+
+    def test_postage_and_vat_count(self, service, problem) -> None:
+        # The team has 50.00; the hamper's value is 38.50, delivered 52.14.
+        refused = service.send("gift", "hamper", account="team")
+        assert "52.14" in problem(refused, 402, "insufficient-balance")
+
+
+@pytest.mark.usefixtures("places")
+class TestReference:
+    """The caller's reference: the order of checks, and that a refusal does not use it up."""
+
+    def test_a_used_reference_is_refused_whatever_else_the_body_holds(self, service, problem) -> None:
+        first = service.send("gift", "coffee", value=5, externalReference="used-1").json()["reference"]
+        state = service.state()
+        client = service.client("hr")
+        whatever: list[tuple[str, dict[str, Any]]] = [
+            ("gift", service.body("gift", "coffee", value=5)),
+            ("gift", service.body("gift", "coffee", value=10, codeQuantity=7)),
+            ("gift", service.body("gift", "coffee", value=5.001)),
+            ("gift", service.body("gift", "coffee", value="x")),
+            ("gift", {}),
+            ("gift", {"productId": None, "codeQuantity": 0, "message": "x" * 999}),
+            ("gift", service.body("gift", "coffee", value=5, accountId=999_999)),
+            ("gift", service.body("gift", "coffee", value=5, account="eur")),
+            ("gift", service.body("gift", "shop", value=100_000, codeQuantity=5000)),
+            ("gift", service.body("gift", "coffee", recipients=[{"email": "x"}])),
+            ("gift", service.body("gift", "coffee", value=5, recipients=[SAM], sendAt="2000-01-01T00:00Z")),
+            ("gift", service.body("gift", "globex-club", value=10)),
+            ("collection", service.body("collection", "acme-thanks")),
+            ("collection", {"collectionId": "x"}),
+            ("template", service.body("template", "welcome")),
+            ("template", {"templateId": 999_999}),
+        ]
+        for what, body in whatever:
+            for reference in ("used-1", "  used-1\t"):
+                answer = client.post(f"/send/{what}", json={**body, "externalReference": reference})
+                assert answer.status_code == 409, (body, answer.text)
+                assert first in problem(answer, 409, "reference-used")
+                assert answer.json()["instance"] == f"/orders/{first}"
+        assert client.get(f"/orders/{first}").status_code == 200
+        other = service.send("gift", "coffee", key="crm", value=5, externalReference="used-1")
+        problem(other, 409, "reference-used")
+        assert service.state() == state
+
+    def test_a_body_that_cannot_be_read_comes_before_a_used_reference(self, service, problem) -> None:
+        service.send("gift", "coffee", value=5, externalReference="used-2")
+        client = service.client("hr")
+        for raw in (
+            b'{"externalReference":"used-2"',
+            b'[{"externalReference":"used-2"}]',
+            b'{"externalReference":"used-2","productId":"x"}}',
+            b'{"productId":"x","externalReference":"used-2",}',
+        ):
+            problem(client.post("/send/gift", content=raw), 400)
+
+    def test_an_over_long_reference_comes_before_the_rest(self, service, problem) -> None:
+        refused = service.client("hr").post("/send/gift", json={"externalReference": "x" * 129})
+        assert "`externalReference`" in problem(refused, 400)
+
+    def test_letter_case_counts_and_blanks_inside_count(self, service) -> None:
+        for reference in ("Case", "case", "ca se", "ca  se"):
+            assert (
+                service.send("gift", "coffee", value=5, externalReference=reference).json()[
+                    "externalReference"
+                ]
+                == reference
+            )
+
+    def test_customers_and_environments_share_no_references(self, service, staging) -> None:
+        for sent in (
+            service.send("gift", "coffee", value=5, externalReference="shared"),
+            service.send(
+                "gift", "coffee", key="globex", account="globex-gbp", value=5, externalReference="shared"
+            ),
+            service.send("gift", "coffee", key="initech", account=None, value=5, externalReference="shared"),
+            staging.send(
+                "gift", "coffee", key="hr-test", account="test-gbp", value=5, externalReference="shared"
+            ),
+        ):
+            assert (sent.status_code, sent.json()["externalReference"]) == (200, "shared")
+
+    def test_a_reference_survives_every_refusal(self, service, problem) -> None:
+        key = {"externalReference": "survivor"}
+        refusals = [
+            (400, "invalid-request", service.send("gift", "coffee", value=6, **key)),
+            (400, "invalid-request", service.send("gift", "coffee", value="x", **key)),
+            (400, "invalid-request", service.send("gift", "coffee", value=5, account="eur", **key)),
+            (400, "invalid-request", service.send("gift", "coffee", value=5, account="sales", **key)),
+            (400, "invalid-request", service.send("template", "globex-hello", **key)),
+            (402, "insufficient-balance", service.send("gift", "shop", account="team", value=9999, **key)),
+            (403, "inactive-service-account", service.send("gift", "coffee", key="idle", value=5, **key)),
+        ]
+        for status, slug, answer in refusals:
+            problem(answer, status, slug)
+        assert service.send("gift", "coffee", value=5, **key).status_code == 200
+        problem(service.send("gift", "coffee", value=5, **key), 409, "reference-used")

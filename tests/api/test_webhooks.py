@@ -1,0 +1,111 @@
+"""POST, GET and DELETE /webhooks."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+# An address, so that no test asks a name server.
+TARGET = "https://93.184.215.14/hook?x=1"
+
+
+def subscribe(service, key: str = "hr", **members: Any):
+    body = {"targetUrl": TARGET, "event": "order.created", **members}
+    return service.client(key).post("/webhooks", json=body)
+
+
+def test_a_subscription_is_made_listed_and_deleted(service, problem) -> None:
+    client = service.client("crm")
+    answer = subscribe(service, "crm")
+    assert answer.status_code == 201
+    created = answer.json()
+    assert set(created) == {"id", "event", "targetUrl", "secret"}
+    assert str(UUID(created["id"])) == created["id"]
+    assert (created["event"], created["targetUrl"]) == ("order.created", TARGET)
+    assert len(created["secret"]) > 32
+    (listed,) = client.get("/webhooks").json()
+    assert set(listed) == {"id", "event", "targetUrl", "creationDate"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", listed["creationDate"])
+    assert created["secret"] not in client.get("/webhooks").text
+    deleted = client.delete(f"/webhooks/{created['id']}")
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    assert client.get("/webhooks").json() == []
+    problem(client.delete(f"/webhooks/{created['id']}"), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x", "1", "0" * 32, "5f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a", "7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6"],
+)
+def test_an_id_of_no_subscription(service, problem, name: str) -> None:
+    problem(service.client("hr").delete(f"/webhooks/{name}"), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("members", "member"),
+    [
+        ({"event": "order.deleted"}, "event"),
+        ({"event": ""}, "event"),
+        ({"event": None}, "event"),
+        ({"event": 1}, "event"),
+        ({"targetUrl": None}, "targetUrl"),
+        ({"targetUrl": 1}, "targetUrl"),
+        ({"targetUrl": ""}, "targetUrl"),
+        ({"targetUrl": "hook"}, "targetUrl"),
+        ({"targetUrl": "http://93.184.215.14/"}, "targetUrl"),
+        ({"targetUrl": "ftp://93.184.215.14/"}, "targetUrl"),
+        ({"targetUrl": "https://"}, "targetUrl"),
+        ({"targetUrl": "https://localhost/"}, "targetUrl"),
+        ({"targetUrl": "https://127.0.0.1/"}, "targetUrl"),
+        ({"targetUrl": "https://2130706433/"}, "targetUrl"),
+        ({"targetUrl": "https://0x7f.1/"}, "targetUrl"),
+        ({"targetUrl": "https://[::1]/"}, "targetUrl"),
+        ({"targetUrl": "https://[::ffff:10.0.0.1]/"}, "targetUrl"),
+        ({"targetUrl": "https://[64:ff9b::a00:1]/"}, "targetUrl"),
+        ({"targetUrl": "https://10.1.2.3/"}, "targetUrl"),
+        ({"targetUrl": "https://172.16.0.1/"}, "targetUrl"),
+        ({"targetUrl": "https://192.168.0.1/"}, "targetUrl"),
+        ({"targetUrl": "https://169.254.169.254/"}, "targetUrl"),
+        ({"targetUrl": "https://100.64.0.1/"}, "targetUrl"),
+        ({"targetUrl": "https://user:hunter2@93.184.215.14/"}, "targetUrl"),
+        ({"targetUrl": "https://93.184.215.14:8443/"}, "targetUrl"),
+        ({"targetUrl": "https://93.184.215.14/" + "x" * 2048}, "targetUrl"),
+        ({"targetUrl": "https://93.184.215.14/\n"}, "targetUrl"),
+        ({"targetUrl": "https://93.184.215.14/\u0000"}, "targetUrl"),
+    ],
+)
+def test_a_subscription_that_is_refused(service, problem, members: dict[str, Any], member: str) -> None:
+    before = service.client("hr").get("/webhooks").json()
+    detail = problem(subscribe(service, **members), 400)
+    assert f"`{member}`" in detail
+    assert "hunter2" not in detail
+    assert service.client("hr").get("/webhooks").json() == before
+
+
+@pytest.mark.parametrize("member", ["targetUrl", "event"])
+def test_a_required_member_left_out(service, problem, member: str) -> None:
+    body = {"targetUrl": TARGET, "event": "order.created"}
+    del body[member]
+    assert f"`{member}` is required" in problem(service.client("hr").post("/webhooks", json=body), 400)
+
+
+def test_a_customer_holds_at_most_a_hundred(service, problem) -> None:
+    client = service.client("initech")
+    made = [subscribe(service, "initech") for _ in range(100)]
+    assert {answer.status_code for answer in made} == {201}
+    problem(subscribe(service, "initech"), 400)
+    assert len({answer.json()["secret"] for answer in made}) == 100
+    listed = [subscription["id"] for subscription in client.get("/webhooks").json()]
+    assert listed == [answer.json()["id"] for answer in reversed(made)]
+    client.delete(f"/webhooks/{listed[0]}")
+    assert subscribe(service, "initech").status_code == 201
+
+
+def test_no_secret_is_in_the_database(service) -> None:
+    secret = subscribe(service).json()["secret"]
+    rows = service.sql("SELECT s::text FROM webhook_subscriptions s")
+    assert rows
+    assert not any(secret in str(row) or secret.removeprefix("whsec_") in str(row) for row in rows)

@@ -1,0 +1,191 @@
+"""A real Chromium against a real demo, started as a person starts it. Pictures are kept in build/pictures.
+
+Without Chromium on the machine these tests are skipped, except in CI, where they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+PICTURES = Path(__file__).parents[2] / "build" / "pictures"
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WINDOWS: dict[str, dict[str, Any]] = {
+    "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
+    "desktop": {"viewport": {"width": 1280, "height": 900}},
+}
+START_S = 60
+MOST_BYTES = 200_000  # of a page with everything it loads
+
+
+@dataclass
+class Demo:
+    """A running demo, and what it printed."""
+
+    url: str
+    welcome: str
+
+    @property
+    def key(self) -> str:
+        return re.findall(r"API key\s+(\S+)", self.welcome)[0]
+
+    @property
+    def curls(self) -> list[str]:
+        """The requests it printed, as they would be pasted."""
+        return re.findall(r"^curl (?:.*\\\n)*.*$", self.welcome, re.MULTILINE)
+
+    def call(self, method: str, path: str, **extra: Any) -> Any:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        answer = httpx.request(method, self.url + path, headers=headers, timeout=30, **extra)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def id_of(self, path: str, name: str) -> int:
+        return int(next(item["id"] for item in self.call("GET", path) if item["name"] == name))
+
+    def send(self, what: str, name: str, **members: Any) -> dict[str, Any]:
+        """Sends one anonymous code of the demo's gift or collection of that name; gives the code, PIN and link."""
+        path, member = {
+            "gift": ("/products?limit=200", "productId"),
+            "collection": ("/collections", "collectionId"),
+        }[what]
+        body = {
+            member: self.id_of(path, name),
+            "accountId": self.id_of("/funding-accounts", "Acme float"),
+            "codeQuantity": 1,
+        }
+        sent = self.call("POST", f"/send/{what}", json=body | members)
+        return {**sent["codes"][0], "reference": sent["reference"]}
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """`largesse demo` on a data directory of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    folder = tmp_path_factory.mktemp("demo")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LARGESSE_")}
+    environment["LARGESSE_DATA_DIR"] = str(folder / "data")
+    output = folder / "output"
+    with output.open("w") as file:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).with_name("largesse")), "demo", "--port", str(port)],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    try:
+        started = time.monotonic()
+        while "Ctrl-C" not in output.read_text():
+            assert process.poll() is None, output.read_text()
+            assert time.monotonic() - started < START_S, output.read_text()
+            time.sleep(0.05)
+        yield Demo(f"http://127.0.0.1:{port}", output.read_text())
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The machine's Chromium. It ends with its module: Playwright keeps an event loop running, in which no other could."""
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("no Chromium on this machine: `apt install chromium`")
+        pytest.skip("no Chromium on this machine: `apt install chromium` to run the browser tests")
+    with sync_playwright() as playwright:
+        # Its own sandbox needs rights that a container's root does not give.
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """One person's browser window: remembers what the console said and how much each page loaded."""
+
+    page: Page
+    name: str
+    said: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+    loaded: dict[str, int] = field(default_factory=dict)
+
+    def picture(self, name: str) -> None:
+        """Keeps a picture of the page as it is now, once everything that moves has come to rest."""
+        self.rest()
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=PICTURES / f"{self.name}-{name}.png", full_page=True)
+
+    def rest(self) -> None:
+        self.page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished.catch(() => {})))")
+
+    def check(self, name: str) -> None:
+        """A picture; axe finds nothing; nothing is cut off at the side; the page is light."""
+        self.picture(name)
+        found = Axe().run(self.page)
+        assert found.violations_count == 0, found.generate_report()
+        width, window = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert width <= window, f"{name} is {width} wide in a window of {window}"
+        assert sum(self.loaded.values()) < MOST_BYTES, self.loaded
+
+    def open(self, url: str) -> None:
+        self.loaded.clear()
+        self.page.goto(url)
+
+    def type_pin(self, pin: str) -> None:
+        self.loaded.clear()
+        self.page.get_by_label("PIN").fill(pin)
+        self.page.locator("form button").click()
+
+
+@pytest.fixture
+def visit(browser: Browser, demo: Demo) -> Iterator[Callable[..., Visit]]:
+    """`visit("phone", "dark")`: a fresh window; further options as Playwright's `new_context`."""
+    contexts: list[BrowserContext] = []
+    visits: list[Visit] = []
+
+    def start(window: str = "phone", scheme: str = "light", **options: Any) -> Visit:
+        name = "-".join(part for part in (window, scheme, options.pop("name", "")) if part)
+        context = browser.new_context(
+            color_scheme=scheme,
+            **({"locale": "en-GB", "reduced_motion": "reduce"} | WINDOWS[window] | options),
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        one = Visit(page, name)
+        visits.append(one)
+        page.on("console", lambda message: one.said.append(message.text))
+        page.on("pageerror", lambda error: one.said.append(str(error)))
+
+        def weigh(response: Any) -> None:
+            if not response.url.startswith((demo.url, "data:")):
+                one.elsewhere.append(response.url)
+            elif response.status < 300:
+                one.loaded[response.url] = int(response.headers.get("content-length", 0))
+
+        page.on("response", weigh)
+        return one
+
+    yield start
+    for context in contexts:
+        context.close()
+    for one in visits:
+        assert one.elsewhere == [], "nothing is loaded from elsewhere"

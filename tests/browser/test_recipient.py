@@ -1,0 +1,268 @@
+"""The recipient's pages as people meet them: on a phone and on a desktop, light and dark, with and without JavaScript."""
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Visits = Callable[..., Any]
+
+LOOKS = [("phone", "light"), ("phone", "dark"), ("desktop", "light"), ("desktop", "dark")]
+WRAPPINGS = ["default", "confetti", "birthday", "thank-you", "winter", "elegant", "stars", "gold", "garden"]
+COLLECTION = "Everyday treats"
+
+
+def birthday(demo: Any) -> dict[str, Any]:
+    sent: dict[str, Any] = demo.send(
+        "collection",
+        COLLECTION,
+        value=25,
+        wrappingKey="birthday",
+        fromName="Your team",
+        message="Happy birthday!\nPick something nice.",
+    )
+    return sent
+
+
+def other(pin: str) -> str:
+    return f"{(int(pin) + 1) % 1_000_000:06d}"
+
+
+@pytest.mark.parametrize(("window", "scheme"), LOOKS)
+def test_a_collection_from_its_link_to_the_voucher(
+    demo: Any, visit: Visits, window: str, scheme: str
+) -> None:
+    code = birthday(demo)
+    one = visit(window, scheme)
+    page = one.page
+    one.open(code["redemptionUrl"])
+    assert page.get_by_role("heading").inner_text() == "Your team sent you a gift"
+    one.check("1-wrapped")
+    one.type_pin(code["pin"])
+    page.wait_for_url("**/claim/gift/**")
+    one.check("2-choose")
+    page.get_by_label("Bookshop").or_(page.get_by_label("Supermarket")).first.check()
+    page.get_by_role("button", name="Continue").click()
+    one.check("3-confirm")
+    page.get_by_role("button", name="Yes, this one").click()
+    page.wait_for_url("**#open")
+    one.check("4-voucher")
+    number = page.locator("#number").inner_text()
+    assert number.startswith("TEST-")
+    assert page.locator("svg.qr").is_visible()
+    page.reload()
+    assert page.locator("#number").inner_text() == number
+    assert one.said == []
+
+
+@pytest.mark.parametrize(("window", "scheme"), [LOOKS[0], LOOKS[3]])
+def test_a_parcel_from_a_typed_code_to_its_address(
+    demo: Any, visit: Visits, window: str, scheme: str
+) -> None:
+    code = demo.send(
+        "gift", "Autumn hamper", wrappingKey="garden", fromName="Acme", message="Five years. Thank you!"
+    )
+    one = visit(window, scheme, name="parcel")
+    page = one.page
+    one.open(f"{demo.url}/claim")
+    one.check("1-enter")
+    page.get_by_label("Code").fill(code["code"].lower())
+    one.type_pin(code["pin"])
+    page.wait_for_url("**/claim/gift/**")
+    one.check("2-address")
+    assert one.said == []
+    page.get_by_label("Full name").fill("Sam Doe")
+    page.get_by_label("Street and number").fill("1 High Street")
+    page.get_by_label("Town").fill("Leeds")
+    page.get_by_label("Postcode").fill("75001")
+    page.get_by_role("button", name="Send it there").click()
+    page.get_by_text("This does not look right.").wait_for()
+    one.check("3-invalid")
+    page.get_by_label("Postcode").fill("LS1 4DY")
+    page.get_by_label("E-mail").fill("sam@example.com")
+    page.get_by_role("button", name="Send it there").click()
+    page.get_by_text("We will write to you when the parcel leaves.").wait_for()
+    one.check("4-thanks")
+
+
+def test_the_wrapping_opens_where_people_like_things_to_move(demo: Any, visit: Visits) -> None:
+    code = birthday(demo)
+    one = visit("phone", name="opening", reduced_motion="no-preference")
+    one.open(code["redemptionUrl"])
+    one.type_pin(code["pin"])
+    one.page.wait_for_url("**/claim/gift/**#open")
+    moving = one.page.evaluate("document.getAnimations().map((one) => one.animationName)")
+    assert {"lift", "leave", "unfold"} <= set(moving)
+    one.check("rested")
+    one.page.reload()
+    one.rest()
+    assert one.page.get_by_role("radio").first.is_visible()
+
+
+@pytest.mark.parametrize("window", ["phone", "desktop"])
+def test_a_wrong_pin_is_told_in_place(demo: Any, visit: Visits, window: str) -> None:
+    code = birthday(demo)
+    one = visit(window, name="wrong")
+    page = one.page
+    one.open(f"{demo.url}/claim")
+    page.get_by_label("Code").fill(code["code"])
+    one.type_pin(other(code["pin"]))
+    page.get_by_role("alert").wait_for()
+    one.check("1-refused")
+    assert page.get_by_label("Code").input_value() == code["code"], "nothing has to be typed twice"
+    assert page.evaluate("document.activeElement.id") == "pin"
+    one.type_pin(code["pin"])
+    page.wait_for_url("**/claim/gift/**")
+
+
+def test_a_gift_opened_before_is_told_and_shown(demo: Any, visit: Visits) -> None:
+    code = birthday(demo)
+    first, second = visit(), visit(name="again")
+    for one in (first, second):
+        one.open(code["redemptionUrl"])
+    first.type_pin(code["pin"])
+    first.page.wait_for_url("**/claim/gift/**")
+    second.type_pin(code["pin"])
+    second.page.get_by_role("link", name="Show my gift").wait_for()
+    second.check("1-told")
+    second.page.get_by_role("link", name="Show my gift").click()
+    second.page.wait_for_url("**/claim/gift/**")
+    assert second.page.get_by_role("radio").count() >= 3
+
+
+@pytest.mark.parametrize("window", ["phone", "desktop"])
+def test_everything_works_without_javascript(demo: Any, visit: Visits, window: str) -> None:
+    code = birthday(demo)
+    one = visit(window, java_script_enabled=False)
+    page = one.page
+    page.goto(code["redemptionUrl"])
+    one.type_pin(other(code["pin"]))
+    assert page.get_by_role("heading").inner_text() == "That did not open"
+    page.get_by_role("link", name="Try again").click()
+    one.type_pin(code["pin"])
+    page.wait_for_url("**/claim/gift/**")
+    page.get_by_role("radio").first.check()
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Yes, this one").click()
+    page.wait_for_url("**#open")
+    assert page.locator("#number").inner_text().startswith("TEST-")
+    assert page.get_by_role("button", name="Copy").count() == 0
+
+
+def test_everything_works_with_the_keyboard(demo: Any, visit: Visits) -> None:
+    code = birthday(demo)
+    one = visit("desktop")
+    page = one.page
+    page.goto(code["redemptionUrl"])
+    page.keyboard.press("Tab")
+    page.keyboard.type(code["pin"])
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/claim/gift/**")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Yes, this one").wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#open")
+    assert page.locator("#number").inner_text().startswith("TEST-")
+
+
+def test_the_number_is_copied(demo: Any, visit: Visits) -> None:
+    code = demo.send("gift", "Coffee House e-gift", value=10)
+    one = visit("desktop", permissions=["clipboard-read", "clipboard-write"])
+    one.page.goto(code["redemptionUrl"])
+    one.type_pin(code["pin"])
+    one.page.wait_for_url("**/claim/gift/**")
+    one.page.get_by_role("button", name="Copy the number").click()
+    one.page.get_by_role("button", name="Copied").wait_for()
+    assert one.page.evaluate("navigator.clipboard.readText()") == one.page.locator("#number").inner_text()
+
+
+def test_loading_a_page_opens_nothing_and_touching_it_does(demo: Any, visit: Visits) -> None:
+    code = birthday(demo)
+    path = f"/orders/{code['reference']}/deliveries"
+    for window, scheme in LOOKS:
+        one = visit(window, scheme)
+        one.page.goto(code["redemptionUrl"])
+        one.page.mouse.wheel(0, 300)
+        one.page.evaluate("document.body.dispatchEvent(new PointerEvent('pointerdown', {bubbles: true}))")
+    [entry] = demo.call("GET", path)
+    assert entry["lines"][0]["openedAt"] is None
+    with one.page.expect_response("**/opened"):
+        one.page.get_by_label("PIN").click()
+    [entry] = demo.call("GET", path)
+    assert entry["lines"][0]["openedAt"] is not None
+    assert entry["lines"][0]["state"] == "issued"
+
+
+def test_every_wrapping_is_readable(demo: Any, visit: Visits) -> None:
+    one = visit("phone", name="wrapping")
+    for wrapping in WRAPPINGS:
+        code = demo.send(
+            "gift", "Coffee House e-gift", value=10, wrappingKey=wrapping, fromName="Everyone at Acme"
+        )
+        one.open(code["redemptionUrl"])
+        for scheme in ("light", "dark"):
+            one.page.emulate_media(color_scheme=scheme)
+            one.check(f"{wrapping}-{scheme}")
+    assert one.said == []
+
+
+@pytest.mark.parametrize(
+    ("locale", "heading"), [("fr-FR", "Un cadeau pour vous"), ("de-DE", "Ein Geschenk für Sie")]
+)
+def test_the_other_languages_fit_the_page(demo: Any, visit: Visits, locale: str, heading: str) -> None:
+    code = birthday(demo)
+    one = visit("phone", locale=locale, name=locale)
+    one.open(code["redemptionUrl"])
+    assert one.page.get_by_role("heading").inner_text().startswith(heading)
+    one.check("1-wrapped")
+    one.type_pin(code["pin"])
+    one.page.wait_for_url("**/claim/gift/**")
+    one.check("2-choose")
+    one.page.get_by_role("link", name="English").click()
+    one.page.get_by_role("button", name="Continue").wait_for()
+    one.page.goto(code["redemptionUrl"])
+    assert "sent you a gift" in one.page.get_by_role("heading").inner_text(), "the switch is remembered"
+
+
+def test_the_pages_read_from_right_to_left_and_on_the_smallest_window(demo: Any, visit: Visits) -> None:
+    code = birthday(demo)
+    one = visit("phone", viewport={"width": 320, "height": 568}, name="rtl")
+    for url in (f"{demo.url}/claim", code["redemptionUrl"]):
+        one.open(url)
+        one.page.evaluate("document.documentElement.dir = 'rtl'")
+        one.check("small")
+    one.type_pin(code["pin"])
+    one.page.wait_for_url("**/claim/gift/**")
+    one.page.evaluate("document.documentElement.dir = 'rtl'")
+    one.check("choose")
+
+
+def test_the_demo_from_the_printed_curl_line_to_the_voucher(demo: Any, visit: Visits) -> None:
+    subprocess.run(
+        ["bash", "-c", f"{demo.curls[0]} --fail --silent --show-error"], check=True, capture_output=True
+    )
+    one = visit("desktop", name="demo")
+    page = one.page
+    page.goto(f"{demo.url}/mailbox")
+    mail = page.get_by_role("link").filter(has_text="gift").first
+    while not mail.count():  # the worker is about to send it
+        page.reload()
+    one.picture("1-mailbox")
+    mail.click()
+    letter = page.frame_locator("iframe")
+    pin = letter.locator("body").inner_text().split("PIN\n")[1][:6]
+    one.picture("2-letter")
+    with page.expect_popup() as opened:
+        letter.get_by_role("link", name="Open your gift").first.click()
+    gift = opened.value
+    said: list[str] = []
+    gift.on("console", lambda message: said.append(message.text))
+    gift.get_by_label("PIN").fill(pin)
+    gift.get_by_role("button", name="Open my gift").click()
+    gift.wait_for_url("**/claim/gift/**")
+    assert gift.locator("#number").inner_text().startswith("TEST-")
+    assert one.said + said == []

@@ -1,0 +1,182 @@
+"""One PostgreSQL for the whole run, one migrated template in it, and databases cloned from that.
+
+The server is an embedded one that all pytest-xdist workers share, or the one LARGESSE_TEST_DATABASE_URL names (15 or
+later, a role that may create databases).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import secrets
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import hypothesis
+import pytest
+
+from largesse.database import migrate
+from largesse.database.embedded import EmbeddedServer
+
+# A test database need not outlive a power cut.
+UNSAFE_BUT_QUICK = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "300",
+}
+
+# Settings of a developer's shell must not reach what the tests start.
+for _name in [name for name in os.environ if name.startswith("LARGESSE_")]:
+    if not _name.startswith("LARGESSE_TEST_"):
+        del os.environ[_name]
+
+# The same examples in every run, and no verdict on how fast a busy machine tries them.
+hypothesis.settings.register_profile(
+    "largesse",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("largesse")
+
+CloneFactory = Callable[[], str]
+
+
+@pytest.fixture
+def database_url(clone_database: CloneFactory) -> str:
+    """A fresh, migrated, empty database of this test's own."""
+    return clone_database()
+
+
+@pytest.fixture(scope="module")
+def module_database_url(template: Template) -> Iterator[str]:
+    """A fresh, migrated, empty database that the tests of one module share."""
+    with template.clone() as url:
+        yield url
+
+
+@pytest.fixture
+def clone_database(template: Template) -> Iterator[CloneFactory]:
+    """Makes fresh databases, for a test that needs more than one; all are dropped when it ends."""
+    clones = []
+
+    def clone() -> str:
+        context = template.clone()
+        clones.append(context)
+        return context.__enter__()
+
+    yield clone
+    for context in clones:
+        context.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def server_url(shared_dir: Path) -> Iterator[str]:
+    """The address of the server's maintenance database, as a role that may create databases."""
+    external = os.environ.get("LARGESSE_TEST_DATABASE_URL")
+    if external:
+        yield external
+        return
+    with EmbeddedServer(shared_dir / "data", extra_settings=UNSAFE_BUT_QUICK) as server:
+        yield server.url("postgres")
+
+
+@pytest.fixture(scope="session")
+def shared_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this run see."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str, shared_dir: Path) -> Iterator[Template]:
+    """The migrated template: made by the first worker, dropped by the last."""
+    with (shared_dir / "template").open("a+") as record, (shared_dir / "template.users").open("a") as users:
+        with _locked(record):
+            record.seek(0)
+            name = record.read() or f"largesse_test_{secrets.token_hex(4)}"
+            template = Template(server_url, name)
+            if record.tell() == 0:
+                template.create()
+                record.write(name)
+                record.flush()
+            fcntl.flock(users, fcntl.LOCK_SH)
+        yield template
+        with _locked(record):
+            try:
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            template.drop()
+            record.truncate(0)
+
+
+class Template:
+    """A migrated database that is only ever copied."""
+
+    def __init__(self, server_url: str, name: str) -> None:
+        self._server_url = server_url
+        self._name = name
+
+    def create(self) -> None:
+        self._on_server(f'CREATE DATABASE "{self._name}" TEMPLATE template0')
+        run_in_thread(migrate.upgrade(self._url(self._name)))
+
+    def drop(self) -> None:
+        self._on_server(f'DROP DATABASE "{self._name}"')
+
+    @contextmanager
+    def clone(self) -> Iterator[str]:
+        """A copy and its address; dropped at the end, even from under connections a test forgot."""
+        name = f"{self._name}_{secrets.token_hex(6)}"
+        self._on_server(f'CREATE DATABASE "{name}" TEMPLATE "{self._name}" STRATEGY FILE_COPY')
+        try:
+            yield self._url(name)
+        finally:
+            self._on_server(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+    def _url(self, database: str) -> str:
+        return urlsplit(self._server_url)._replace(path=f"/{database}").geturl()
+
+    def _on_server(self, sql: str) -> None:
+        async def execute() -> None:
+            connection = await asyncpg.connect(self._server_url)
+            try:
+                await connection.execute(sql)
+            finally:
+                await connection.close()
+
+        run_in_thread(execute())
+
+
+def run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Runs a coroutine to its end in a loop of its own, whatever loop this thread has; raises what it raised."""
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(coroutine)
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            failure.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+
+
+@contextmanager
+def _locked(file: Any) -> Iterator[None]:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,65 @@
+"""Migrations: once, by two at a time, and all or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import asyncpg
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from largesse.database import migrate
+
+
+@pytest.fixture
+async def empty_url(database_url: str) -> str:
+    """A database without any schema."""
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    await connection.close()
+    return database_url
+
+
+async def test_two_at_once_bring_an_empty_database_to_the_head(empty_url: str) -> None:
+    connection = await asyncpg.connect(empty_url)
+    assert await migrate.current_revision(connection) is None
+
+    reached = await asyncio.gather(migrate.upgrade(empty_url), migrate.upgrade(empty_url))
+
+    assert reached == [migrate.head_revision()] * 2
+    assert await migrate.current_revision(connection) == migrate.head_revision()
+    await connection.close()
+
+
+async def test_a_revision_that_fails_leaves_nothing(
+    empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = tmp_path / "versions"
+    versions.mkdir()
+    (tmp_path / "env.py").write_text((migrate.MIGRATIONS / "env.py").read_text())
+    for number, before in (("0001", None), ("0002", "0001")):
+        (versions / f"{number}_x.py").write_text(
+            "from largesse.database.migrate import run_sql_beside\n"
+            f"revision, down_revision = {number!r}, {before!r}\n"
+            "def upgrade() -> None: run_sql_beside(__file__)\n"
+        )
+    (versions / "0001_x.sql").write_text("CREATE TABLE first (price text DEFAULT '100 % of :it'); SELECT 1")
+    (versions / "0002_x.sql").write_text("CREATE TABLE second (id int); SELECT 1 / 0")
+    monkeypatch.setattr(migrate, "MIGRATIONS", tmp_path)
+
+    with pytest.raises(asyncpg.DivisionByZeroError):
+        await migrate.upgrade(empty_url)
+
+    connection = await asyncpg.connect(empty_url)
+    assert await migrate.current_revision(connection) == "0001"
+    assert await connection.fetchval("SELECT to_regclass('first') IS NOT NULL")
+    assert await connection.fetchval("SELECT to_regclass('second') IS NULL")
+    await connection.close()
+
+
+def test_the_head_by_file_name_is_the_one_alembic_sees() -> None:
+    config = Config(attributes={})
+    config.set_main_option("script_location", str(migrate.MIGRATIONS))
+    assert ScriptDirectory.from_config(config).get_heads() == [migrate.head_revision()]

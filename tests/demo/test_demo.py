@@ -1,0 +1,111 @@
+"""`largesse demo`, as somebody meets it: started, tried with what it prints, ended, started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.embedded
+
+Answer = tuple[int, bytes]
+
+
+@contextmanager
+def demo(folder: Path, ending: signal.Signals, **environ: str) -> Iterator[str]:
+    """The text it welcomes with, while it serves; then it must end well."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    log = folder / "demo.log"  # a pipe that nobody reads could fill and hold it up
+    with log.open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "largesse", "demo", "--port", str(port)],
+            cwd=folder,
+            env={**os.environ, **environ},
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "Ctrl-C" in line:
+                break
+        assert lines, log.read_text()
+        yield "".join(lines)
+        process.send_signal(ending)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert log.read_text() == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(url: str, headers: dict[str, str], body: str | None = None) -> Answer:
+    request = urllib.request.Request(url, body and body.encode(), headers)  # noqa: S310 - our own
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310 - our own
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def paste(command: str) -> dict[str, Any]:
+    """The answer to one of the curl lines, which must be 200."""
+    words = shlex.split(command.replace("\\\n", ""))  # as a shell joins lines
+    assert words[0] == "curl"
+    values = list(zip(words[2::2], words[3::2], strict=True))
+    headers = dict(value.split(": ", 1) for option, value in values if option == "-H")
+    (body,) = (value for option, value in values if option == "-d")
+    status, answer = ask(words[1], headers, body)
+    assert status == 200, answer
+    return json.loads(answer)
+
+
+def key_in(welcome: str) -> dict[str, str]:
+    (key,) = set(re.findall(r"lgs_\w+", welcome))
+    return {"Authorization": f"Bearer {key}"}
+
+
+def test_what_it_prints_works_and_a_second_start_goes_on(tmp_path: Path) -> None:
+    with demo(tmp_path, signal.SIGINT) as welcome:
+        commands = re.findall(r"^curl .*?\n(?=\n)", welcome, re.DOTALL | re.MULTILINE)
+        sent, batch = (paste(command) for command in commands)
+        assert (sent["deliveryMode"], sent["recipientCount"], sent["totalCost"]) == ("send", 2, 20.0)
+        assert (batch["deliveryMode"], len(batch["codes"])) == ("manual", 3)
+        addresses = re.findall(r"^  \w+ +(http\S+)$", welcome, re.MULTILINE)
+        assert len(addresses) >= 3
+        for address in [*addresses, batch["codes"][0]["redemptionUrl"]]:
+            assert ask(address, {})[0] == 200, address
+        api, first_key = addresses[0], key_in(welcome)
+        assert ask(f"{api}/me", first_key)[0] == 200
+    with demo(tmp_path, signal.SIGTERM) as welcome:
+        (api,) = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)
+        assert ask(f"{api}/me", first_key)[0] == 401
+        status, orders = ask(f"{api}/orders", key_in(welcome))
+        assert status == 200
+        assert {order["reference"] for order in json.loads(orders)} == {sent["reference"], batch["reference"]}
+
+
+def test_a_staging_demo_has_a_staging_key_and_account(tmp_path: Path) -> None:
+    with demo(tmp_path, signal.SIGTERM, LARGESSE_ENVIRONMENT="staging") as welcome:
+        assert key_in(welcome)["Authorization"].startswith("Bearer lgs_test_")
+        for command in re.findall(r"^curl .*?\n(?=\n)", welcome, re.DOTALL | re.MULTILINE):
+            paste(command)

@@ -1,0 +1,37 @@
+"""kill -9 of the serving process, at any moment, under load."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.timeout(600)
+async def test_killed_again_and_again_no_order_is_lost_halved_or_charged_twice(
+    start_installation: Any, new_load: Any, check: Any, rounds: int, moments: random.Random
+) -> None:
+    installation = start_installation()
+    load = new_load(installation)
+    service = await asyncio.to_thread(installation.serve)
+    left_behind = installation.postmaster() if installation.is_embedded else None
+    async with load.running():
+        for _ in range(rounds):
+            await load.serve_from(service.url)
+            await load.settle(moments.randint(1, 200))
+            await asyncio.sleep(moments.uniform(0, 0.02))  # anywhere between two answers
+            await load.serve_from(None)
+            await asyncio.to_thread(service.kill)
+            service = await asyncio.to_thread(installation.serve)
+            if left_behind is not None:
+                # The server that the killed process left behind was found, not another one started.
+                assert installation.postmaster() == left_behind
+        await load.serve_from(service.url)
+        await load.settle(50)
+    assert load.statuses() <= {0, 200, 409}
+    await check(installation, load, service)
+    assert await asyncio.to_thread(service.terminate) == 0
+    if left_behind is not None:
+        assert installation.postmaster() is None

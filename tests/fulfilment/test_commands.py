@@ -1,0 +1,105 @@
+"""`largesse stock` and `largesse shipments`, as an operator types them."""
+
+import base64
+import csv
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from largesse.database import connect_once
+from largesse.vault import Vault
+
+KEY = bytes(range(32))
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(database_url: str, tmp_path: Path) -> Run:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LARGESSE_")} | {
+        "LARGESSE_DATABASE_URL": database_url,
+        "LARGESSE_MASTER_KEY": base64.b64encode(KEY).decode(),
+    }
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "largesse", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    return run
+
+
+async def fill(database_url: str) -> None:
+    async with connect_once(database_url) as connection:
+        await connection.execute(
+            """
+            INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor)
+            VALUES ('tea', 'Tea', true, 'GBP', '{GB}', '{500,1000}');
+            INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1);
+            INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (7, 1, 1, '');
+            INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id,
+                country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
+            VALUES (7, 'REF', 1, 'production', 1, 'api', 'gift', 2, 'GB', 'GBP', 1, 1, 1, 0, 'manual', 'default', now());
+            INSERT INTO line_states (order_id, number, state, claimed_at, product_id) VALUES (7, 1, 'chosen', now(), 2);
+            """
+        )
+        address = b'{"name":"Sam","street_address":"1 High St\\nFlat 2","city":"Leeds","country_code":"GB"}'
+        await connection.execute(
+            "INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at) "
+            "VALUES (7, 1, 'production', 2, 'GB', $1, now())",
+            Vault((KEY,)).seal(address, b"address/7/1"),
+        )
+
+
+async def test_numbers_go_in_and_are_listed(database_url: str, run: Run, tmp_path: Path) -> None:
+    await fill(database_url)
+    (tmp_path / "numbers.csv").write_text("SECRET-1\nSECRET-2\nSECRET-1\n")
+    done = run("stock", "import", "tea", "numbers.csv", "--value", "5")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "Tea: numbers added 2, duplicates refused 1, waiting gifts served 0.\n",
+    )
+    listed = json.loads(run("stock", "list", "--json").stdout)
+    assert listed == [
+        {"product": "tea", "value": 5.0, "currency": "GBP", "free": 2, "handed_out": 0, "waiting": 0}
+    ]
+    assert "2 free" in run("stock", "list").stdout
+    for arguments in (
+        ["tea", "numbers.csv"],
+        ["nothing", "numbers.csv"],
+        ["tea", "none.csv"],
+        ["box", "numbers.csv"],
+    ):
+        refused = run("stock", "import", *arguments)
+        assert refused.returncode != 0
+        assert refused.stderr.startswith(("Error: ", "Usage: "))
+        assert "Traceback" not in refused.stderr
+        assert "SECRET" not in refused.stderr
+
+
+async def test_parcels_go_out_once_and_come_back_shipped(database_url: str, run: Run, tmp_path: Path) -> None:
+    await fill(database_url)
+    done = run("shipments", "export", "--output", "parcels.csv")
+    assert (done.returncode, done.stderr) == (0, "Parcels to send: 1.\n")
+    assert stat.S_IMODE((tmp_path / "parcels.csv").stat().st_mode) == 0o600
+    [row] = list(csv.DictReader(io.StringIO((tmp_path / "parcels.csv").read_text())))
+    assert (row["order"], row["product"], row["street_address"]) == ("REF", "box", "1 High St\nFlat 2")
+    assert len(list(csv.DictReader(io.StringIO(run("shipments", "export").stdout)))) == 0
+    assert len(list(csv.DictReader(io.StringIO(run("shipments", "export", "--again").stdout)))) == 1
+    (tmp_path / "shipped.csv").write_text(f"shipment,carrier\n{row['shipment']},Post\n99,Post\n")
+    refused = run("shipments", "import", "shipped.csv")
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "Error: line 3: there is no shipment 99 in production\n",
+    )
+    (tmp_path / "shipped.csv").write_text(f"shipment,carrier\n{row['shipment']},Post\n")
+    assert run("shipments", "import", "shipped.csv").stdout == "Parcels shipped: 1; shipped before: 0.\n"
+    assert run("shipments", "import", "shipped.csv").stdout == "Parcels shipped: 0; shipped before: 1.\n"

@@ -1,0 +1,229 @@
+"""The stock from an operator's file, and what the worker keeps in order."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+
+from largesse.codes.attempts import prune_guesses
+from largesse.database import Database
+from largesse.errors import StartError
+from largesse.fulfilment import (
+    expire_late,
+    find_stocked,
+    import_vouchers,
+    list_stock,
+    measure_stock,
+)
+from largesse.fulfilment.stock import Imported, Stocked
+from largesse.fulfilment.vouchers import Voucher, open_voucher
+from largesse.vault import Vault
+
+OLD, NEW = bytes(range(32)), bytes(range(32, 64))
+VAULT = Vault((OLD,))
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url, max_connections=8)
+    await database.execute(
+        """
+        INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor)
+        VALUES ('one', 'One', true, 'GBP', '{GB}', '{1000}', NULL, NULL), ('many', 'Many', true, 'GBP', '{GB}', '{500,1000}', NULL, NULL),
+               ('range', 'Range', true, 'JPY', '{JP}', '{}', 500, 3000)
+        """
+    )
+    await database.execute(
+        "INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1)"
+    )
+    yield database
+    await database.close()
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+async def stocked(database: Database, product: str) -> Stocked:
+    async with database.connection() as connection:
+        return await find_stocked(connection, product)
+
+
+async def bring(
+    database: Database, product: str, path: Path, text: str, value: str | None = None, vault: Vault = VAULT
+) -> Imported:
+    write(path, text)
+    return await import_vouchers(database, vault, await stocked(database, product), path, value=value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A\nB\nC\n",
+        "number\nA\nB\nC",
+        "\ufeffNumber\r\nA\r\n\r\nB\r\nC\r\n",
+        '"number";"pin"\nA;1\n"B";\nC;2\n',
+        "pin\tnumber\tnote\n1\tA\tx\n2\tB\ty\n3\tC\tz\n",
+        "A\nB\nA\nC\n",
+    ],
+)
+async def test_a_file_as_shops_send_it(database: Database, tmp_path: Path, text: str) -> None:
+    assert (await bring(database, "one", tmp_path / "f.csv", text)).added == 3
+    rows = await database.fetch("SELECT product_id, value_minor, sealed FROM vouchers ORDER BY id")
+    assert [open_voucher(VAULT, row["sealed"], row["product_id"]).number for row in rows] == ["A", "B", "C"]
+    assert {row["value_minor"] for row in rows} == {1000}
+
+
+async def test_value_pin_and_date_come_with_the_number_and_rest_sealed(
+    database: Database, tmp_path: Path
+) -> None:
+    text = "number,value,pin,use_by\nSECRET-1,5,4711,2030-12-31\nSECRET-2,10.00,,\n"
+    await bring(database, "many", tmp_path / "f.csv", text)
+    first, second = await database.fetch("SELECT * FROM vouchers ORDER BY value_minor")
+    assert open_voucher(VAULT, first["sealed"], first["product_id"]) == Voucher(
+        "SECRET-1", "4711", date(2030, 12, 31)
+    )
+    assert open_voucher(VAULT, second["sealed"], second["product_id"]) == Voucher("SECRET-2")
+    assert "SECRET" not in str(first)
+    assert b"SECRET" not in first["sealed"]
+    assert "SECRET" not in repr(Voucher("SECRET-1"))
+
+
+@pytest.mark.parametrize(
+    ("product", "text", "value", "said"),
+    [
+        ("many", "A\n", None, "line 1: say what it is worth"),
+        (
+            "many",
+            "number,value\nA,7\n",
+            None,
+            "line 2: value must be one that many is sent at: £5.00, £10.00",
+        ),
+        ("many", "A\n", "7", "--value must be one that many is sent at"),
+        ("range", "number,value\nA,500.5\n", None, "line 2: value must have at most 0 decimals"),
+        ("range", "number,value\nA,x\n", None, "line 2: value must be a number"),
+        ("range", "number,value\nA,-5\n", None, "line 2: value must be more than 0"),
+        ("one", "number,use_by\nA,soon\n", None, "line 2: use_by must be a date such as 2030-12-31"),
+        ("one", "number,pin\n,1\n", None, "line 2: number is empty"),
+        ("one", "code,pin\nA,1\n", None, "line 1: the heading lacks number"),
+        ("one", "number\nA,1\n", None, "line 2: there are 2 fields"),
+        ("one", 'number\n"A\n', None, "is no CSV file"),
+        ("one", f"number\n{'A' * 101}\n", None, "line 2: a number has at most 100"),
+    ],
+)
+async def test_a_file_that_cannot_be_taken_is_refused_whole_with_its_line(
+    database: Database, tmp_path: Path, product: str, text: str, value: str | None, said: str
+) -> None:
+    with pytest.raises(StartError) as refused:
+        await bring(database, product, tmp_path / "f.csv", text, value)
+    assert said in str(refused.value)
+    assert await database.fetchval("SELECT count(*) FROM vouchers") == 0
+
+
+async def test_a_bad_row_at_the_end_keeps_the_good_ones_out(database: Database, tmp_path: Path) -> None:
+    text = "number,use_by\n" + "".join(f"A{number},\n" for number in range(2_500)) + "B,never\n"
+    with pytest.raises(StartError, match="line 2502"):
+        await bring(database, "one", tmp_path / "f.csv", text)
+    assert await database.fetchval("SELECT count(*) FROM vouchers") == 0
+
+
+@pytest.mark.parametrize("product", ["none", "box", "99"])
+async def test_only_digital_products_have_stock(database: Database, product: str) -> None:
+    with pytest.raises(StartError):
+        await stocked(database, product)
+
+
+async def test_a_number_is_taken_once_whatever_key_sealed_it(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    assert await bring(database, "one", path, "A\nB\n") == Imported(2, 0, 0)
+    assert await bring(database, "one", path, "B\nC\n", vault=Vault((NEW, OLD))) == Imported(1, 1, 0)
+    assert await bring(database, "range", path, "number,value\nA,500\n") == Imported(1, 0, 0)
+
+
+async def test_two_imports_of_one_file_at_once_take_each_number_once(
+    database: Database, tmp_path: Path
+) -> None:
+    path = tmp_path / "f.csv"
+    write(path, "".join(f"N{number}\n" for number in range(3_000)))
+    one = await stocked(database, "one")
+    first, second = await asyncio.gather(
+        import_vouchers(database, VAULT, one, path), import_vouchers(database, VAULT, one, path)
+    )
+    assert first.added + second.added == 3_000
+    assert first.duplicates + second.duplicates == 3_000
+
+
+async def test_progress_tells_how_many_of_how_many(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    write(path, "".join(f"N{number}\n" for number in range(2_500)))
+    heard: list[tuple[int, int]] = []
+    await import_vouchers(
+        database,
+        VAULT,
+        await stocked(database, "one"),
+        path,
+        on_progress=lambda done, total: heard.append((done, total)),
+    )
+    assert heard == [(1_000, 2_500), (2_000, 2_500), (2_500, 2_500)]
+
+
+async def test_the_stock_is_listed_and_measured(database: Database, tmp_path: Path) -> None:
+    await bring(database, "many", tmp_path / "f.csv", "number,value\nA,5\nB,5\nC,10\n")
+    await database.execute(
+        "INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since) SELECT id, 1000, 1, 1, now() FROM products WHERE key = 'one'"
+    )
+    async with database.connection() as connection:
+        levels = await list_stock(connection)
+        await measure_stock(connection)
+    assert [(level.product, level.value_minor, level.free, level.waiting) for level in levels] == [
+        ("one", 1000, 0, 1),
+        ("many", 500, 2, 0),
+        ("many", 1000, 1, 0),
+    ]
+    labels = {"product": "one", "value": "10.00", "currency": "GBP"}
+    assert REGISTRY.get_sample_value("largesse_stock_waiting", labels) == 1
+    assert (
+        REGISTRY.get_sample_value("largesse_stock_free", {**labels, "product": "many", "value": "5.00"}) == 2
+    )
+
+
+async def test_late_gifts_expire_and_those_that_wait_for_us_do_not(database: Database) -> None:
+    await database.execute(
+        """
+        INSERT INTO lines (order_id, number, code_lookup, sealed) SELECT 1, n, n, '' FROM generate_series(1, 6) AS n;
+        INSERT INTO line_states (order_id, number, state, claimed_at, expires_at, product_id) VALUES
+            (1, 1, 'claimed', now(), now() - interval '1 second', NULL),
+            (1, 2, 'claimed', now(), now() + interval '1 hour', NULL),
+            (1, 3, 'chosen', now(), now() - interval '1 second', 1),
+            (1, 4, 'chosen', now(), now() - interval '1 second', 1),
+            (1, 5, 'chosen', now(), now() - interval '1 second', 4),
+            (1, 6, 'claimed', now(), NULL, NULL);
+        INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since) VALUES (1, 1000, 1, 4, now());
+        INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at)
+        VALUES (1, 5, 'production', 4, 'GB', '', now());
+        """
+    )
+    async with database.transaction() as connection:
+        assert not await expire_late(connection)
+    rows = await database.fetch("SELECT number FROM line_states WHERE state = 'expired' ORDER BY number")
+    assert [row["number"] for row in rows] == [1, 3]
+    events = await database.fetch("SELECT number FROM line_events WHERE event = 'expired' ORDER BY number")
+    assert [row["number"] for row in events] == [1, 3]
+
+
+async def test_guesses_are_forgotten(database: Database) -> None:
+    await database.execute(
+        """
+        INSERT INTO claim_addresses (address, allowance, last_at)
+        VALUES (1, 0, now() - interval '16 minutes'), (2, 0, now() - interval '14 minutes');
+        INSERT INTO pin_failures (decoy, key, failures, pauses, paused_until, last_at)
+        VALUES (false, 1, 1, 0, now(), now() - interval '31 days'), (false, 2, 1, 0, now(), now() - interval '29 days');
+        """
+    )
+    async with database.connection() as connection:
+        await prune_guesses(connection)
+    assert [row["address"] for row in await database.fetch("SELECT address FROM claim_addresses")] == [2]
+    assert [row["key"] for row in await database.fetch("SELECT key FROM pin_failures")] == [2]

@@ -1,0 +1,177 @@
+"""POST /orders/{reference}/cancel: unclaimed lines are voided and refunded, once."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from largesse.database import Database
+from largesse.vault import Vault
+from largesse.verify import audit
+
+RECIPIENTS = [{"email": "sam@example.com", "quantity": 2}, {"email": "kim@example.com"}]
+
+
+def cancel(service: Any, reference: str, key: str = "hr") -> httpx.Response:
+    response: httpx.Response = service.client(key).post(f"/orders/{reference}/cancel")
+    return response
+
+
+def claim(service: Any, reference: str, number: int) -> None:
+    """Marks a line as claimed, as a claim does."""
+    service.sql(
+        """
+        WITH claimed AS (
+            INSERT INTO line_states (order_id, number, state, claimed_at)
+            SELECT id, $2, 'claimed', now() FROM orders WHERE reference = $1 RETURNING order_id)
+        INSERT INTO line_events (order_id, number, event, at) SELECT order_id, $2, 'claimed', now() FROM claimed
+        """,
+        reference,
+        number,
+    )
+
+
+def findings(service: Any) -> list[str]:
+    async def run(_: Any) -> list[str]:
+        database = await Database.connect(service.database_url)
+        try:
+            report = await audit(database, Vault(service.settings.master_keys))
+        finally:
+            await database.close()
+        return [str(finding) for finding in report.findings]
+
+    found: list[str] = RUN[0](service.database_url, run)
+    return found
+
+
+RUN: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _run(run_on_database: Callable[..., Any]) -> None:
+    RUN[:] = [run_on_database]
+
+
+def test_unclaimed_codes_are_voided_and_refunded_to_the_account(service: Any) -> None:
+    before = service.balance("gbp")
+    reference = service.send("gift", "coffee", value=10, codeQuantity=3).json()["reference"]
+    claim(service, reference, 2)
+    answer = cancel(service, reference)
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "reference": reference,
+        "codeCount": 3,
+        "cancelledCount": 2,
+        "claimedCount": 1,
+        "refunded": 20.0,
+        "currency": "GBP",
+    }
+    assert service.balance("gbp") == before - 10
+    rows = service.sql(
+        "SELECT number, state FROM line_states s JOIN orders o ON o.id = s.order_id WHERE reference = $1 ORDER BY 1",
+        reference,
+    )
+    assert [tuple(row) for row in rows] == [(1, "cancelled"), (2, "claimed"), (3, "cancelled")]
+    events = service.sql(
+        "SELECT count(*) FROM line_events e JOIN orders o ON o.id = e.order_id WHERE reference = $1 AND event = 'cancelled'",
+        reference,
+    )
+    assert events[0][0] == 2
+    assert findings(service) == []
+
+
+def test_cancelling_again_changes_nothing(service: Any) -> None:
+    reference = service.send("gift", "coffee", value=5, codeQuantity=2).json()["reference"]
+    first = cancel(service, reference)
+    state = service.state()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: cancel(service, reference), range(16)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.content for answer in answers} == {first.content}
+    assert service.state() == state
+
+
+def test_twenty_cancellations_at_once_refund_once(service: Any) -> None:
+    before = service.balance("gbp")
+    reference = service.send("gift", "coffee", value=25, codeQuantity=40).json()["reference"]
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda _: cancel(service, reference), range(20)))
+    assert {answer.json()["refunded"] for answer in answers} == {1000.0}
+    assert service.balance("gbp") == before
+    refunds = service.sql(
+        "SELECT count(*) FROM entries e JOIN orders o ON o.id = e.order_id WHERE o.reference = $1 AND kind = 'refund'",
+        reference,
+    )
+    assert refunds[0][0] == 2  # one movement has two sides
+
+
+def test_a_physical_gift_is_refunded_with_postage_and_vat(service: Any) -> None:
+    before = service.balance("gbp")
+    sent = service.send("gift", "hamper", codeQuantity=2).json()
+    assert sent["totalCost"] == pytest.approx(104.28)
+    assert cancel(service, sent["reference"]).json()["refunded"] == pytest.approx(104.28)
+    assert service.balance("gbp") == before
+
+
+def test_an_invoiced_order_is_taken_off_what_the_customer_owes(service: Any) -> None:
+    sent = service.send("gift", "coffee", key="initech", account=None, value=10, codeQuantity=3).json()
+    assert cancel(service, sent["reference"], "initech").json()["refunded"] == 30.0
+    owed = service.sql(
+        "SELECT sum(balance_minor) FROM accounts a JOIN customers c ON c.id = a.customer_id "
+        "WHERE c.key = 'initech' AND kind = 'receivable'"
+    )
+    assert owed[0][0] == 0
+    assert findings(service) == []
+
+
+def test_a_scheduled_order_is_refunded_and_its_mail_never_leaves(service: Any) -> None:
+    before = service.balance("gbp")
+    at = (datetime.now(UTC) + timedelta(days=2)).isoformat()
+    sent = service.send("gift", "coffee", value=10, recipients=RECIPIENTS, sendAt=at).json()
+    assert cancel(service, sent["reference"]).json()["cancelledCount"] == 3
+    assert service.balance("gbp") == before
+    waiting = service.sql(
+        "SELECT count(*) FROM mail_jobs m JOIN orders o ON o.id = m.order_id WHERE reference = $1 AND fanned_out_at IS NULL",
+        sent["reference"],
+    )
+    assert waiting[0][0] == 0
+    assert findings(service) == []
+
+
+def test_messages_that_wait_lose_the_voided_codes(service: Any) -> None:
+    reference = service.send("gift", "coffee", value=10, recipients=RECIPIENTS).json()["reference"]
+    for email, numbers in (("sam@example.com", [1, 2]), ("kim@example.com", [3])):
+        service.sql(
+            "INSERT INTO messages (order_id, environment, email, line_numbers, due_at, rank_at, created_at) "
+            "SELECT id, environment, $2, $3, now(), now(), now() FROM orders WHERE reference = $1",
+            reference,
+            email,
+            numbers,
+        )
+    claim(service, reference, 2)
+    cancel(service, reference)
+    rows = service.sql(
+        "SELECT email, state, line_numbers FROM messages m JOIN orders o ON o.id = m.order_id WHERE reference = $1 ORDER BY m.id",
+        reference,
+    )
+    assert [tuple(row) for row in rows] == [
+        ("sam@example.com", "pending", [2]),
+        ("kim@example.com", "cancelled", [3]),
+    ]
+
+
+def test_nobody_elses_order_can_be_cancelled(service: Any, staging: Any, problem: Any) -> None:
+    reference = service.send("gift", "coffee", value=10).json()["reference"]
+    state = service.state()
+    unknown = cancel(service, "0" * 20, "globex")
+    strange = cancel(service, reference, "globex")
+    problem(strange, 404, "not-found")
+    assert strange.content == unknown.content
+    problem(cancel(staging, reference, "hr-test"), 404, "not-found")
+    problem(cancel(service, "no reference"), 404, "not-found")
+    problem(cancel(service, reference, "idle"), 403, "inactive-service-account")
+    problem(httpx.post(f"{service.url}/orders/{reference}/cancel"), 401, "unauthorized")
+    assert service.state() == state

@@ -1,0 +1,89 @@
+"""Lists of orders that are asked for at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from largesse.database import Database
+from largesse.identity import Principal
+from largesse.orders import OrderLists
+
+ORDERS = """
+INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, country,
+    currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
+SELECT n, lpad(n::text, 20, '0'), n % 3, CASE WHEN n % 2 = 0 THEN 'production' ELSE 'staging' END, 1, 'api', 'gift',
+    'GB', 'GBP', 1000, 1000, 1, 0, 'manual', 'default', now()
+FROM generate_series(1, 120) AS n
+"""
+
+
+def principal(customer_id: int, environment: str) -> Principal:
+    return Principal(1, environment, customer_id, "Acme", "pro", "balance", 1, "bot", True)
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    await database.execute(ORDERS)
+    yield database
+    await database.close()
+
+
+async def test_each_gets_its_own_newest_orders(database: Database) -> None:
+    lists = OrderLists(database)
+    asked = [
+        (customer_id, environment, limit)
+        for customer_id in (0, 1, 2, 7)
+        for environment in ("production", "staging")
+        for limit in (1, 10, 10, 50)
+    ]
+    answers = await asyncio.gather(
+        *(
+            lists.newest(principal(customer, environment), limit=limit)
+            for customer, environment, limit in asked
+        )
+    )
+    for (customer_id, environment, limit), answer in zip(asked, answers, strict=True):
+        is_staging = environment == "staging"
+        expected = [n for n in range(120, 0, -1) if n % 3 == customer_id and n % 2 == is_staging][:limit]
+        assert [order["id"] for order in msgspec.json.decode(answer)] == expected
+    await lists.close()
+
+
+async def test_a_list_is_never_older_than_the_question(database: Database) -> None:
+    lists = OrderLists(database)
+    for order_id in range(1001, 1021):
+        earlier = [asyncio.create_task(lists.newest(principal(5, "production"), limit=1)) for _ in range(5)]
+        await asyncio.sleep(0)
+        await database.execute(
+            ORDERS.replace("n % 3", "5").replace(
+                "generate_series(1, 120)", "generate_series($1::int, $1::int)"
+            ),
+            order_id,
+        )
+        wanted = principal(5, "production" if order_id % 2 == 0 else "staging")
+        (newest,) = msgspec.json.decode(await lists.newest(wanted, limit=1))
+        assert newest["id"] == order_id
+        await asyncio.gather(*earlier)
+    await lists.close()
+
+
+async def test_a_customer_with_few_orders_does_not_wait_for_those_of_others(database: Database) -> None:
+    many = ORDERS.replace("n % 3", "1").replace("generate_series(1, 120)", "generate_series(1001, 9000)")
+    await database.execute(many)
+    await database.execute("ANALYZE orders")
+    lists = OrderLists(database)
+    rows_read = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables WHERE relname = 'orders'"
+    async with database.connection() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        before = await connection.fetchval(rows_read)
+    few = msgspec.json.decode(await lists.newest(principal(0, "production"), limit=50))
+    assert len(few) == 20
+    await lists.close()
+    async with database.connection() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        assert await connection.fetchval(rows_read) - before <= 20

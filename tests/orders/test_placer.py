@@ -1,0 +1,190 @@
+"""The placer against other writers of the same database: a reference is taken once, whoever comes first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+from largesse.codes import draw_codes, seal_code
+from largesse.database import Connection, Database
+from largesse.errors import InsufficientBalance, ReferenceUsed, Unauthorized
+from largesse.funding import own_accounts
+from largesse.identity import Principal
+from largesse.orders.order import Gift, Order, OwnAccounts
+from largesse.orders.placer import Placer
+from largesse.orders.reference import new_reference
+from largesse.orders.request import Wanted
+from largesse.vault import Vault
+from largesse.world import load_world, parse_world
+
+WORLD = b"""
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    service_accounts: [{key: bot, name: Bot}]
+    api_keys: [{key: hr, service_account: bot, environment: production}]
+    funding_accounts: [{key: gbp, name: Float, master: true, currency: GBP, balance: 100.00}]
+"""
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+VAULT = Vault((bytes(32),))
+
+
+class Desk:
+    """Makes orders for the one customer there is."""
+
+    def __init__(self, database: Database, own: OwnAccounts) -> None:
+        self.database = database
+        self._own = own
+
+    def order(
+        self, external_reference: str | None = None, *, cost_minor: int = 100, codes: int = 1, key_id: int = 1
+    ) -> Order:
+        reference = new_reference(NOW)
+        drawn = draw_codes(codes)
+        return Order(
+            reference=reference,
+            principal=Principal(key_id, "production", 1, "Acme Ltd", "pro", "balance", 1, "Bot", True),
+            gift=Gift("gift", 1, None, None, "GB", "GBP", cost_minor, cost_minor),
+            wanted=Wanted(
+                source="api",
+                recipients=(),
+                code_count=codes,
+                wrapping_key=None,
+                from_name=None,
+                message=None,
+                scheduled_for=None,
+                account_id=1,
+                expiry_after_days=None,
+                external_reference=external_reference,
+            ),
+            own_accounts=self._own,
+            codes=drawn,
+            sealed=[seal_code(VAULT, code, reference, n) for n, code in enumerate(drawn, 1)],
+        )
+
+    async def references(self) -> set[str]:
+        return {row[0] for row in await self.database.fetch("SELECT external_reference FROM orders")}
+
+    async def balance_minor(self) -> int:
+        return await self.database.fetchval("SELECT balance_minor FROM accounts WHERE id = 1")
+
+    async def waited_for(self, connection: Connection) -> None:
+        """Returns when another transaction waits for that of `connection`."""
+        query = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))), pg_sleep(0.005)"
+        async with asyncio.timeout(30):
+            while not await self.database.fetchval(query, connection.get_server_pid()):
+                pass
+
+
+@pytest.fixture
+async def desk(database_url: str) -> AsyncIterator[Desk]:
+    database = await Database.connect(database_url)
+    try:
+        async with database.connection() as connection:
+            await load_world(connection, parse_world(WORLD, "world.yaml"))
+            own = await own_accounts(connection, 1, "production", "GBP")
+        yield Desk(database, OwnAccounts(own["receivable"], own["sales"]))
+    finally:
+        await database.close()
+
+
+TAKE = """
+    INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, external_reference,
+        gift_selection, product_id, country, currency, value_minor, total_minor, code_count, recipient_count,
+        delivery_mode, wrapping_key, created_at)
+    VALUES (nextval('orders_id_seq'), $1, 1, 'production', 1, 'api', $1, 'gift', 1, 'GB', 'GBP', 1, 1, 1, 0,
+        'manual', 'default', now())
+"""
+
+
+@pytest.mark.parametrize("codes", [1, 101])
+async def test_a_reference_that_another_process_is_taking_is_waited_for(desk: Desk, codes: int) -> None:
+    """`b` is still being taken when the order is tried for the second time."""
+    placer = Placer(desk.database)
+    try:
+        async with desk.database.connection() as first, desk.database.connection() as second:
+            taking_a, taking_b = first.transaction(), second.transaction()
+            await taking_a.start()
+            await taking_b.start()
+            await first.execute(TAKE, "a")
+            await second.execute(TAKE, "b")
+            orders = [desk.order(name, codes=codes, cost_minor=10) for name in "abc"]
+            placing = [asyncio.create_task(placer.place(order)) for order in orders]
+            await desk.waited_for(first)
+            await taking_a.commit()
+            await desk.waited_for(second)
+            await taking_b.commit()
+        outcomes = await asyncio.gather(*placing, return_exceptions=True)
+    finally:
+        await placer.close()
+    assert [type(outcome).__name__ for outcome in outcomes] == ["ReferenceUsed", "ReferenceUsed", "Placed"]
+    assert await desk.references() == {"a", "b", "c"}
+    assert await desk.balance_minor() == 10_000 - 10 * codes
+
+
+async def test_a_reference_that_another_process_gave_up_is_free(desk: Desk) -> None:
+    placer = Placer(desk.database)
+    try:
+        async with desk.database.connection() as other:
+            taking = other.transaction()
+            await taking.start()
+            await other.execute(TAKE, "a")
+            placing = asyncio.create_task(placer.place(desk.order("a")))
+            await desk.waited_for(other)
+            await taking.rollback()
+        assert (await placing).order.reference_key == (1, "production", "a")
+    finally:
+        await placer.close()
+    assert await desk.balance_minor() == 9_900
+
+
+async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None:
+    """All of these go in one batch: the first holds the placer's only task while they gather."""
+    placer = Placer(desk.database)
+    orders = [
+        desk.order("first"),
+        desk.order("same"),
+        desk.order("same"),
+        desk.order("dear", cost_minor=10_001),
+        desk.order("keyless", key_id=999),
+        desk.order(None),
+        desk.order("last", cost_minor=9_700),
+        desk.order("broke"),
+    ]
+    try:
+        outcomes = await asyncio.gather(*(placer.place(order) for order in orders), return_exceptions=True)
+    finally:
+        await placer.close()
+    wrong = {at: type(outcome) for at, outcome in enumerate(outcomes) if isinstance(outcome, BaseException)}
+    assert wrong == {
+        2: ReferenceUsed,
+        3: InsufficientBalance,
+        4: Unauthorized,
+        7: InsufficientBalance,
+    }
+    assert await desk.references() == {"first", "same", None, "last"}
+    assert await desk.balance_minor() == 0
+    outcome = outcomes[2]
+    assert isinstance(outcome, ReferenceUsed)
+    assert outcome.instance == f"/orders/{orders[1].reference}"
+
+
+async def test_closing_places_what_waits(desk: Desk) -> None:
+    placer = Placer(desk.database, max_orders=2)
+    placing = [asyncio.create_task(placer.place(desk.order())) for _ in range(7)]
+    placing.append(asyncio.create_task(placer.place(desk.order(codes=150, cost_minor=1))))
+    await asyncio.sleep(0)
+    await placer.close()
+    assert all(task.done() for task in placing)
+    assert await desk.balance_minor() == 10_000 - 700 - 150
+
+
+def test_no_code_shows_in_an_orders_repr() -> None:
+    drawn = draw_codes(1)[0]
+    assert drawn.pin_text not in repr(drawn)
+    assert repr(drawn.code) not in repr(drawn)

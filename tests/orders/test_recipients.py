@@ -1,0 +1,33 @@
+"""Who gets one message: the addresses that differ in letter case alone, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from largesse.database import Connection
+from largesse.mail import messages
+
+
+def test_addresses_that_only_look_alike_get_their_own_codes(service: Any, run_on_database: Any) -> None:
+    sent = service.send(
+        "gift",
+        "coffee",
+        value=5,
+        recipients=[
+            {"email": "stra\u00dfe@example.com"},
+            {"email": "strasse@example.com"},
+            {"email": "STRASSE@example.com", "quantity": 2},
+        ],
+    ).json()
+    assert (sent["codeCount"], sent["recipientCount"]) == (4, 2)
+
+    async def fan_out(connection: Connection) -> None:
+        async with connection.transaction():
+            await messages.fan_out(connection, 10)
+
+    run_on_database(service.database_url, fan_out)
+    rows = service.sql("SELECT email, line_numbers FROM messages ORDER BY line_numbers")
+    assert [tuple(row) for row in rows] == [
+        ("stra\u00dfe@example.com", [1]),
+        ("strasse@example.com", [2, 3, 4]),
+    ]

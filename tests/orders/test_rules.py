@@ -1,0 +1,226 @@
+"""Which orders of a batch are placed, whatever comes together in it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from copy import deepcopy
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from largesse.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed, Unauthorized
+from largesse.identity import Principal
+from largesse.orders.order import Gift, Order, OwnAccounts
+from largesse.orders.request import Wanted
+from largesse.orders.rules import Decided, Ground, LockedAccount, decide
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+OWN = {1: OwnAccounts(91, 92), 2: OwnAccounts(93, 94)}
+references = count()
+
+
+def make_order(
+    *,
+    customer: int = 1,
+    service_account: int = 1,
+    key: int = 1,
+    environment: str = "production",
+    account: int | None = 1,
+    currency: str = "GBP",
+    cost_minor: int = 100,
+    codes: int = 1,
+    external_reference: str | None = None,
+) -> Order:
+    return Order(
+        reference=f"R{next(references)}",
+        principal=Principal(
+            key, environment, customer, "Acme", "pro", "balance", service_account, "Bot", True
+        ),
+        gift=Gift("gift", 1, None, None, "GB", currency, cost_minor, cost_minor),
+        wanted=Wanted(
+            source="api",
+            recipients=(),
+            code_count=codes,
+            wrapping_key=None,
+            from_name=None,
+            message=None,
+            scheduled_for=None,
+            account_id=account,
+            expiry_after_days=None,
+            external_reference=external_reference,
+        ),
+        own_accounts=OWN[customer],
+        codes=[],
+        sealed=[],
+    )
+
+
+def make_ground(**taken: str) -> Ground:
+    """Accounts 1 and 2 of customer 1 (2 for service account 1 alone), 3 in staging, 4 in euro, 5 of customer 2."""
+
+    def funding(
+        number: int, customer: int, balance: int, *, to_all: bool = True, only: tuple[int, ...] = ()
+    ) -> LockedAccount:
+        environment = "staging" if number == 3 else "production"
+        currency = "EUR" if number == 4 else "GBP"
+        return LockedAccount(number, customer, environment, "funding", currency, balance, to_all, only)
+
+    accounts = [
+        funding(1, 1, 1000),
+        funding(2, 1, 500, to_all=False, only=(1,)),
+        funding(3, 1, 1000),
+        funding(4, 1, 1000),
+        funding(5, 2, 1000),
+        *(
+            LockedAccount(number, 1 + (number > 92), "production", kind, "GBP", 0, False, ())
+            for number, kind in ((91, "receivable"), (92, "sales"), (93, "receivable"), (94, "sales"))
+        ),
+    ]
+    return Ground(
+        now=NOW,
+        ids=count(1),
+        movement_ids=count(1),
+        live_keys=frozenset({1, 2}),
+        references={(1, "production", name): holder for name, holder in taken.items()},
+        accounts={account.id: account for account in accounts},
+    )
+
+
+def refusal(order: Order, ground: Ground | None = None) -> Problem:
+    decided = decide([order], ground or make_ground())
+    assert decided.placed == decided.postings == []
+    return decided.refusals[0]
+
+
+@pytest.mark.parametrize(
+    ("order", "problem"),
+    [
+        (make_order(key=3), Unauthorized),
+        (make_order(account=999), InvalidRequest),
+        (make_order(account=5), InvalidRequest),
+        (make_order(account=3), InvalidRequest),
+        (make_order(account=1, environment="staging"), InvalidRequest),
+        (make_order(account=2, service_account=2), InvalidRequest),
+        (make_order(account=91), InvalidRequest),
+        (make_order(account=92), InvalidRequest),
+        (make_order(account=4), InvalidRequest),
+        (make_order(cost_minor=1001), InsufficientBalance),
+        (make_order(cost_minor=334, codes=3), InsufficientBalance),
+        (make_order(external_reference="used"), ReferenceUsed),
+        # In the order of checks: key, reference, account, balance
+        (make_order(external_reference="used", key=3), Unauthorized),
+        (make_order(external_reference="used", account=999), ReferenceUsed),
+        (make_order(external_reference="used", cost_minor=9999), ReferenceUsed),
+        (make_order(account=4, cost_minor=9999), InvalidRequest),
+    ],
+)
+def test_what_is_refused(order: Order, problem: type[Problem]) -> None:
+    assert type(refusal(order, make_ground(used="HOLDER"))) is problem
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        make_order(cost_minor=1000),
+        make_order(cost_minor=200, codes=5),
+        make_order(account=2, service_account=1),
+        make_order(account=4, currency="EUR"),
+        make_order(account=None, cost_minor=10**12),
+        make_order(external_reference="free"),
+        make_order(customer=2, account=5, external_reference="used"),
+        make_order(account=3, environment="staging", external_reference="used"),
+    ],
+)
+def test_what_is_placed(order: Order) -> None:
+    decided = decide([order], make_ground(used="HOLDER"))
+    assert (decided.placed, decided.refusals) == ([(1, order)], {})
+
+
+def test_a_used_reference_tells_its_holder() -> None:
+    refused = refusal(make_order(external_reference="used"), make_ground(used="HOLDER"))
+    assert refused.instance == "/orders/HOLDER"
+
+
+def test_an_order_pays_from_its_account_into_sales() -> None:
+    decided = decide([make_order(cost_minor=30, codes=4), make_order(account=None)], make_ground())
+    postings = [
+        (p.account_id, p.movement_id, p.order_id, p.amount_minor, p.balance_minor) for p in decided.postings
+    ]
+    assert postings == [
+        (1, 1, 1, -120, 880),
+        (92, 1, 1, 120, 120),
+        (91, 2, 2, -100, -100),
+        (92, 2, 2, 100, 220),
+    ]
+
+
+orders = st.builds(
+    make_order,
+    customer=st.sampled_from([1, 2]),
+    service_account=st.sampled_from([1, 2]),
+    key=st.sampled_from([1, 1, 1, 2, 3]),
+    environment=st.sampled_from(["production", "production", "staging"]),
+    account=st.sampled_from([1, 1, 1, 2, 3, 4, 5, 91, 92, 999, None]),
+    currency=st.sampled_from(["GBP", "GBP", "EUR"]),
+    cost_minor=st.integers(1, 400),
+    codes=st.integers(1, 4),
+    external_reference=st.none() | st.sampled_from("abcdef"),
+)
+
+
+@given(st.lists(orders, max_size=30))
+def test_money_is_neither_made_nor_lost_and_no_balance_falls_below_zero(batch: list[Order]) -> None:
+    ground = make_ground(a="HOLDER")
+    before = {number: account.balance_minor for number, account in ground.accounts.items()}
+    decided = decide(batch, ground)
+    movements: dict[int, int] = defaultdict(int)
+    for posting in decided.postings:
+        movements[posting.movement_id] += posting.amount_minor
+        before[posting.account_id] += posting.amount_minor
+        assert posting.balance_minor == before[posting.account_id]
+        if ground.accounts[posting.account_id].kind == "funding":
+            assert posting.balance_minor >= 0
+    assert set(movements.values()) <= {0}
+    assert len(movements) == len(decided.placed)
+    assert before == {number: account.balance_minor for number, account in ground.accounts.items()}
+    charged = sum(order.total_minor for _, order in decided.placed)
+    assert charged == sum(p.amount_minor for p in decided.postings if p.amount_minor > 0)
+
+
+@given(st.lists(orders, max_size=30))
+def test_every_order_is_placed_or_refused_and_no_reference_twice(batch: list[Order]) -> None:
+    decided = decide(batch, make_ground(a="HOLDER"))
+    placed = [order.reference for _, order in decided.placed]
+    refused = [batch[at].reference for at in decided.refusals]
+    assert sorted(placed + refused) == sorted(order.reference for order in batch)
+    taken = [order.reference_key for _, order in decided.placed if order.reference_key is not None]
+    assert len(taken) == len(set(taken))
+    assert (1, "production", "a") not in taken
+    ids = [order_id for order_id, _ in decided.placed]
+    assert ids == sorted(set(ids))
+
+
+@given(st.lists(orders, max_size=20))
+def test_a_refused_order_changes_nothing_for_its_neighbours(batch: list[Order]) -> None:
+    ground = make_ground(a="HOLDER")
+    whole = decide(batch, deepcopy(ground))
+    rest = [order for at, order in enumerate(batch) if at not in whole.refusals]
+    alone = decide(rest, deepcopy(ground))
+    assert alone.refusals == {}
+    assert _balances(alone) == _balances(whole)
+
+
+@given(st.lists(orders, max_size=20), st.integers(0, 20))
+def test_one_batch_decides_as_two_that_follow_each_other(batch: list[Order], cut: int) -> None:
+    together, apart = make_ground(), make_ground()
+    whole = decide(batch, together)
+    first, second = decide(batch[:cut], apart), decide(batch[cut:], apart)
+    assert [o for _, o in whole.placed] == [o for _, o in first.placed + second.placed]
+    assert together.accounts == apart.accounts
+
+
+def _balances(decided: Decided) -> list[tuple[int, int, int]]:
+    return [(p.account_id, p.amount_minor, p.balance_minor) for p in decided.postings]

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+from prometheus_client import REGISTRY
+
+from largesse.database import Database
+from largesse.outbox.housekeeping import measure, prune
+
+TABLES = ("delivery_attempts", "deliveries", "events", "captured_mail")
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    yield database
+    await database.close()
+
+
+async def counts(database: Database) -> dict[str, int]:
+    return {table: await database.fetchval(f"SELECT count(*) FROM {table}") for table in TABLES}
+
+
+async def fill(database: Database) -> None:
+    """One row in each table, a finished delivery, and a second that is still pending."""
+    event_id = await database.fetchval(
+        """
+        INSERT INTO events (order_id, customer_id, environment, event, body, created_at, fanned_out_at)
+        VALUES (1, 1, 'production', 'order.created', '', now(), now()) RETURNING id
+        """
+    )
+    for state in ("delivered", "pending"):
+        delivery_id = await database.fetchval(
+            """
+            INSERT INTO deliveries (subscription_id, event_id, event, state, due_at, created_at, finished_at)
+            VALUES ($1, $2, 'order.created', $3, now(), now(), now()) RETURNING id
+            """,
+            uuid4(),
+            event_id,
+            state,
+        )
+    await database.execute(
+        "INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms) VALUES ($1, 1, now(), 5)",
+        delivery_id,
+    )
+    await database.execute(
+        """
+        INSERT INTO captured_mail (message_id, environment, recipient, subject, sealed, captured_at)
+        VALUES (1, 'staging', 'sam@example.com', 'A gift', '', now())
+        """
+    )
+
+
+async def test_what_is_30_days_old_goes_and_not_a_day_sooner(database: Database) -> None:
+    await fill(database)
+    for days, expected in (
+        (29.9, {"delivery_attempts": 1, "deliveries": 2, "events": 1, "captured_mail": 1}),
+        (30.1, {"delivery_attempts": 0, "deliveries": 1, "events": 1, "captured_mail": 0}),
+        (35.1, {"delivery_attempts": 0, "deliveries": 1, "events": 0, "captured_mail": 0}),
+    ):
+        await database.execute("UPDATE clock SET ahead_by = $1 * interval '1 day'", days)
+        async with database.connection() as connection:
+            assert not await prune(connection)
+        assert await counts(database) == expected
+    assert await database.fetchval("SELECT state FROM deliveries") == "pending"
+
+
+async def test_an_event_that_no_worker_has_seen_stays(database: Database) -> None:
+    await fill(database)
+    await database.execute("UPDATE events SET fanned_out_at = NULL")
+    await database.execute("UPDATE clock SET ahead_by = '100 days'")
+    async with database.connection() as connection:
+        await prune(connection)
+    assert (await counts(database))["events"] == 1
+
+
+async def test_a_large_backlog_goes_in_bites(database: Database) -> None:
+    await database.execute(
+        """
+        INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms)
+        SELECT number, 1, now() - interval '31 days', 5 FROM generate_series(1, 5001) AS number
+        """
+    )
+    async with database.connection() as connection:
+        assert await prune(connection)
+        assert not await prune(connection)
+    assert (await counts(database))["delivery_attempts"] == 0
+
+
+async def test_the_queues_are_measured(database: Database) -> None:
+    await fill(database)
+    await database.execute("UPDATE clock SET ahead_by = '10 seconds'")
+    async with database.connection() as connection:
+        await measure(connection)
+
+    def gauge(name: str, queue: str) -> float | None:
+        return REGISTRY.get_sample_value(name, {"queue": queue})
+
+    assert gauge("largesse_queue_depth", "deliveries") == 1
+    assert gauge("largesse_queue_depth", "events") == 0
+    assert 10 <= (gauge("largesse_queue_oldest_due_seconds", "deliveries") or 0) <= 40
+    assert gauge("largesse_queue_oldest_due_seconds", "messages") == 0

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from largesse.database import Database
+from largesse.outbox import Bell, Loop, Waker, listen, ring
+
+A_WHILE_S = 10.0
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def heard(database: Database) -> AsyncIterator[Waker]:
+    """A waker that hears the bell."""
+    waker = Waker()
+    listening = asyncio.create_task(listen(database, waker.wake))
+    async with asyncio.timeout(A_WHILE_S):
+        while not waker.rings:  # until it listens, nothing is heard
+            async with database.connection() as connection:
+                await ring(connection)
+            await asyncio.sleep(0.01)
+    yield waker
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+
+
+async def test_a_ring_before_the_wait_is_not_missed() -> None:
+    waker = Waker()
+    before = waker.rings
+    waker.wake()
+    async with asyncio.timeout(A_WHILE_S):
+        await waker.wait(before, longest_s=1000)
+
+
+async def test_a_wait_ends_by_itself() -> None:
+    waker = Waker()
+    async with asyncio.timeout(A_WHILE_S):
+        await waker.wait(waker.rings, longest_s=0.01)
+
+
+async def test_the_bell_is_heard_and_many_pulls_make_few_rings(database: Database, heard: Waker) -> None:
+    bell = Bell(database)
+    before = heard.rings
+    for _ in range(1000):
+        bell.pull()
+    async with asyncio.timeout(A_WHILE_S):
+        await heard.wait(before, longest_s=A_WHILE_S)
+    await bell.close()
+    assert 1 <= heard.rings - before <= 3
+
+
+async def test_a_ring_in_a_transaction_is_heard_when_it_commits(database: Database, heard: Waker) -> None:
+    before = heard.rings
+    async with database.transaction() as connection:
+        await ring(connection)
+        await database.fetchval("SELECT 1")
+        assert heard.rings == before
+    async with asyncio.timeout(A_WHILE_S):
+        await heard.wait(before, longest_s=A_WHILE_S)
+    assert heard.rings > before
+
+
+async def test_a_lost_connection_is_replaced(
+    database: Database, heard: Waker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.outbox.waking._RECONNECT_S", 0.01)
+    await database.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()"
+    )
+    before = heard.rings
+    async with asyncio.timeout(A_WHILE_S):
+        while heard.rings == before:
+            async with database.connection() as connection:
+                await ring(connection)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_loop_goes_on_after_a_failure_and_while_there_is_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("largesse.outbox.loop._PAUSE_AFTER_FAILURE_S", 0.0)
+    outcomes: list[bool | Exception] = [True, True, OSError("away"), ValueError("a bug"), True, False]
+    done = asyncio.Event()
+
+    async def step() -> bool:
+        if not outcomes:
+            done.set()
+            return False
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    loop = Loop("test", step, every_s=0.001)
+    running = asyncio.create_task(loop.run())
+    async with asyncio.timeout(A_WHILE_S):
+        await done.wait()
+        loop.stop()
+        await running

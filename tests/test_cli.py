@@ -1,0 +1,494 @@
+"""The commands: what they print, how they end, and that bad input costs one line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from largesse.cli import main
+
+MASTER_KEY = "7a" * 32
+WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    service_accounts: [{key: hr-bot, name: HR bot}]
+    api_keys: [{key: acme-prod, service_account: hr-bot, environment: production}]
+    funding_accounts:
+      - {key: gbp, name: Acme float, master: true, currency: GBP, environment: production, balance: 100.00}
+      - {key: shared, name: Acme shared, currency: GBP, environment: production}
+      - {key: jpy, name: Acme yen, currency: JPY, environment: production}
+    templates: [{key: welcome, name: Welcome, product: coffee, value: 10, country: GB}]
+  - key: globex
+    name: Globex
+    plan: pro
+    funding: balance
+    service_accounts: [{key: rewards, name: Rewards}]
+    funding_accounts: [{key: shared, name: Globex shared, currency: GBP, environment: production}]
+products:
+  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5, 10]}
+collections:
+  - {key: treats, name: Treats, country: GB, currency: GBP, value_points: [10], products: [coffee]}
+"""
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Run]:
+    """Runs a command in this process, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    before = signal.getsignal(signal.SIGTERM)
+
+    def invoke(*arguments: str) -> Result:
+        return CliRunner().invoke(main, arguments, prog_name="largesse")
+
+    yield invoke
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A migrated, empty installation on an external database; its address."""
+    monkeypatch.setenv("LARGESSE_DATABASE_URL", database_url)
+    monkeypatch.setenv("LARGESSE_MASTER_KEY", MASTER_KEY)
+    return database_url
+
+
+@pytest.fixture
+def loaded(database: str, run: Run, tmp_path: Path) -> dict[str, Any]:
+    """That installation with the world in it; what `load --json` printed."""
+    (tmp_path / "world.yaml").write_text(WORLD)
+    result = run("load", "world.yaml", "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def sql(url: str, statement: str) -> list[asyncpg.Record]:
+    async def fetch() -> list[asyncpg.Record]:
+        connection = await asyncpg.connect(url)
+        try:
+            return await connection.fetch(statement)
+        finally:
+            await connection.close()
+
+    return asyncio.run(fetch())
+
+
+def assert_refused(result: Result, *said: str) -> None:
+    """One line on standard error, nothing on standard output, a failure, no traceback."""
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code in {1, 2}
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    for part in said:
+        assert part in result.stderr
+
+
+def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, (*path, name))
+
+
+@pytest.mark.parametrize("command", list(_commands(main)), ids=" ".join)
+def test_every_command_explains_itself(run: Run, command: Sequence[str]) -> None:
+    for flag in ("--help", "-h"):
+        result = run(*command, flag)
+        assert result.exit_code == 0
+        assert result.output.startswith(f"Usage: largesse {' '.join(command)} ")
+    _, described = result.output.split("\n\n", 1)
+    assert described.strip()[0].isupper()
+
+
+def test_the_commands_are_those_of_the_design(run: Run) -> None:
+    names = {" ".join(command) for command in _commands(main)}
+    assert names >= {
+        "demo",
+        "migrate",
+        "load",
+        "serve",
+        "keys create",
+        "keys list",
+        "keys delete",
+        "top-up",
+        "verify",
+    }
+
+
+def test_the_version(run: Run) -> None:
+    assert run("--version").output.startswith("largesse, version ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("--nonsense",),
+        ("load",),
+        ("load", "a", "b"),
+        ("serve", "--port", "0"),
+        ("serve", "--port", "65536"),
+        ("serve", "--port", "eighty"),
+        ("serve", "--processes", "0"),
+        ("serve", "--environment", "test"),
+        ("keys", "nonsense"),
+        ("keys", "create", "--customer", "acme"),
+        ("keys", "delete", "0"),
+        ("keys", "delete", "one"),
+        ("top-up", "gbp"),
+        ("top-up", "gbp", "5", "--nonsense", "x"),
+        ("verify", "--nonsense"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_line_that_names_the_help(run: Run, arguments: Sequence[str]) -> None:
+    assert_refused(run(*arguments), "--help`.")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("migrate",),
+        ("load", "world.yaml"),
+        ("serve",),
+        ("demo",),
+        ("verify",),
+        ("keys", "list"),
+        ("keys", "delete", "1"),
+        ("top-up", "gbp", "1"),
+        (
+            "keys",
+            "create",
+            "--customer=acme",
+            "--service-account=hr-bot",
+            "--environment=production",
+            "--name=n",
+        ),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LARGESSE_ENVIRONMENT", "testing"),
+        ("LARGESSE_DATABASE_URL", "mysql://secret@localhost"),
+        ("LARGESSE_DATABASE_URL", "postgresql://user:secret@[::1/largesse"),
+        ("LARGESSE_DATABASE_URL", "postgresql://user:secret@one,two:port/largesse"),
+        ("LARGESSE_PUBLIC_URL", "https://[secret"),
+        ("LARGESSE_MASTER_KEY", "c2VjcmV0"),
+        ("LARGESSE_SMTP_URL", "http://secret"),
+        ("LARGESSE_MAIL_FROM", "secret"),
+        ("LARGESSE_WEBHOOK_ALLOWED_NETWORKS", "secret"),
+        ("LARGESSE_WEBHOOK_TIMEOUT", "secret"),
+        ("LARGESSE_RATE_LIMIT", "-1"),
+        ("LARGESSE_LOG_FORMAT", "secret"),
+    ],
+)
+def test_a_malformed_setting_stops_every_command(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: Sequence[str], name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    (tmp_path / "world.yaml").write_text(WORLD)
+    result = run(*arguments)
+    assert_refused(result, name)
+    assert value not in result.stderr
+    assert not (tmp_path / "largesse-data").exists()
+
+
+@pytest.mark.parametrize("arguments", [("verify",), ("serve",)], ids=" ".join)
+def test_an_external_database_wants_a_master_key(
+    database: str, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str]
+) -> None:
+    monkeypatch.delenv("LARGESSE_MASTER_KEY")
+    assert "LARGESSE_MASTER_KEY must be set" in _process(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("migrate",), ("verify",), ("keys", "list"), ("top-up", "gbp", "1")],
+    ids=" ".join,
+)
+def test_a_database_that_cannot_be_reached_is_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str]
+) -> None:
+    monkeypatch.setenv(
+        "LARGESSE_DATABASE_URL", "postgresql://user:hidden-password@127.0.0.1:1,127.0.0.1:2/largesse"
+    )
+    monkeypatch.setenv("LARGESSE_MASTER_KEY", MASTER_KEY)
+    result = run(*arguments)
+    assert_refused(result, "database")
+    assert "hidden-password" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("load", "world.yaml"),
+        ("serve",),
+        ("verify",),
+        ("keys", "list"),
+        ("keys", "delete", "1"),
+        ("top-up", "gbp", "1"),
+    ],
+    ids=" ".join,
+)
+def test_without_the_schema_commands_say_what_to_run(
+    run: Run, database: str, tmp_path: Path, arguments: Sequence[str]
+) -> None:
+    sql(database, "UPDATE alembic_version SET version_num = '0000'")
+    (tmp_path / "world.yaml").write_text(WORLD)
+    said = _process(*arguments) if arguments == ("serve",) else run(*arguments).stderr
+    assert said == "Error: the database's schema is at revision 0000: run `largesse migrate` first\n"
+    sql(database, "DROP TABLE alembic_version")
+    said = _process(*arguments) if arguments == ("serve",) else run(*arguments).stderr
+    assert said == "Error: the database's schema is empty: run `largesse migrate` first\n"
+
+
+def test_a_schema_of_the_future_is_refused(run: Run, database: str) -> None:
+    sql(database, "UPDATE alembic_version SET version_num = '9999'")
+    assert_refused(run("verify"), "9999, newer than this release")
+    assert_refused(run("migrate"), "9999, newer than this release")
+
+
+def test_migrate_says_where_it_arrived_and_may_be_repeated(run: Run, database: str) -> None:
+    sql(database, "DROP SCHEMA public CASCADE")
+    sql(database, "CREATE SCHEMA public")
+    first, second = run("migrate"), run("migrate")
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert first.stdout == second.stdout
+    assert first.stdout.startswith("The database's schema is at revision 0")
+
+
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_a_port_in_use_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("LARGESSE_DATA_DIR", str(tmp_path / "data"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = _process(command, "--port", str(port))
+    assert said == f"Error: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    assert not (tmp_path / "data").exists()
+
+
+def test_demo_leaves_external_databases_alone(run: Run, database: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    assert "LARGESSE_DATABASE_URL is set" in _process("demo", "--port", str(port))
+    assert sql(database, "SELECT count(*) FROM customers")[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("customers: [", "world.yaml:2"),
+        ("- just\n- a list", "world.yaml:1"),
+        ("customers:\n  - {key: a, name: A, plan: pro, funding: balance, colour: red}", "colour"),
+        ("customers:\n  - {key: a, name: A, plan: gold, funding: balance}", "world.yaml:2"),
+        (
+            "products:\n  - {key: a, name: A, digital: true, currency: GBP, countries: [GB], denominations: [1.001]}",
+            "world.yaml:2: products[0].denominations[0]",
+        ),
+    ],
+)
+def test_a_bad_world_file_is_refused_with_its_line(
+    run: Run, database: str, tmp_path: Path, content: str, said: str
+) -> None:
+    (tmp_path / "world.yaml").write_text(content)
+    assert_refused(run("load", "world.yaml"), said)
+    assert sql(database, "SELECT count(*) FROM customers")[0][0] == 0
+
+
+def test_a_world_file_that_is_not_there(run: Run, database: str, tmp_path: Path) -> None:
+    assert_refused(run("load", "nowhere.yaml"), "nowhere.yaml")
+    assert_refused(run("load", str(tmp_path)), "is a directory")
+
+
+def test_load_prints_ids_and_the_secrets_of_new_keys(run: Run, loaded: dict[str, Any]) -> None:
+    ids = loaded["ids"]
+    assert loaded.keys() == {"ids", "api_keys"}
+    assert ids.keys() == {
+        "products",
+        "collections",
+        "templates",
+        "funding_accounts",
+        "customers",
+        "service_accounts",
+    }
+    assert ids["products"].keys() == {"coffee"}
+    assert ids["funding_accounts"].keys() == {"gbp", "jpy", "acme/shared", "globex/shared"}
+    assert all(isinstance(number, int) for kind in ids.values() for number in kind.values())
+    assert loaded["api_keys"].keys() == {"acme-prod"}
+    assert loaded["api_keys"]["acme-prod"].startswith("lgs_live_")
+    again = json.loads(run("load", "world.yaml", "--json").stdout)
+    assert again == {"ids": ids, "api_keys": {}}
+
+
+def test_load_for_people_shows_a_new_secret_once(run: Run, database: str, tmp_path: Path) -> None:
+    (tmp_path / "world.yaml").write_text(WORLD)
+    first, second = run("load", "world.yaml"), run("load", "world.yaml")
+    assert first.stdout.count("lgs_live_") == 1
+    assert "lgs_" not in second.stdout
+    assert first.exit_code == second.exit_code == 0
+
+
+CREATE = ("keys", "create", "--customer", "acme", "--service-account", "hr-bot", "--environment", "staging")
+
+
+def test_a_key_is_made_listed_without_its_secret_and_deleted(
+    run: Run, database: str, loaded: dict[str, Any]
+) -> None:
+    made = json.loads(run(*CREATE, "--name", "trial", "--json").stdout)
+    assert made["secret"].startswith("lgs_test_")
+    listed = json.loads(run("keys", "list", "--json").stdout)
+    assert [(key["customer"], key["name"], key["environment"]) for key in listed] == [
+        ("acme", "acme-prod", "production"),
+        ("acme", "trial", "staging"),
+    ]
+    assert listed[1].keys() == {
+        "id",
+        "customer",
+        "name",
+        "service_account",
+        "environment",
+        "created_at",
+        "last_seen_at",
+    }
+    for shown in (run("keys", "list"), run("keys", "list", "--json")):
+        assert made["secret"] not in shown.stdout
+    assert "acme/trial  staging  as hr-bot  never seen" in run("keys", "list", "--customer", "acme").stdout
+    assert run("keys", "list", "--customer", "globex").stdout == ""
+    deleted = run("keys", "delete", str(made["id"]))
+    assert (deleted.exit_code, deleted.stdout) == (0, f"API key {made['id']} is deleted.\n")
+    assert "trial" not in run("keys", "list").stdout
+    assert_refused(run("keys", "delete", str(made["id"])), "there is no API key")
+
+
+def test_a_new_key_is_shown_to_people_once(run: Run, loaded: dict[str, Any]) -> None:
+    shown = run(*CREATE, "--name", "trial").stdout
+    assert shown.count("lgs_test_") == 1
+    assert "not shown again" in shown
+
+
+def test_keys_that_cannot_be_made(run: Run, loaded: dict[str, Any]) -> None:
+    assert_refused(
+        run("keys", "create", "--customer=no", "--service-account=b", "--environment=staging", "--name=n"),
+        "there is no customer 'no'",
+    )
+    assert_refused(
+        run("keys", "create", "--customer=acme", "--service-account=b", "--environment=staging", "--name=n"),
+        "has no service account 'b'",
+    )
+    assert_refused(run(*CREATE, "--name", "acme-prod"), "already has an API key 'acme-prod'")
+    assert_refused(run(*CREATE, "--name", " "), "--name")
+    assert_refused(run(*CREATE, "--name", "x" * 101), "--name")
+    assert_refused(run(*CREATE, "--name", "a\nb"), "--name")
+
+
+@pytest.mark.parametrize("name", ["gbp", "acme/gbp", "ID"])
+def test_a_top_up_finds_its_account(run: Run, loaded: dict[str, Any], name: str) -> None:
+    account = str(loaded["ids"]["funding_accounts"]["gbp"]) if name == "ID" else name
+    result = run("top-up", account, "12.50")
+    assert (result.exit_code, result.stdout) == (0, "Acme float now holds £112.50.\n")
+
+
+def test_a_reference_tops_up_once(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    for _ in range(2):
+        result = run("top-up", "gbp", "12.50", "--reference", "bank-1")
+        assert (result.exit_code, result.stdout) == (0, "Acme float now holds £112.50.\n")
+    assert_refused(run("top-up", "gbp", "13", "--reference", "bank-1"), "'bank-1' already credited £12.50")
+    # Another account's references are its own.
+    assert run("top-up", "acme/shared", "1", "--reference", "bank-1").exit_code == 0
+    assert sql(database, "SELECT count(*) FROM entries WHERE reference = 'bank-1'")[0][0] == 2
+
+
+def test_a_currency_without_decimals(run: Run, loaded: dict[str, Any]) -> None:
+    assert run("top-up", "jpy", "500").stdout == "Acme yen now holds ¥500.\n"
+    assert_refused(run("top-up", "jpy", "0.5"), "AMOUNT")
+
+
+@pytest.mark.parametrize(
+    ("account", "amount", "said"),
+    [
+        ("nobody", "1", "there is no funding account 'nobody'"),
+        ("acme/nobody", "1", "there is no funding account"),
+        ("999999999999999999999", "1", "there is no funding account"),
+        ("shared", "1", "could be any of acme/shared"),
+        ("gbp", "-5", "amount must be greater than zero"),
+        ("gbp", "0", "amount must be greater than zero"),
+        ("gbp", "1.001", "AMOUNT"),
+        ("gbp", "ten", "AMOUNT must be a number"),
+        ("gbp", "NaN", "AMOUNT"),
+        ("gbp", "Infinity", "AMOUNT"),
+        ("gbp", "1e30", "AMOUNT"),
+        ("gbp", "1e999999999", "AMOUNT"),
+        ("gbp", "1e-999999999", "AMOUNT"),
+        ("gbp", "1.0000000000000000000000000000000000000001", "AMOUNT must have at most 2 decimals"),
+        ("gbp", "92233720368547758", "AMOUNT"),
+    ],
+)
+def test_a_top_up_that_cannot_be(
+    run: Run, database: str, loaded: dict[str, Any], account: str, amount: str, said: str
+) -> None:
+    assert_refused(run("top-up", account, amount), said)
+    assert sql(database, "SELECT count(*) FROM entries")[0][0] == 2
+
+
+@pytest.mark.parametrize("reference", ["", " ", "x" * 129])
+def test_a_reference_of_a_top_up_has_1_to_128_characters(
+    run: Run, loaded: dict[str, Any], reference: str
+) -> None:
+    assert_refused(run("top-up", "gbp", "1", "--reference", reference), "--reference")
+
+
+def test_verify_says_that_all_is_well(run: Run, loaded: dict[str, Any]) -> None:
+    people, programs = run("verify"), run("verify", "--json")
+    assert (people.exit_code, programs.exit_code) == (0, 0)
+    assert "checks hold over 0 orders, 0 lines, 2 entries." in people.stdout
+    report = json.loads(programs.stdout)
+    assert (report["ok"], report["findings"]) == (True, [])
+
+
+def test_verify_lists_what_disagrees_and_fails(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    account = loaded["ids"]["funding_accounts"]["gbp"]
+    sql(database, f"UPDATE accounts SET balance_minor = balance_minor + 1 WHERE id = {account}")
+    people, programs = run("verify"), run("verify", "--json")
+    assert (people.exit_code, programs.exit_code) == (1, 1)
+    assert "balances-follow-entries: An account stands at" in people.stdout
+    report = json.loads(programs.stdout)
+    assert report["ok"] is False
+    found = {finding["check"]: finding["ids"] for finding in report["findings"]}
+    assert found["balances-follow-entries"] == [str(account)]
+
+
+def _process(*arguments: str) -> str:
+    """What a command said on standard error, run as a process of its own that must fail without a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "largesse", *arguments],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in {1, 2}
+    assert done.stdout == ""
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr

@@ -1,0 +1,166 @@
+"""The documentation names every setting, operation, command, option and problem, and nothing that does not exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from largesse.api import OPERATIONS, PAGES
+from largesse.api.application import BODY_TIMEOUT_S, MAX_BODY_BYTES
+from largesse.cli import main
+from largesse.errors import PROBLEMS
+from largesse.orders.placer import SMALL_ORDER_CODES
+from largesse.orders.request import MAX_CODES, MAX_QUANTITY, MAX_REFERENCE, MAX_SOURCE
+from largesse.webhooks import MAX_SUBSCRIPTIONS
+from largesse.webhooks.delivery import IN_FLIGHT
+from largesse.webhooks.outcomes import MAX_ATTEMPTS
+
+ROOT = Path(__file__).parents[1]
+ALL = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+OPERATORS = (ROOT / "docs/operations.md").read_text()
+DEVELOPERS = (ROOT / "docs/guide-developer.md").read_text()
+
+SETTINGS = re.findall(r'"(LARGESSE_[A-Z_]+)"', (ROOT / "src/largesse/settings.py").read_text())
+OF_SAMPLES = {"LARGESSE_API_KEY"}  # what a caller's shell holds, no setting of the service
+
+document = pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command under its full name, groups left out."""
+    if isinstance(command, click.Group):
+        for sub_name, sub in command.commands.items():
+            yield from commands(sub, f"{name} {sub_name}")
+    else:
+        yield name, command
+
+
+COMMANDS = dict(commands(main, "largesse"))
+
+
+def options(command: click.Command) -> set[str]:
+    return {name for p in command.params if isinstance(p, click.Option) for name in p.opts} | {"--help"}
+
+
+def code(text: str) -> Iterator[str]:
+    """What stands in backticks, and the lines of shell and service blocks."""
+    for block in re.findall(r"^```(?:sh|ini|)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        yield from block.splitlines()
+    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def section(text: str, title: str) -> str:
+    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert found, title
+    return found[1]
+
+
+def anchors(path: Path) -> set[str]:
+    """The addresses of a document's headings, as code hosts make them."""
+    titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+# Everything is named
+
+
+def test_every_setting_has_its_row() -> None:
+    rows = re.findall(r"^\| `(LARGESSE_[A-Z_]+)` \|", section(OPERATORS, "Settings"), re.MULTILINE)
+    assert rows == list(dict.fromkeys(SETTINGS))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_row_with_every_option(name: str) -> None:
+    rows = re.findall(r"^\| `(.+?)` \|", section(OPERATORS, "Commands"), re.MULTILINE)
+    (row,) = [row for row in rows if re.match(rf"{name}( |$)", row)]
+    assert set(re.findall(r"--[a-z-]+", row)) == options(COMMANDS[name]) - {"--help"}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_every_operation_is_in_the_developer_guide(operation: object) -> None:
+    wanted = f"{operation.method} {operation.path}"
+    assert any(re.match(re.escape(wanted) + r"($|\?)", span) for span in code(DEVELOPERS)), wanted
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.slug)
+def test_every_problem_is_in_the_developer_guide(problem: type) -> None:
+    assert re.search(rf"^\| {problem.status} \| `/problems/{problem.slug}` \|", DEVELOPERS, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("about", "limit"),
+    [
+        ("request body", f"{MAX_BODY_BYTES // 2**20} MiB, whole within {BODY_TIMEOUT_S} seconds"),
+        ("codes in one order", f"{MAX_CODES:,}; one recipient {MAX_QUANTITY:,}"),
+        ("texts", f"`externalReference` {MAX_REFERENCE} characters"),
+        ("texts", f"`source` {MAX_SOURCE},"),
+        ("orders waiting", f"more than {SMALL_ORDER_CODES} codes"),
+        ("webhook subscriptions", f"{MAX_SUBSCRIPTIONS};"),
+        ("webhook attempts", f"{MAX_ATTEMPTS} a delivery"),
+        ("webhook attempts", f"{IN_FLIGHT} in flight"),
+    ],
+)
+def test_limits_are_those_of_the_code(about: str, limit: str) -> None:
+    (row,) = re.findall(rf"^\| {about}.*$", section(OPERATORS, "Limits"), re.MULTILINE)
+    assert limit in row
+
+
+# Nothing else is named
+
+
+@document
+def test_settings_that_are_named_exist(path: Path) -> None:
+    named = set(re.findall(r"\bLARGESSE_[A-Z_]+\b", path.read_text()))
+    assert named <= {*SETTINGS, *OF_SAMPLES}
+
+
+@document
+def test_commands_that_are_named_exist(path: Path) -> None:
+    for span in code(path.read_text()):
+        if found := re.search(r"(?:^|/bin/)(largesse(?: [a-z-]+)+)(.*)", span.split("#")[0]):
+            name = max((known for known in COMMANDS if f"{found[1]} ".startswith(f"{known} ")), default=None)
+            group = found[1] == "largesse keys"
+            assert name or group, span
+            if name:
+                assert set(re.findall(r"--[a-z-]+", found[2])) <= options(COMMANDS[name]), span
+
+
+@document
+def test_operations_that_are_named_exist(path: Path) -> None:
+    known = {(operation.method, operation.path) for operation in OPERATIONS}
+    known |= {("GET", page.path) for page in PAGES}
+    for span in code(path.read_text()):
+        if found := re.fullmatch(r"(GET|POST|PUT|PATCH|DELETE) (/[^\s?]*)(\?\S*)?", span):
+            assert (found[1], found[2]) in known, span
+
+
+@document
+def test_make_targets_that_are_named_exist(path: Path) -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for span in code(path.read_text()):
+        if found := re.match(r"make ([a-z-]+)$", span.split("#")[0].strip()):
+            assert found[1] in targets or found[1].startswith("bench-"), span
+
+
+@document
+def test_links_lead_somewhere(path: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith("https://"):
+            continue
+        name, _, fragment = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), link
+        if fragment:
+            assert fragment in anchors(target), link
+
+
+@document
+def test_paths_that_are_named_exist(path: Path) -> None:
+    for span in code(path.read_text()):
+        if re.fullmatch(r"(docs|src|tests|bench)/[\w./-]+", span):
+            assert (ROOT / span).exists(), span

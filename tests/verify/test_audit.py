@@ -1,0 +1,575 @@
+"""Each check holds on a database filled by real orders, and fails on one corrupted in just its way."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import asyncpg
+import msgspec
+import pytest
+
+from largesse.database import Database
+from largesse.main import open_services
+from largesse.orders import SendCollection, SendGift, SendTemplate
+from largesse.outbox import housekeeping
+from largesse.settings import load_settings
+from largesse.vault import Vault, load_vault
+from largesse.verify import CHECKS, audit
+from largesse.verify.audit import audit_snapshot
+from largesse.verify.codes import RULES
+from largesse.verify.orders import EVENTS_KEPT_DAYS
+from largesse.verify.progress import Progress
+from largesse.world import demo_world, load_world
+
+MASTER_KEY = "ab" * 32
+OTHER_KEY = "cd" * 32
+SETTINGS = {"LARGESSE_MASTER_KEY": MASTER_KEY, "LARGESSE_PUBLIC_URL": "https://gifts.example"}
+VAULT = load_vault(load_settings(SETTINGS))
+
+TWO = [{"email": "ada@acme.example"}, {"email": "Ben@acme.example", "name": "Ben", "quantity": 2}]
+# Orders 1 to 7, in this order.
+DIGITAL, BATCH, COLLECTION, INVOICED, PHYSICAL, ACCENTED, TEMPLATE = range(1, 8)
+
+
+async def _fill(url: str) -> None:
+    """Places orders of each kind, through what the API's routes call."""
+    settings = load_settings({**SETTINGS, "LARGESSE_DATABASE_URL": url})
+    async with open_services(settings) as services:
+        async with services.database.connection() as connection:
+            loaded = await load_world(connection, demo_world())
+        products, collections = loaded.ids["products"], loaded.ids["collections"]
+        accounts, templates = loaded.ids["funding_accounts"], loaded.ids["templates"]
+        gbp = {"accountId": accounts["acme-gbp"]}
+        coffee = {"productId": products["coffee-house"], "value": 10}
+        batch = {**coffee, **gbp, "codeQuantity": 3, "externalReference": "batch"}
+        accented = {**coffee, **gbp, "recipients": [{"email": "É@acme.example"}, {"email": "é@acme.example"}]}
+        acme, globex = loaded.api_keys["acme-production"], loaded.api_keys["globex-production"]
+        for secret, kind, body in (
+            (acme, SendGift, {**coffee, **gbp, "recipients": TWO, "externalReference": "sent"}),
+            (acme, SendGift, batch),
+            (
+                acme,
+                SendCollection,
+                {"collectionId": collections["acme-thanks"], "recipients": TWO, **gbp},
+            ),
+            (
+                globex,
+                SendCollection,
+                {"collectionId": collections["globex-jubilee"], "recipients": TWO},
+            ),
+            (acme, SendGift, {"productId": products["newborn-box"], "recipients": TWO, **gbp}),
+            (acme, SendGift, accented),
+            (acme, SendTemplate, {"templateId": templates["welcome"], "recipients": TWO, **gbp}),
+        ):
+            caller = await services.authenticator.authenticate(secret)
+            await services.sender.send(caller, msgspec.json.encode(body), kind)
+
+
+@pytest.fixture(scope="module")
+def filled_url(module_database_url: str) -> str:
+    failures: list[BaseException] = []
+
+    def fill() -> None:
+        try:
+            asyncio.run(_fill(module_database_url))
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failures.append(error)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+    return module_database_url
+
+
+@pytest.fixture
+async def connection(filled_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """Inside a transaction that is rolled back: whatever a test corrupts, the next finds whole."""
+    connection = await asyncpg.connect(filled_url)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("ALTER TABLE entries DISABLE TRIGGER entries_append_only")
+    yield connection
+    await transaction.rollback()
+    await connection.close()
+
+
+async def findings_of(connection: asyncpg.Connection, vault: Vault = VAULT) -> dict[str, tuple[str, ...]]:
+    report = await audit_snapshot(connection, vault, Progress(io.StringIO()))
+    return {finding.check: finding.ids for finding in report.findings}
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """What is done to the database, the check that must see it with these ids, and others that see it as well."""
+
+    sql: str
+    check: str
+    ids: tuple[str, ...] | None  # None: whatever they are
+    too: frozenset[str] = field(default=frozenset())
+
+    def __str__(self) -> str:
+        return f"{self.check}: {' '.join(self.sql.split())[:60]}"
+
+
+def _c(check: str, ids: tuple[str, ...] | None, sql: str, *too: str) -> Corruption:
+    return Corruption(sql, check, ids, frozenset(too))
+
+
+FLOAT = "(SELECT id FROM accounts WHERE key = 'acme-gbp')"
+BESIDE = """(SELECT s.id FROM accounts s JOIN accounts f USING (customer_id, environment, currency)
+             WHERE f.key = 'acme-gbp' AND s.kind = '{}')"""
+SALES, DEPOSITS = BESIDE.format("sales"), BESIDE.format("deposits")
+
+ORDER_CORRUPTIONS = (
+    _c(
+        "entries-have-accounts",
+        None,
+        """INSERT INTO entries (account_id, movement_id, kind, amount_minor, balance_minor, created_at)
+           VALUES (9999, 9999, 'top_up', 5, 5, now())""",
+    ),
+    _c(
+        "movements-balance",
+        ("9999",),
+        f"""INSERT INTO entries (account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+            SELECT id, 9999, 'refund', {DIGITAL}, -1, balance_minor - 1, now() FROM accounts WHERE id = {SALES};
+            UPDATE accounts SET balance_minor = balance_minor - 1 WHERE id = {SALES}""",
+        "currencies-balance",
+        "refunds-fit-cancellations",
+    ),
+    # From one customer to another: zero in all, and yet wrong.
+    _c(
+        "movements-balance",
+        ("9999",),
+        f"""INSERT INTO entries (account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+            SELECT id, 9999, 'refund', {DIGITAL}, amount, balance_minor + amount, now()
+            FROM accounts JOIN (VALUES ('acme-gbp', 7), ('acme-staging-gbp', -7)) AS v (key, amount) USING (key);
+            UPDATE accounts SET balance_minor = balance_minor + 7 WHERE key = 'acme-gbp';
+            UPDATE accounts SET balance_minor = balance_minor - 7 WHERE key = 'acme-staging-gbp'""",
+        "currencies-balance",
+        "refunds-fit-cancellations",
+    ),
+    _c(
+        "entries-chain",
+        None,
+        f"UPDATE entries SET balance_minor = balance_minor + 1 WHERE order_id = {DIGITAL} AND amount_minor < 0",
+    ),
+    _c(
+        "entries-chain",
+        None,
+        # The first entry of an account begins at zero.
+        "UPDATE entries SET balance_minor = balance_minor + 1 WHERE id = (SELECT min(id) FROM entries)",
+    ),
+    _c(
+        "balances-follow-entries",
+        None,
+        f"""UPDATE accounts SET balance_minor = balance_minor + 1 WHERE id = {FLOAT};
+            UPDATE accounts SET balance_minor = balance_minor - 1 WHERE id = {DEPOSITS}""",
+    ),
+    _c(
+        "balances-follow-entries",
+        None,
+        """INSERT INTO accounts (customer_id, environment, kind, currency, balance_minor)
+           SELECT id, 'production', kind, 'SEK', amount
+           FROM customers, (VALUES ('sales', 1), ('deposits', -1)) AS v (kind, amount) WHERE key = 'acme'""",
+    ),
+    _c(
+        "currencies-balance",
+        ("customer 1 production GBP",),
+        f"UPDATE accounts SET balance_minor = balance_minor + 1 WHERE id = {FLOAT}",
+        "balances-follow-entries",
+    ),
+    _c(
+        "no-overdraft",
+        None,
+        f"""ALTER TABLE accounts DROP CONSTRAINT accounts_not_overdrawn;
+            UPDATE accounts SET balance_minor = -1 WHERE id = {FLOAT}""",
+        "balances-follow-entries",
+        "currencies-balance",
+    ),
+    _c(
+        "top-ups-are-whole",
+        None,
+        f"UPDATE entries SET order_id = {DIGITAL} WHERE kind = 'top_up' AND account_id = {FLOAT}",
+    ),
+    _c(
+        "top-ups-are-whole",
+        None,
+        """DROP INDEX accounts_own;
+           UPDATE accounts SET kind = 'receivable' WHERE id = (
+               SELECT d.id FROM accounts d JOIN accounts f USING (customer_id, environment, currency)
+               WHERE f.key = 'acme-jpy' AND d.kind = 'deposits')""",
+    ),
+    _c(
+        "orders-are-charged-once",
+        (str(DIGITAL), str(BATCH)),
+        f"UPDATE entries SET order_id = {BATCH} WHERE order_id = {DIGITAL}",
+    ),
+    _c(
+        "orders-are-charged-once",
+        (str(DIGITAL),),
+        f"UPDATE entries SET kind = 'refund' WHERE order_id = {DIGITAL}",
+        "refunds-fit-cancellations",
+    ),
+    _c(
+        "orders-are-charged-once",
+        (str(DIGITAL),),
+        f"UPDATE entries SET movement_id = 9999 WHERE order_id = {DIGITAL} AND amount_minor > 0",
+        "movements-balance",
+    ),
+    _c(
+        "orders-are-charged-once",
+        (str(DIGITAL),),
+        f"UPDATE orders SET account_id = (SELECT id FROM accounts WHERE key = 'people-team') WHERE id = {DIGITAL}",
+    ),
+    _c(
+        "orders-are-charged-once",
+        (str(DIGITAL),),
+        f"UPDATE orders SET account_id = NULL WHERE id = {DIGITAL}",
+    ),
+    _c(
+        "orders-are-charged-once",
+        (str(INVOICED),),
+        f"UPDATE orders SET account_id = {FLOAT} WHERE id = {INVOICED}",
+    ),
+    _c(
+        "orders-are-charged-once",
+        (str(PHYSICAL),),
+        # A physical total may be any that is enough, so the ledger alone knows.
+        f"UPDATE orders SET total_minor = total_minor + code_count WHERE id = {PHYSICAL}",
+    ),
+    _c(
+        "totals-fit", (str(DIGITAL),), f"UPDATE orders SET value_minor = value_minor + 1 WHERE id = {DIGITAL}"
+    ),
+    _c(
+        "totals-fit",
+        (str(COLLECTION),),
+        f"UPDATE orders SET value_minor = value_minor - 1 WHERE id = {COLLECTION}",
+    ),
+    _c("totals-fit", (str(PHYSICAL),), f"UPDATE orders SET value_minor = total_minor WHERE id = {PHYSICAL}"),
+    _c("lines-are-numbered", (str(BATCH),), f"DELETE FROM lines WHERE order_id = {BATCH} AND number = 3"),
+    _c("lines-are-numbered", (str(BATCH),), f"DELETE FROM lines WHERE order_id = {BATCH} AND number = 2"),
+    _c("lines-are-numbered", (str(BATCH),), f"DELETE FROM lines WHERE order_id = {BATCH}"),
+    _c(
+        "lines-are-numbered",
+        (str(BATCH),),
+        f"""INSERT INTO lines SELECT order_id, 4, recipient_email, recipient_name, code_lookup + 1, sealed
+            FROM lines WHERE order_id = {BATCH} AND number = 3""",
+        "codes-open",
+    ),
+    _c(
+        "recipients-fit",
+        (str(DIGITAL),),
+        f"UPDATE lines SET recipient_email = 'new@acme.example' WHERE order_id = {DIGITAL} AND number = 3",
+    ),
+    _c(
+        "recipients-fit",
+        (str(DIGITAL),),
+        f"UPDATE lines SET recipient_email = NULL WHERE order_id = {DIGITAL} AND number = 3",
+    ),
+    _c(
+        "recipients-fit",
+        (str(BATCH),),
+        f"UPDATE lines SET recipient_email = 'new@acme.example' WHERE order_id = {BATCH} AND number = 3",
+    ),
+    _c("recipients-fit", (str(BATCH),), f"UPDATE orders SET recipient_count = 1 WHERE id = {BATCH}"),
+    _c("recipients-fit", (str(ACCENTED),), f"UPDATE orders SET recipient_count = 3 WHERE id = {ACCENTED}"),
+    _c("orders-have-events", (str(DIGITAL),), f"DELETE FROM events WHERE order_id = {DIGITAL}"),
+    _c(
+        "orders-have-events",
+        (str(DIGITAL),),
+        f"""INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
+            SELECT order_id, customer_id, environment, event, body, created_at FROM events
+            WHERE order_id = {DIGITAL}""",
+    ),
+    _c(
+        "orders-have-events",
+        (str(DIGITAL),),
+        f"UPDATE events SET environment = 'staging' WHERE order_id = {DIGITAL}",
+    ),
+    _c("orders-have-mail-jobs", (str(DIGITAL),), f"DELETE FROM mail_jobs WHERE order_id = {DIGITAL}"),
+    _c(
+        "orders-have-mail-jobs",
+        (str(BATCH),),
+        f"INSERT INTO mail_jobs (order_id, environment, due_at) VALUES ({BATCH}, 'production', now())",
+    ),
+    _c(
+        "orders-have-mail-jobs",
+        (str(DIGITAL),),
+        f"UPDATE mail_jobs SET environment = 'staging' WHERE order_id = {DIGITAL}",
+    ),
+    _c(
+        "external-references-are-unique",
+        (f"{DIGITAL}+{BATCH}",),
+        f"""DROP INDEX orders_external_reference;
+            UPDATE orders SET external_reference = 'sent' WHERE id = {BATCH}""",
+    ),
+    _c(
+        "references-are-unique",
+        (f"{DIGITAL}+{BATCH}",),
+        f"""DROP INDEX orders_reference;
+            UPDATE orders SET reference = (SELECT reference FROM orders WHERE id = {DIGITAL}) WHERE id = {BATCH}""",
+        "codes-open",
+    ),
+    _c(
+        "entries-have-orders",
+        None,
+        f"UPDATE entries SET kind = 'refund', order_id = 9999 WHERE order_id = {DIGITAL}",
+        "orders-are-charged-once",
+    ),
+    _c(
+        "lines-have-orders",
+        ("9999/1",),
+        "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (9999, 1, 1, '')",
+    ),
+    _c(
+        "events-have-orders",
+        None,
+        """INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
+           VALUES (9999, 1, 'production', 'order.created', '', now())""",
+    ),
+    _c(
+        "mail-jobs-have-orders",
+        ("9999",),
+        "INSERT INTO mail_jobs (order_id, environment, due_at) VALUES (9999, 'production', now())",
+    ),
+    _c(
+        "code-readings-have-orders",
+        None,
+        "INSERT INTO code_readings (order_id, service_account_id) VALUES (9999, 1)",
+    ),
+    _c(
+        "orders-have-customers",
+        (str(DIGITAL),),
+        f"UPDATE orders SET service_account_id = 9999 WHERE id = {DIGITAL}",
+    ),
+    _c(
+        "orders-have-customers",
+        (str(DIGITAL),),
+        # Another customer's service account.
+        f"""UPDATE orders SET service_account_id = (SELECT id FROM service_accounts WHERE key = 'rewards')
+            WHERE id = {DIGITAL}""",
+    ),
+    _c(
+        "orders-have-customers",
+        (str(DIGITAL),),
+        f"UPDATE orders SET customer_id = 9999 WHERE id = {DIGITAL}",
+        "orders-are-charged-once",
+        "orders-have-events",
+    ),
+    _c("orders-have-gifts", (str(PHYSICAL),), f"UPDATE orders SET product_id = 9999 WHERE id = {PHYSICAL}"),
+    _c(
+        "orders-have-gifts",
+        (str(COLLECTION),),
+        f"UPDATE orders SET collection_id = 9999 WHERE id = {COLLECTION}",
+    ),
+    _c("orders-have-gifts", (str(COLLECTION),), f"UPDATE orders SET product_id = 1 WHERE id = {COLLECTION}"),
+    _c(
+        "codes-open",
+        (f"{BATCH}/1",),
+        f"UPDATE lines SET sealed = set_byte(sealed, 20, get_byte(sealed, 20) # 1) WHERE order_id = {BATCH} AND number = 1",
+    ),
+    _c(
+        "codes-open",
+        (f"{BATCH}/1",),
+        f"""UPDATE lines SET sealed = (SELECT sealed FROM lines WHERE order_id = {BATCH} AND number = 2)
+            WHERE order_id = {BATCH} AND number = 1""",
+    ),
+    _c(
+        "codes-open", (f"{BATCH}/1",), f"UPDATE lines SET sealed = '' WHERE order_id = {BATCH} AND number = 1"
+    ),
+    _c(
+        "code-lookups-fit",
+        (f"{BATCH}/1",),
+        f"UPDATE lines SET code_lookup = code_lookup # 1 WHERE order_id = {BATCH} AND number = 1",
+    ),
+)
+
+
+def _claimed(order: int, number: int, state: str, *moves: str, product: str | None = None) -> str:
+    """SQL that leaves a line in `state` with these moves recorded."""
+    product_id = f"(SELECT id FROM products WHERE key = '{product}')" if product else "NULL"
+    events = ", ".join(f"({order}, {number}, '{move}', now())" for move in moves)
+    return f"""
+        INSERT INTO line_states (order_id, number, state, claimed_at, product_id)
+        VALUES ({order}, {number}, '{state}', {"NULL" if state == "cancelled" else "now()"}, {product_id});
+    """ + (f"INSERT INTO line_events (order_id, number, event, at) VALUES {events};" if moves else "")
+
+
+CHOSEN = _claimed(DIGITAL, 1, "chosen", "claimed", "chosen", product="coffee-house")
+FULFILLED = _claimed(DIGITAL, 1, "fulfilled", "claimed", "chosen", "fulfilled", product="coffee-house")
+PARCEL = _claimed(PHYSICAL, 1, "fulfilled", "claimed", "chosen", "fulfilled", product="newborn-box")
+
+CLAIM_CORRUPTIONS = (
+    _c("states-have-lines", (f"{DIGITAL}/99",), _claimed(DIGITAL, 99, "claimed", "claimed")),
+    _c(
+        "states-have-lines",
+        ("9999/1",),
+        "INSERT INTO line_events (order_id, number, event, at) VALUES (9999, 1, 'opened', now())",
+    ),
+    _c("states-follow-events", (f"{BATCH}/2",), _claimed(BATCH, 2, "claimed")),
+    _c("states-follow-events", (f"{BATCH}/2",), _claimed(BATCH, 2, "expired", "claimed")),
+    _c(
+        "states-follow-events",
+        (f"{BATCH}/2",),
+        f"INSERT INTO line_events (order_id, number, event, at) VALUES ({BATCH}, 2, 'claimed', now())",
+    ),
+    _c("refunds-fit-cancellations", (str(BATCH),), _claimed(BATCH, 1, "cancelled", "cancelled")),
+    _c(
+        "refunds-fit-cancellations",
+        (str(BATCH),),
+        f"""INSERT INTO entries (account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+            SELECT id, 9999, 'refund', {BATCH}, sign * 1000, balance_minor + sign * 1000, now()
+            FROM accounts, (VALUES (1), (-1)) AS signs (sign)
+            WHERE id = CASE sign WHEN 1 THEN {FLOAT} ELSE {SALES} END;
+            UPDATE accounts SET balance_minor = balance_minor + 1000 WHERE id = {FLOAT};
+            UPDATE accounts SET balance_minor = balance_minor - 1000 WHERE id = {SALES}""",
+    ),
+    _c("vouchers-fit", (f"{DIGITAL}/1",), FULFILLED),
+    _c(
+        "vouchers-fit",
+        (f"{DIGITAL}/1",),
+        FULFILLED
+        + f"""INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at, order_id, number, handed_at)
+              SELECT product_id, 500, 1, '', now(), id, 1, now() FROM orders WHERE id = {DIGITAL}""",
+    ),
+    _c("waits-fit", (f"{DIGITAL}/1",), CHOSEN),
+    _c(
+        "waits-fit",
+        (f"{DIGITAL}/2",),
+        f"""INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since)
+            SELECT product_id, value_minor, id, 2, now() FROM orders WHERE id = {DIGITAL}""",
+    ),
+    _c("shipments-fit", (f"{PHYSICAL}/1",), PARCEL),
+    _c(
+        "shipments-fit",
+        (f"{PHYSICAL}/1",),
+        PARCEL
+        + f"""INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at)
+              SELECT id, 1, environment, product_id, country, '', now() FROM orders WHERE id = {PHYSICAL}""",
+    ),
+)
+
+CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS)
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=str)
+async def test_a_corruption_is_found_by_its_check(
+    connection: asyncpg.Connection, corruption: Corruption
+) -> None:
+    await connection.execute(corruption.sql)
+    found = await findings_of(connection)
+    assert found.keys() == {corruption.check, *corruption.too}
+    if corruption.ids is not None:
+        assert found[corruption.check] == corruption.ids
+
+
+def test_every_check_has_its_corruption() -> None:
+    assert {corruption.check for corruption in CORRUPTIONS} == {check.name for check in CHECKS} | RULES.keys()
+
+
+async def test_a_healthy_database_passes_every_check(filled_url: str) -> None:
+    database = await Database.connect(filled_url)
+    report = await audit(database, VAULT, progress_to=io.StringIO())
+    await database.close()
+    assert report.findings == []
+    assert report.counted["orders"] == 7
+    assert report.counted["lines"] == 5 * 3 + 3 + 2
+    assert report.to_json()["ok"] is True
+    assert str(report).startswith(f"All {len(CHECKS) + len(RULES)} checks hold")
+
+
+async def test_an_empty_database_passes(database_url: str) -> None:
+    database = await Database.connect(database_url)
+    report = await audit(database, VAULT, progress_to=io.StringIO())
+    await database.close()
+    assert report.findings == []
+
+
+async def test_events_that_were_pruned_are_not_missed(connection: asyncpg.Connection) -> None:
+    age = "UPDATE orders SET created_at = created_at - interval '{} days'; DELETE FROM events"
+    await connection.execute(age.format(EVENTS_KEPT_DAYS - 1))
+    assert len((await findings_of(connection))["orders-have-events"]) == 7
+    await connection.execute(age.format(2))
+    assert await findings_of(connection) == {}
+
+
+def test_events_are_missed_as_soon_as_housekeeping_would_keep_them() -> None:
+    (events,) = (old for old in housekeeping._ALL_OLD if old.table == "events")
+    assert events.days == EVENTS_KEPT_DAYS
+
+
+async def test_codes_sealed_under_a_lost_master_key_are_found(connection: asyncpg.Connection) -> None:
+    other = load_vault(load_settings({"LARGESSE_MASTER_KEY": OTHER_KEY}))
+    both = load_vault(load_settings({"LARGESSE_MASTER_KEY": f"{OTHER_KEY},{MASTER_KEY}"}))
+    lines = await connection.fetchval("SELECT count(*) FROM lines")
+    assert len((await findings_of(connection, other))["codes-open"]) == lines
+    assert await findings_of(connection, both) == {}
+
+
+async def test_a_finding_names_twenty_ids_and_counts_the_rest(connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        "INSERT INTO mail_jobs SELECT 9000 + n, 'production', now() FROM generate_series(1, 50) AS n"
+    )
+    report = await audit_snapshot(connection, VAULT, Progress(io.StringIO()))
+    (finding,) = report.findings
+    assert (finding.count, len(finding.ids)) == (50, 20)
+    assert report.to_json()["findings"][0]["count"] == 50
+    assert "Not so 50 times: 9001, 9002" in str(report)
+    assert str(report).endswith("9020, …")
+
+
+async def test_the_audit_sees_one_snapshot_and_holds_nobody_up(filled_url: str) -> None:
+    """Orders go on while it runs: what is written after its start it does not see, and it locks no rows."""
+    database = await Database.connect(filled_url)
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    class Pausing(Progress):
+        def begin(self, step: str, total: int = 0) -> None:  # noqa: ARG002
+            if step == "codes-open":
+                reached.set()
+
+    async def run() -> int:
+        async with (
+            database.connection() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            before = await audit_snapshot(connection, VAULT, Pausing(io.StringIO()))
+            await go_on.wait()
+            after = await audit_snapshot(connection, VAULT, Pausing(io.StringIO()))
+            assert before.findings == after.findings == []
+            return after.counted["lines"] - before.counted["lines"]
+
+    auditing = asyncio.create_task(run())
+    await reached.wait()
+    added = "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (9999, 1, 1, '')"
+    await database.execute(added)
+    try:
+        go_on.set()
+        assert await auditing == 0
+    finally:
+        await database.execute("DELETE FROM lines WHERE order_id = 9999")
+        await database.close()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_shows_on_a_terminal_alone() -> None:
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
+        progress = Progress(stream)
+        progress.begin("codes-open", 12_000)
+        progress.add(2_000)
+        progress.begin("next", 5)
+        progress.end()
+    assert "codes-open 0 of 12,000" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert file.getvalue() == ""

@@ -1,0 +1,230 @@
+"""Worker processes on one database, with a receiver and a mail server in the test's own process."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.mail.conftest import Office, PostOffice
+from tests.webhooks.conftest import LOOPBACK, Receiver
+
+from largesse.codes import draw_codes, seal_code
+from largesse.database import Database
+from largesse.orders.reference import new_reference
+from largesse.settings import Settings, load_settings
+from largesse.vault import Vault
+from largesse.webhooks import CreatedSubscription, create_subscription, parse_target
+
+MASTER_KEY = bytes(range(32))
+PATIENCE_S = 60.0  # until something that must happen counts as not happening
+
+
+@pytest.fixture
+async def works(database_url: str, tmp_path: Path) -> AsyncIterator[Works]:
+    database = await Database.connect(database_url, max_connections=8)
+    works = Works(database_url, tmp_path, database)
+    await works.open()
+    yield works
+    await works.close()
+
+
+@dataclass
+class Works:
+    """A customer with a subscription, orders placed as the API places them, and the workers that deliver."""
+
+    database_url: str
+    folder: Path
+    database: Database
+    receiver: Receiver = field(default_factory=Receiver)
+    mail: PostOffice = field(default_factory=PostOffice)
+    workers: list[asyncio.subprocess.Process] = field(default_factory=list)
+
+    async def open(self) -> None:
+        await self.receiver.start()
+        await self.mail.start()
+        self.vault = Vault((MASTER_KEY,))
+        self.office = Office(self.database, self.vault, self.mail)
+        await self.office.open()
+        self.subscription = await self.subscribe(self.receiver.url())
+
+    async def close(self) -> None:
+        for worker in self.workers:
+            if worker.returncode is None:
+                worker.kill()
+                await worker.wait()
+        await self.office.mailer.close()
+        await self.receiver.close()
+        await self.mail.close()
+        await self.database.close()
+
+    async def subscribe(self, url: str) -> CreatedSubscription:
+        async with self.database.connection() as connection:
+            return await create_subscription(
+                connection, self.office.principal, self.vault, parse_target(url, LOOPBACK), "order.created"
+            )
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "LARGESSE_DATABASE_URL": self.database_url,
+            "LARGESSE_MASTER_KEY": base64.b64encode(MASTER_KEY).decode(),
+            "LARGESSE_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+            "LARGESSE_WEBHOOK_TIMEOUT": "5",
+            "LARGESSE_SMTP_URL": self.mail.url,
+            "LARGESSE_MAIL_FROM": "Largesse <gifts@example.com>",
+            "LARGESSE_PUBLIC_URL": "https://gifts.example.com",
+        }
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings(self.environ)
+
+    async def start_worker(self) -> asyncio.subprocess.Process:
+        """A `largesse worker` of its own process; its log goes to `worker.log`."""
+        with (self.folder / "worker.log").open("ab") as log:
+            worker = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "largesse",
+                "worker",
+                env={**os.environ, **self.environ},
+                stdout=log,
+                stderr=log,
+            )
+        self.workers.append(worker)
+        return worker
+
+    async def until_logged(self, event: str) -> None:
+        """Waits until a worker has logged `event`."""
+
+        async def logged() -> bool:
+            return event in (self.folder / "worker.log").read_text()
+
+        await until(logged)
+
+    async def place(self, count: int, *, due_in_s: float = 0.0) -> list[int]:
+        """Places orders of one recipient each, all in one transaction; returns their ids."""
+        principal = self.office.principal
+        now = await self.database.fetchval("SELECT clock_now()")
+        ids = [
+            row["id"]
+            for row in await self.database.fetch(
+                "SELECT nextval('orders_id_seq')::int AS id FROM generate_series(1, $1::int)", count
+            )
+        ]
+        references = [new_reference(now) for _ in ids]
+        sealed = [
+            seal_code(self.vault, code, reference, 1)
+            for code, reference in zip(draw_codes(count), references, strict=True)
+        ]
+        async with self.database.transaction() as connection:
+            await connection.execute(
+                """
+                INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection,
+                    product_id, country, currency, value_minor, total_minor, code_count, recipient_count,
+                    delivery_mode, wrapping_key, from_name, created_at)
+                SELECT id, reference, $3, 'production', $4, 'api', 'gift', $5, 'GB', 'GBP', 1000, 1000, 1, 1, 'send',
+                    'default', 'Ada', $6
+                FROM unnest($1::int[], $2::text[]) AS new (id, reference)
+                """,
+                ids,
+                references,
+                principal.customer_id,
+                principal.service_account_id,
+                self.office.product_id,
+                now,
+            )
+            await connection.execute(
+                """
+                INSERT INTO lines (order_id, number, recipient_email, code_lookup, sealed)
+                SELECT id, 1, 'guest' || id || '@example.com', lookup, sealed
+                FROM unnest($1::int[], $2::bigint[], $3::bytea[]) AS new (id, lookup, sealed)
+                """,
+                ids,
+                [one.lookup for one in sealed],
+                [one.sealed for one in sealed],
+            )
+            await connection.execute(
+                """
+                INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
+                SELECT id, $2, 'production', 'order.created', convert_to('{"id":' || id || '}', 'UTF8'), $3
+                FROM unnest($1::int[]) AS id
+                """,
+                ids,
+                principal.customer_id,
+                now,
+            )
+            await connection.execute(
+                """
+                INSERT INTO mail_jobs (order_id, environment, due_at)
+                SELECT id, 'production', $2::timestamptz + $3 * interval '1 second' FROM unnest($1::int[]) AS id
+                """,
+                ids,
+                now,
+                due_in_s,
+            )
+        return ids
+
+    def events_heard(self, start: int = 0) -> list[int]:
+        """The ids of the orders the receiver was told of, repeats included, from the `start`-th on."""
+        return [int(got.body[6:-1]) for got in self.receiver.got[start:]]
+
+    def mails_got(self, start: int = 0) -> list[int]:
+        """The ids of the orders whose mail arrived, repeats included, from the `start`-th on."""
+        return [
+            int(envelope.rcpt_tos[0].removeprefix("guest").partition("@")[0])
+            for envelope in self.mail.got[start:]
+        ]
+
+    async def until_arrived(
+        self, events: set[int], mails: set[int], *, longest_s: float = PATIENCE_S
+    ) -> None:
+        """Waits until the events and mails of all these orders have arrived."""
+
+        missing_events, missing_mails = set(events), set(mails)
+        seen_events = seen_mails = 0
+
+        async def arrived() -> bool:
+            nonlocal seen_events, seen_mails
+            new_events, new_mails = self.events_heard(seen_events), self.mails_got(seen_mails)
+            seen_events, seen_mails = seen_events + len(new_events), seen_mails + len(new_mails)
+            missing_events.difference_update(new_events)
+            missing_mails.difference_update(new_mails)
+            return not missing_events and not missing_mails
+
+        await until(arrived, longest_s)
+
+    async def until_more_arrived(self, more: int) -> None:
+        """Waits until so many more events and mails have arrived."""
+        wanted = len(self.receiver.got) + len(self.mail.got) + more
+
+        async def arrived() -> bool:
+            return len(self.receiver.got) + len(self.mail.got) >= wanted
+
+        await until(arrived)
+
+    async def until_settled(self) -> None:
+        """Waits until nothing is pending any more."""
+
+        async def settled() -> bool:
+            row = await self.database.fetchrow(
+                """
+                SELECT FROM deliveries WHERE state = 'pending' UNION ALL SELECT FROM messages WHERE state = 'pending'
+                """
+            )
+            return row is None
+
+        await until(settled)
+
+
+async def until(condition: Callable[[], Awaitable[bool]], longest_s: float = PATIENCE_S) -> None:
+    """Waits until `condition` holds; what it looks at happens in other processes, so it is asked again and again."""
+    async with asyncio.timeout(longest_s):
+        while not await condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

@@ -1,0 +1,61 @@
+"""Metrics over HTTP, of a worker inside a serving process too."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+import httpx
+import pytest
+from tests.worker.conftest import PATIENCE_S, Works, until
+
+from largesse.errors import StartError
+from largesse.outbox.metrics import serve_metrics
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@pytest.mark.parametrize("command", ["worker", "serve --with-worker"])
+async def test_what_a_worker_did_can_be_read(works: Works, command: str) -> None:
+    port = free_port()
+    arguments = [*command.split(), "--metrics-port", str(port)]
+    if command != "worker":
+        arguments += ["--port", str(free_port())]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "largesse", *arguments, env={**os.environ, **works.environ}
+    )
+    works.workers.append(process)
+    ids = set(await works.place(3))
+    await works.until_arrived(ids, ids)
+    told = ""
+
+    async def counted() -> bool:
+        nonlocal told
+        assert process.returncode is None
+        async with httpx.AsyncClient() as client:
+            with suppress(httpx.TransportError):
+                told = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
+        return 'largesse_mails_total{outcome="sent"} 3.0' in told and "largesse_queue_depth{" in told
+
+    await until(counted)
+    assert 'largesse_webhook_attempts_total{outcome="delivered"} 3.0' in told
+    secrets = [works.subscription.secret, works.receiver.url(), "guest", works.environ["LARGESSE_MASTER_KEY"]]
+    assert [secret for secret in secrets if secret in told] == []
+    process.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
+
+
+def test_each_process_takes_a_port_that_is_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        first, second = taken.getsockname()[1], free_port()
+        assert serve_metrics([first, second]) == second
+        with pytest.raises(StartError, match=f"{first} to {second}"):
+            serve_metrics([first, second])

@@ -1,0 +1,139 @@
+"""The whole worker, in this process and as processes of its own that are stopped and killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import resource
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from prometheus_client import REGISTRY, generate_latest
+from tests.worker.conftest import PATIENCE_S, Works
+
+from largesse.database import Database
+from largesse.outbox import ring
+from largesse.worker import DATABASE_CONNECTIONS, Worker
+
+# Few in the suite, more on demand: 10,000 orders and 20 kills are KILL_ORDERS=10000 KILL_ROUNDS=20.
+ORDERS = int(os.environ.get("KILL_ORDERS", "400"))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
+
+
+@asynccontextmanager
+async def working(works: Works) -> AsyncIterator[Worker]:
+    database = await Database.connect(works.database_url, max_connections=DATABASE_CONNECTIONS)
+    async with Worker(database, works.settings, works.vault) as worker:
+        yield worker
+    await database.close()
+
+
+async def test_events_and_mails_of_orders_go_out_at_once(works: Works) -> None:
+    async with working(works):
+        for _ in range(3):
+            started = time.monotonic()
+            ids = set(await works.place(20))
+            async with works.database.connection() as connection:
+                await ring(connection)
+            await works.until_arrived(ids, ids)
+            assert time.monotonic() - started < 5
+        await works.until_settled()
+    assert len(works.receiver.got) == len(works.mail.got) == 60
+    assert works.mail.connections <= 4
+
+
+async def test_scheduled_mail_waits_while_its_event_does_not(works: Works) -> None:
+    async with working(works):
+        ids = set(await works.place(5, due_in_s=3600))
+        await works.until_arrived(ids, set())
+        await works.office.advance(3595)
+        later = set(await works.place(1))
+        await works.until_arrived(later, later)
+        assert set(works.mails_got()) == later
+        await works.office.advance(5)
+        await works.until_arrived(ids, ids, longest_s=5)
+
+
+async def test_what_a_worker_did_is_counted(works: Works) -> None:
+    def count(name: str, **labels: str) -> float:
+        return REGISTRY.get_sample_value(name, labels) or 0.0
+
+    before = (
+        count("largesse_webhook_attempts_total", outcome="delivered"),
+        count("largesse_mails_total", outcome="sent"),
+    )
+    async with working(works):
+        ids = set(await works.place(7))
+        await works.until_arrived(ids, ids)
+        await works.until_settled()
+    after = (
+        count("largesse_webhook_attempts_total", outcome="delivered"),
+        count("largesse_mails_total", outcome="sent"),
+    )
+    assert (after[0] - before[0], after[1] - before[1]) == (7, 7)
+    told = generate_latest().decode()
+    secrets = [works.subscription.secret, works.receiver.url(), works.office.principal.customer_name, "guest"]
+    assert [secret for secret in secrets if secret in told] == []
+
+
+async def test_a_worker_may_open_as_many_sockets_as_it_has_room_for(works: Works) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+    try:
+        async with working(works):
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            assert soft >= min(2048, hard)
+            assert hard == before[1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def test_sigterm_drains_and_leaves_the_rest_to_others(works: Works) -> None:
+    works.receiver.answer = works.receiver.hang
+    worker = await works.start_worker()
+    ids = set(await works.place(30))
+    async with asyncio.timeout(PATIENCE_S):
+        await works.receiver.full.wait()
+    worker.send_signal(signal.SIGTERM)
+    await works.until_logged("worker.draining")
+    works.receiver.released.set()
+    assert await asyncio.wait_for(worker.wait(), PATIENCE_S) == 0
+    assert len(works.receiver.got) == 4, "what was in flight, and nothing after"
+    leased = await works.database.fetchval(
+        "SELECT count(*) FROM webhook_lanes WHERE leased_until > clock_now()"
+    )
+    assert leased == 0
+    await works.start_worker()
+    await works.until_arrived(ids, ids)
+    assert len(works.receiver.got) == 30, "nothing twice"
+    assert b"Traceback" not in (works.folder / "worker.log").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_killed_workers_lose_nothing_and_send_nothing_early(works: Works) -> None:
+    moments = random.Random(20)
+    scheduled = set(await works.place(20, due_in_s=86_400))
+    ids: set[int] = set()
+    workers = [await works.start_worker() for _ in range(2)]
+    for round_number in range(ROUNDS):
+        ids |= set(await works.place(ORDERS // ROUNDS))
+        await works.until_more_arrived(moments.randint(1, 40))
+        victim = round_number % 2
+        workers[victim].kill()
+        await workers[victim].wait()
+        workers[victim] = await works.start_worker()
+    await works.until_arrived(ids | scheduled, ids, longest_s=PATIENCE_S + ORDERS / 50)
+    await works.until_settled()
+    events, mails = works.events_heard(), works.mails_got()
+    assert set(events) == ids | scheduled
+    assert set(mails) == ids
+    repeats = len(events) - len(set(events)) + len(mails) - len(set(mails))
+    print(f"{ROUNDS} kills, {len(ids)} orders: {repeats / (len(events) + len(mails)):.2%} sent twice")  # noqa: T201
+    assert repeats <= ROUNDS * 120, "no more than what a worker has under way"
+    message_ids = [message["Message-ID"] for message in works.mail.messages()]
+    assert len(set(message_ids)) == len(ids), "a repeat is the same message"
