@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -74,11 +74,13 @@ def build_app(
 
 def _end_with_parent() -> None:
     """Ends this process, drained, when the one that started it was killed and can no longer tell it to end."""
-    parent = os.getppid()
+    # Not by os.getppid(): the parent may be gone before this line, and its successor would be watched instead.
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_WATCH_EVERY_S)
+        parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()

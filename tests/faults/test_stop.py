@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
 import socket
@@ -10,6 +11,7 @@ import time
 from typing import Any
 
 import aiohttp
+import psutil
 import pytest
 
 
@@ -99,6 +101,29 @@ async def test_several_processes_end_with_the_one_that_started_them(
     code = await asyncio.to_thread(service.process.wait, 45)
     assert code == (0 if ending == signal.SIGTERM else -ending)
     await asyncio.to_thread(_wait_until_free, service.port)
+
+
+def test_processes_still_starting_end_with_the_one_that_started_them(start_installation: Any) -> None:
+    service = start_installation().serve(wait=False, extra=("--processes", "2"))
+    parent = psutil.Process(service.process.pid)
+    deadline = time.monotonic() + 45
+    while len(children := _serving(parent)) < 2:
+        assert time.monotonic() < deadline, "the serving processes did not start"
+        time.sleep(0.001)
+    service.process.kill()
+    service.process.wait(45)
+    _, alive = psutil.wait_procs(children, 45)
+    assert not alive
+
+
+def _serving(parent: psutil.Process) -> list[psutil.Process]:
+    """The children that serve, or are about to; another one only watches over shared resources."""
+    serving = []
+    for child in parent.children():
+        with contextlib.suppress(psutil.Error):  # between its fork and its program it has no command line
+            if any("spawn_main" in word for word in child.cmdline()):
+                serving.append(child)
+    return serving
 
 
 def _wait_until_free(port: int) -> None:
