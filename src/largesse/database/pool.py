@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -95,26 +96,35 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection outside any transaction, for single statements."""
-        async with self._pool.acquire(timeout=_ACQUIRE_TIMEOUT_S) as connection:
+        # Not by the pool's own time-out, which makes a task of every acquisition.
+        async with asyncio.timeout(_ACQUIRE_TIMEOUT_S):
+            connection = await self._pool.acquire()
+        try:
             yield cast("Connection", connection)
+        finally:
+            await self._pool.release(connection)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         """A connection inside a READ COMMITTED transaction, committed when the block ends well."""
-        async with self._pool.acquire(timeout=_ACQUIRE_TIMEOUT_S) as connection, connection.transaction():
-            yield cast("Connection", connection)
+        async with self.connection() as connection, connection.transaction():
+            yield connection
 
     async def fetch(self, query: str, *arguments: Any) -> list[Row]:
-        return await self._pool.fetch(query, *arguments)
+        async with self.connection() as connection:
+            return await connection.fetch(query, *arguments)
 
     async def fetchrow(self, query: str, *arguments: Any) -> Row | None:
-        return await self._pool.fetchrow(query, *arguments)
+        async with self.connection() as connection:
+            return await connection.fetchrow(query, *arguments)
 
     async def fetchval(self, query: str, *arguments: Any) -> Any:
-        return await self._pool.fetchval(query, *arguments)
+        async with self.connection() as connection:
+            return await connection.fetchval(query, *arguments)
 
     async def execute(self, query: str, *arguments: Any) -> str:
-        return await self._pool.execute(query, *arguments)
+        async with self.connection() as connection:
+            return await connection.execute(query, *arguments)
 
 
 @asynccontextmanager

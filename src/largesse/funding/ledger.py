@@ -35,26 +35,36 @@ class Posting(msgspec.Struct, frozen=True, gc=False):
 
 async def post(connection: Connection, postings: Sequence[Posting], at: datetime) -> None:
     """Writes entries in the order given and sets each account to the balance its last entry leaves."""
-    balances = {posting.account_id: posting.balance_minor for posting in postings}
     await connection.execute(
-        """
-        WITH new_entries AS (
+        f"WITH {posting_ctes('$1', '$2', '$3', '$4')} SELECT", at, *posting_arguments(postings)
+    )
+
+
+def posting_ctes(at: str, postings: str, accounts: str, balances: str) -> str:
+    """`post` as a part of a larger statement: its common table expressions.
+
+    The arguments are placeholders: of the time, and of what `posting_arguments` gives.
+    """
+    return f"""
+        new_entries AS (
             INSERT INTO entries
                 (account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at)
-            SELECT account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, $2
-            FROM json_to_recordset($1::json) AS new (
+            SELECT account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, {at}
+            FROM json_to_recordset({postings}::json) AS new (
                 account_id integer, movement_id bigint, kind text, order_id integer, amount_minor bigint,
                 balance_minor bigint, reference text)
+        ), new_balances AS (
+            UPDATE accounts SET balance_minor = last.balance_minor
+            FROM unnest({accounts}::int[], {balances}::bigint[]) AS last (account_id, balance_minor)
+            WHERE accounts.id = last.account_id
         )
-        UPDATE accounts SET balance_minor = last.balance_minor
-        FROM unnest($3::int[], $4::bigint[]) AS last (account_id, balance_minor)
-        WHERE accounts.id = last.account_id
-        """,
-        _encode(postings).decode(),
-        at,
-        list(balances),
-        list(balances.values()),
-    )
+    """  # noqa: S608 - placeholders
+
+
+def posting_arguments(postings: Sequence[Posting]) -> tuple[str, list[int], list[int]]:
+    """Postings for `posting_ctes`: all as JSON, and the accounts with the balances that their last ones leave."""
+    balances = {posting.account_id: posting.balance_minor for posting in postings}
+    return _encode(postings).decode(), list(balances), list(balances.values())
 
 
 async def own_accounts(

@@ -125,18 +125,16 @@ class Placer:
 
     async def _transact(self, writer: Writer, batch: Sequence[Order]) -> Sequence[Outcome]:
         async with self._database.connection() as connection:
-            transaction = connection.transaction()
-            await transaction.start()
             try:
                 placed, refusals = await writer(connection, batch)
             except BaseException:
-                await _roll_back(transaction)
+                await _roll_back(connection)
                 raise
             if not placed:
-                await _roll_back(transaction)
+                await _roll_back(connection)
             else:
                 try:
-                    await transaction.commit()
+                    await connection.execute("COMMIT")
                 except DATABASE_AWAY as error:
                     raise CommitUncertain from error
         by_reference = {p.order.reference: p for p in placed}
@@ -174,32 +172,34 @@ class Placer:
         )
 
 
-async def _roll_back(transaction: asyncpg.transaction.Transaction) -> None:
+async def _roll_back(connection: Connection) -> None:
     with contextlib.suppress(*DATABASE_AWAY):  # a broken connection rolls back by itself
-        await transaction.rollback()
+        await connection.execute("ROLLBACK")
 
 
 async def _place_small(connection: Connection, batch: Sequence[Order]) -> Written:
-    """Writes what of the batch can be placed."""
+    """Writes what of the batch can be placed, in a transaction that it begins."""
+    await lock_accounts(connection, batch, begin=True)
     ground = await read_ground(connection, batch)
     decided = decide(batch, ground)
     if not decided.placed:
         return [], decided.refusals
-    await write_lines(connection, decided.placed)
-    return await write_orders(connection, decided, ground.now), decided.refusals
+    return await write_orders(connection, decided, ground.now, with_lines=True), decided.refusals
 
 
 async def _place_large(connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes an order of many codes, its lines before its accounts are locked: nobody waits for them.
 
-    Whether it can be placed at all is asked first without a lock, and again under it.
+    Whether it can be placed at all is asked first without a lock, and again under it, in a transaction that it begins.
     """
-    likely = decide(batch, await read_ground(connection, batch, lock=False))
+    await connection.execute("BEGIN")
+    likely = decide(batch, await read_ground(connection, batch))
     if not likely.placed:
         return [], likely.refusals
     await write_lines(connection, likely.placed)
+    await lock_accounts(connection, batch)
     ground = await read_ground(connection, batch, ids=[order_id for order_id, _ in likely.placed])
     decided = decide(batch, ground)
     if not decided.placed:
         return [], decided.refusals
-    return await write_orders(connection, decided, ground.now), decided.refusals
+    return await write_orders(connection, decided, ground.now, with_lines=False), decided.refusals

@@ -8,15 +8,15 @@ from largesse.database import Connection
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import Ground, LockedAccount
 
+# What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up.
+_BEGIN = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan;"
 
-async def read_ground(
-    connection: Connection, batch: Sequence[Order], *, lock: bool = True, ids: Sequence[int] = ()
-) -> Ground:
-    """Locks the batch's accounts (unless told not to), then reads what its orders are decided on.
+
+async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Sequence[int] = ()) -> Ground:
+    """Reads what the orders of a batch are decided on.
 
     `ids` are those of the orders where they have been drawn before.
     """
-    accounts = await lock_accounts(connection, batch, lock=lock)
     references = [order.reference_key for order in batch if order.reference_key is not None]
     row = await connection.fetchrow(
         f"""
@@ -24,11 +24,16 @@ async def read_ground(
                ARRAY(SELECT nextval('orders_id_seq')::int FROM generate_series(1, $1)) AS ids,
                ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $2)) AS movement_ids,
                ARRAY(SELECT id FROM api_keys WHERE id = ANY($3::int[])) AS live_keys,
-               {_holders("$4", "$5", "$6")} AS holders
+               ARRAY(SELECT ROW(
+                   id, customer_id, environment, kind, currency, balance_minor, open_to_all,
+                   ARRAY(SELECT service_account_id FROM account_service_accounts WHERE account_id = accounts.id))
+                   FROM accounts WHERE id = ANY($4::int[])) AS accounts,
+               {_holders("$5", "$6", "$7")} AS holders
         """,  # noqa: S608 - constants
         0 if ids else len(batch),
         len(batch),
         list({order.principal.key_id for order in batch}),
+        [account_id for account_id, _ in _accounts(batch)],
         *_columns(references),
     )
     assert row is not None
@@ -38,34 +43,37 @@ async def read_ground(
         movement_ids=iter(row["movement_ids"]),
         live_keys=frozenset(row["live_keys"]),
         references=_taken(references, row["holders"]),
-        accounts=accounts,
+        accounts={account[0]: LockedAccount(*account) for account in row["accounts"]},
     )
 
 
-async def lock_accounts(
-    connection: Connection, batch: Sequence[Order], *, lock: bool = True
-) -> dict[int, LockedAccount]:
-    """Locks every account the batch may touch, in id order; ids of other customers' accounts find nothing."""
-    wanted: set[tuple[int, int]] = set()
+async def lock_accounts(connection: Connection, batch: Sequence[Order], *, begin: bool = False) -> None:
+    """Locks every account the batch may touch, in id order, until its transaction ends.
+
+    Ids of customers who have no order in the batch find nothing. What is decided on is read by a statement of its own: one
+    that waited for a lock still sees the other tables as they were before.
+
+    With `begin` the transaction begins with the same round trip: the simple protocol takes several statements at once, and
+    no parameters, which numbers do not need.
+    """
+    accounts = _accounts(batch)
+    ids, customers = (",".join(map(str, set(column))) for column in zip(*accounts, strict=True))
+    await connection.execute(
+        f"{_BEGIN if begin else ''} SELECT FROM accounts WHERE id IN ({ids}) AND customer_id IN ({customers}) "
+        "ORDER BY id FOR NO KEY UPDATE"
+    )
+
+
+def _accounts(batch: Sequence[Order]) -> set[tuple[int, int]]:
+    """The ids of the accounts that orders may touch, each with the customer whose it has to be."""
+    accounts: set[tuple[int, int]] = set()
     for order in batch:
         customer_id = order.principal.customer_id
-        wanted.add((order.own_accounts.sales, customer_id))
-        wanted.add(
+        accounts.add((order.own_accounts.sales, customer_id))
+        accounts.add(
             (order.own_accounts.receivable if order.account_id is None else order.account_id, customer_id)
         )
-    rows = await connection.fetch(
-        f"""
-        SELECT id, customer_id, environment, kind, currency, balance_minor, open_to_all,
-               ARRAY(SELECT service_account_id FROM account_service_accounts WHERE account_id = accounts.id)
-                   AS service_account_ids
-        FROM accounts
-        WHERE id = ANY($1::int[]) AND (id, customer_id) IN (SELECT * FROM unnest($1::int[], $2::int[]))
-        ORDER BY id {"FOR NO KEY UPDATE" if lock else ""}
-        """,  # noqa: S608 - constants
-        [account_id for account_id, _ in wanted],
-        [customer_id for _, customer_id in wanted],
-    )
-    return {row["id"]: LockedAccount(*row) for row in rows}
+    return accounts
 
 
 async def read_references(

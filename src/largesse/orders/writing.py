@@ -7,14 +7,14 @@ an array for each column, and the columns are named where they are read. Lines, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, repeat
 
 import msgspec
 
 from largesse.database import Connection
-from largesse.funding import post
+from largesse.funding import posting_arguments, posting_ctes
 from largesse.orders.order import Order, Placed
 from largesse.orders.rules import Decided
 from largesse.orders.shapes import ORDER_CREATED, order_record
@@ -22,17 +22,29 @@ from largesse.orders.shapes import ORDER_CREATED, order_record
 _encode = msgspec.json.Encoder().encode
 _ROWS_AT_ONCE = 500
 
+_Line = tuple[int, int, str | None, str | None, int, bytes]
 
-async def write_orders(connection: Connection, decided: Decided, at: datetime) -> list[Placed]:
-    """Writes the orders of a batch with their events, mail jobs and entries; the caller commits.
 
-    Rows go in by the caller's reference, so that two batches that share references wait for each other in one
-    direction only.
+async def write_orders(
+    connection: Connection, decided: Decided, at: datetime, *, with_lines: bool
+) -> list[Placed]:
+    """Writes the orders of a batch, all their rows by one statement; the caller commits.
+
+    Those are the orders, their lines if asked for, their events, the mail jobs of those that are emailed, and the ledger's
+    entries with the balances they leave. Orders go in by the caller's reference, so that two batches that share references
+    wait for each other in one direction only.
     """
     placed = [Placed(order_id, order, at) for order_id, order in decided.placed]
     placed.sort(key=lambda p: p.order.reference_key or (0, "", ""))
-    await _insert_orders(connection, placed)
-    await post(connection, decided.postings, at)
+    lines = [_LineRow(*line) for line in _lines(decided.placed)] if with_lines else []
+    await connection.execute(
+        _WRITE_ORDERS,
+        at,
+        *posting_arguments(decided.postings),
+        _encode([_order_row(p) for p in placed]).decode(),
+        _encode(lines).decode(),
+        ORDER_CREATED,
+    )
     return placed
 
 
@@ -66,89 +78,104 @@ class _OrderRow(msgspec.Struct):
     event_body: str
 
 
-async def _insert_orders(connection: Connection, placed: Sequence[Placed]) -> None:
-    """Each order with its event, whose body is fixed here, and the mail job of one that is emailed."""
-    rows = [
-        _OrderRow(
-            p.id,
-            p.order.reference,
-            p.order.principal.customer_id,
-            p.order.principal.environment,
-            p.order.principal.service_account_id,
-            p.order.wanted.source,
-            p.order.wanted.external_reference,
-            p.order.gift.selection,
-            p.order.gift.product_id,
-            p.order.gift.collection_id,
-            p.order.gift.template_id,
-            p.order.gift.country,
-            p.order.gift.currency,
-            p.order.gift.value_minor,
-            p.order.total_minor,
-            p.order.code_count,
-            p.order.wanted.recipient_count,
-            p.order.wanted.delivery_mode,
-            p.order.wrapping_key,
-            p.order.wanted.from_name,
-            p.order.wanted.message,
-            p.order.wanted.scheduled_for,
-            p.order.wanted.expiry_after_days,
-            p.order.account_id,
-            _encode(order_record(p)).decode(),
-        )
-        for p in placed
-    ]
-    await connection.execute(
-        """
-        WITH new AS MATERIALIZED (
-            SELECT * FROM json_to_recordset($1::json) AS new (
-                id integer, reference text, customer_id integer, environment text, service_account_id integer,
-                source text, external_reference text, gift_selection text, product_id integer,
-                collection_id integer, template_id integer, country text, currency text, value_minor bigint,
-                total_minor bigint, code_count integer, recipient_count integer, delivery_mode text,
-                wrapping_key text, from_name text, message text, scheduled_for timestamptz,
-                expiry_after_days integer, account_id integer, event_body text)
-        ), new_events AS (
-            INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
-            SELECT id, customer_id, environment, $2, convert_to(event_body, 'UTF8'), $3 FROM new
-        ), new_mail_jobs AS (
-            INSERT INTO mail_jobs (order_id, environment, due_at)
-            SELECT id, environment, coalesce(scheduled_for, $3) FROM new WHERE delivery_mode = 'send'
-        )
-        INSERT INTO orders (
-            id, reference, customer_id, environment, service_account_id, source, external_reference,
-            gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
-            total_minor, code_count, recipient_count, delivery_mode, wrapping_key, from_name, message,
-            scheduled_for, expiry_after_days, account_id, created_at)
-        SELECT
-            id, reference, customer_id, environment, service_account_id, source, external_reference,
-            gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
-            total_minor, code_count, recipient_count, delivery_mode, wrapping_key, from_name, message,
-            scheduled_for, expiry_after_days, account_id, $3
-        FROM new
-        """,
-        _encode(rows).decode(),
-        ORDER_CREATED,
-        placed[0].created_at,
+def _order_row(p: Placed) -> _OrderRow:
+    return _OrderRow(
+        p.id,
+        p.order.reference,
+        p.order.principal.customer_id,
+        p.order.principal.environment,
+        p.order.principal.service_account_id,
+        p.order.wanted.source,
+        p.order.wanted.external_reference,
+        p.order.gift.selection,
+        p.order.gift.product_id,
+        p.order.gift.collection_id,
+        p.order.gift.template_id,
+        p.order.gift.country,
+        p.order.gift.currency,
+        p.order.gift.value_minor,
+        p.order.total_minor,
+        p.order.code_count,
+        p.order.wanted.recipient_count,
+        p.order.wanted.delivery_mode,
+        p.order.wrapping_key,
+        p.order.wanted.from_name,
+        p.order.wanted.message,
+        p.order.wanted.scheduled_for,
+        p.order.wanted.expiry_after_days,
+        p.order.account_id,
+        _encode(order_record(p)).decode(),
     )
 
+
+class _LineRow(msgspec.Struct, gc=False):
+    """A row of `lines`."""
+
+    order_id: int
+    number: int
+    recipient_email: str | None
+    recipient_name: str | None
+    code_lookup: int
+    sealed: bytes
+
+
+_WRITE_ORDERS = f"""
+    WITH new AS MATERIALIZED (
+        SELECT * FROM json_to_recordset($5::json) AS new (
+            id integer, reference text, customer_id integer, environment text, service_account_id integer,
+            source text, external_reference text, gift_selection text, product_id integer,
+            collection_id integer, template_id integer, country text, currency text, value_minor bigint,
+            total_minor bigint, code_count integer, recipient_count integer, delivery_mode text,
+            wrapping_key text, from_name text, message text, scheduled_for timestamptz,
+            expiry_after_days integer, account_id integer, event_body text)
+    ), new_lines AS (
+        INSERT INTO lines (order_id, number, recipient_email, recipient_name, code_lookup, sealed)
+        SELECT order_id, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
+        FROM json_to_recordset($6::json) AS new (
+            order_id integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
+            sealed text)
+    ), new_events AS (
+        INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
+        SELECT id, customer_id, environment, $7, convert_to(event_body, 'UTF8'), $1 FROM new
+    ), new_mail_jobs AS (
+        INSERT INTO mail_jobs (order_id, environment, due_at)
+        SELECT id, environment, coalesce(scheduled_for, $1) FROM new WHERE delivery_mode = 'send'
+    ), {posting_ctes("$1", "$2", "$3", "$4")}
+    INSERT INTO orders (
+        id, reference, customer_id, environment, service_account_id, source, external_reference,
+        gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
+        total_minor, code_count, recipient_count, delivery_mode, wrapping_key, from_name, message,
+        scheduled_for, expiry_after_days, account_id, created_at)
+    SELECT
+        id, reference, customer_id, environment, service_account_id, source, external_reference,
+        gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
+        total_minor, code_count, recipient_count, delivery_mode, wrapping_key, from_name, message,
+        scheduled_for, expiry_after_days, account_id, $1
+    FROM new
+"""  # noqa: S608 - constants
 
 _LINE_COLUMNS = ("order_id", "number", "recipient_email", "recipient_name", "code_lookup", "sealed")
 
 
 async def write_lines(connection: Connection, orders: Sequence[tuple[int, Order]]) -> None:
-    """Writes the lines of orders under the ids given, one row for each code.
+    """Writes the lines of large orders under the ids given, one row for each code.
 
-    By COPY, which takes less time than an INSERT of as many rows; other requests get their turn in between.
+    By COPY, which for many rows takes less time than any INSERT; other requests get their turn in between.
     """
-    await connection.copy_records_to_table("lines", records=_line_rows(orders), columns=_LINE_COLUMNS)
+    await connection.copy_records_to_table("lines", records=_in_turns(_lines(orders)), columns=_LINE_COLUMNS)
 
 
-async def _line_rows(orders: Sequence[tuple[int, Order]]) -> AsyncIterator[tuple[object, ...]]:
+async def _in_turns(rows: Iterable[_Line]) -> AsyncIterator[_Line]:
+    for number, row in enumerate(rows, 1):
+        if number % _ROWS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        yield row
+
+
+def _lines(orders: Sequence[tuple[int, Order]]) -> Iterator[_Line]:
+    """The lines of orders under the ids given, in the order of `_LINE_COLUMNS`."""
     for order_id, order in orders:
         for number, ((email, name), code) in enumerate(zip(_addressees(order), order.sealed, strict=True), 1):
-            if number % _ROWS_AT_ONCE == 0:
-                await asyncio.sleep(0)
             yield order_id, number, email, name, code.lookup, code.sealed
 
 
