@@ -21,7 +21,7 @@ from typing import Any
 import asyncpg
 
 from bench.installation import Installation
-from largesse.codes import draw_codes, seal_code
+from largesse.codes import SealedCodes, draw_codes
 from largesse.orders.reference import new_reference
 from largesse.settings import load_settings
 from largesse.vault import load_vault
@@ -86,7 +86,7 @@ async def _copy_orders(
         for start in range(first, last, _AT_ONCE):
             orders, lines = [], []
             numbers = range(start, min(start + _AT_ONCE, last))
-            codes = iter(draw_codes(2 * len(numbers)))
+            drawn = draw_codes(2 * len(numbers))
             for order_id in numbers:
                 at = began + order_id * step
                 reference = new_reference(at)
@@ -95,8 +95,7 @@ async def _copy_orders(
                     f"gift\t{ids.product}\tGB\tGBP\t{_VALUE_MINOR}\t{_TOTAL_MINOR}\t2\t2\tsend\tdefault\t"
                     f"Acme People Team\tThank you for a wonderful year!\t{ids.payer}\t{at.isoformat()}\n"
                 )
-                one = seal_code(vault, next(codes), reference, 1)
-                two = seal_code(vault, next(codes), reference, 2)
+                one, two = SealedCodes(vault, [drawn.pop(), drawn.pop()], reference)
                 lines.append(
                     f"{order_id}\t1\tada.lovelace@example.com\tAda Lovelace\t{one.lookup}\t\\\\x{one.sealed.hex()}\n"
                     f"{order_id}\t2\tgrace.hopper@example.com\tGrace Hopper\t{two.lookup}\t\\\\x{two.sealed.hex()}\n"

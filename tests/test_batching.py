@@ -190,15 +190,84 @@ async def test_a_batcher_whose_tasks_are_cancelled_answers_the_batch_at_hand() -
     assert all(task.cancelled() for task in batcher._tasks)
 
 
+async def _nothing_moves() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_group_is_handled_by_one_task_at_a_time_and_others_pass_by() -> None:
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(recorder.handle, tasks=2, max_items=10, max_waiting=10, group=lambda item: item % 10)
+    first = await start(batcher, [1])
+    rest = await start(batcher, [11, 21, 2])
+    await _nothing_moves()
+    assert recorder.batches == [[1], [2]]
+    recorder.gate.set()
+    await asyncio.gather(*first, *rest)
+    assert recorder.batches == [[1], [2], [11, 21]]
+    await batcher.close()
+
+
+async def test_groups_take_turns_at_going_first() -> None:
+    """Group 1 keeps sending; it fills every batch, and yet group 2 and then group 3 come next."""
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(recorder.handle, tasks=1, max_items=2, max_waiting=20, group=lambda item: item % 10)
+    first = await start(batcher, [1])
+    rest = await start(batcher, [11, 21, 31, 2, 41, 3, 51])
+    recorder.gate.set()
+    await asyncio.gather(*first, *rest)
+    assert recorder.batches == [[1], [11, 21], [2, 3], [31, 41], [51]]
+    await batcher.close()
+
+
+@pytest.mark.parametrize("max_items", [1, 2])
+async def test_no_group_is_passed_over(max_items: int) -> None:
+    """Each time one item is handled, one of a new group arrives: those who waited before it go first all the same."""
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(
+        recorder.handle,
+        tasks=1,
+        max_items=max_items,
+        max_waiting=100,
+        group=lambda item: item,
+        weigh=abs,
+        max_weight=9,
+    )
+    tasks = await start(batcher, [8, 7, 6, 5])
+    recorder.gate.set()
+    for item in (18, 17, 16, 15):
+        tasks += await start(batcher, [item])
+    await asyncio.gather(*tasks)
+    assert [item for batch in recorder.batches for item in batch] == [8, 7, 6, 5, 18, 17, 16, 15]
+    await batcher.close()
+
+
+async def test_closing_handles_what_waits_of_a_group_at_work() -> None:
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(recorder.handle, tasks=3, max_items=1, max_waiting=10, group=lambda item: item % 10)
+    waiting = await start(batcher, [1, 11, 21])
+    closing = asyncio.create_task(batcher.close())
+    await _nothing_moves()
+    assert recorder.batches == [[1]]
+    recorder.gate.set()
+    assert await asyncio.gather(*waiting) == [2, 22, 42]
+    await closing
+
+
 @settings(max_examples=50)
 @given(
     items=st.lists(st.integers(-5, 50), max_size=60),
+    groups=st.sampled_from([None, 1, 2, 7]),
     tasks=st.integers(1, 4),
     max_items=st.integers(1, 8),
     max_weight=st.integers(1, 60),
 )
 def test_each_item_is_handled_once_within_the_bounds(
-    items: list[int], tasks: int, max_items: int, max_weight: int
+    items: list[int], groups: int | None, tasks: int, max_items: int, max_weight: int
 ) -> None:
     async def run() -> None:
         recorder = Recorder()
@@ -209,6 +278,7 @@ def test_each_item_is_handled_once_within_the_bounds(
             max_waiting=100,
             max_weight=max_weight,
             weigh=abs,
+            group=None if groups is None else lambda item: item % groups,
         )
         outcomes = await asyncio.gather(*(batcher.submit(item) for item in items), return_exceptions=True)
         await batcher.close()

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import stat
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,3 +149,11 @@ class TestLoading:
         with pytest.raises(StartError, match="master-key") as refused:
             load_vault(settings)
         assert "garbage" not in str(refused.value)
+
+
+@given(codes)
+def test_a_code_is_found_by_its_hmac(code: bytes) -> None:
+    """As RFC 2104 and `hmac` have it, under a key derived for this alone (RFC 5869)."""
+    key = HKDF(SHA256(), length=32, salt=None, info=b"largesse/code-lookup").derive(NEW)
+    expected = hmac.digest(key, code, "sha256")[:8]
+    assert Vault((NEW,)).lookup(code) == int.from_bytes(expected, "big", signed=True)

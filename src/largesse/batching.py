@@ -2,19 +2,24 @@
 
 An idle batcher handles a lone item at once. While its tasks are busy, items gather, and the next free task
 takes all of them, up to a bound. Under load the batches grow by themselves and the cost per item falls.
+
+Items may belong to groups. Those of one group are handled in order, by one task at a time: where they would meet at the
+same lock, they meet in one batch instead. Other groups pass by on the tasks that are left, and groups take turns at going
+first, so that one that keeps sending does not keep the others waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from largesse.errors import Unavailable
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
+_Waiting = tuple[Item, "asyncio.Future[Outcome]"]
 
 
 class Batcher(Generic[Item, Outcome]):
@@ -33,14 +38,19 @@ class Batcher(Generic[Item, Outcome]):
         max_items: int,
         max_waiting: int,
         max_weight: int = 0,
-        weigh: Callable[[Item], int] | None = None,
+        weigh: Callable[[Item], int] = lambda _: 0,
+        group: Callable[[Item], Hashable] | None = None,
     ) -> None:
         self._handle = handle
         self._max_items = max_items
         self._max_waiting = max_waiting
         self._max_weight = max_weight
         self._weigh = weigh
-        self._waiting: deque[tuple[Item, asyncio.Future[Outcome]]] = deque()
+        self._group = group
+        # By group, the one to go first first. Without groups all items are of one, which any number of tasks handle at once.
+        self._waiting: dict[Hashable, deque[_Waiting[Item, Outcome]]] = {}
+        self._waiting_count = 0
+        self._handled: set[Hashable] = set()  # groups that a task is at work on
         self._idle: deque[asyncio.Future[None]] = deque()
         self._closing = False
         self._tasks = [asyncio.create_task(self._work()) for _ in range(tasks)]
@@ -49,11 +59,17 @@ class Batcher(Generic[Item, Outcome]):
         """The outcome of `item`. Raises Unavailable when too many wait already or the batcher has closed."""
         if self._closing:
             raise Unavailable("The service is stopping.")
-        if len(self._waiting) >= self._max_waiting:
+        if self._waiting_count >= self._max_waiting:
             raise Unavailable("Too many requests are waiting.")
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, future))
-        self._wake()
+        group = None if self._group is None else self._group(item)
+        waiting = self._waiting.get(group)
+        if waiting is None:
+            waiting = self._waiting[group] = deque()
+        waiting.append((item, future))
+        self._waiting_count += 1
+        if group not in self._handled:
+            self._wake()
         return await future
 
     async def close(self) -> None:
@@ -73,28 +89,49 @@ class Batcher(Generic[Item, Outcome]):
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            if not self._waiting:
-                if self._closing:
-                    return
+            batch, groups = self._take()
+            if batch:
+                self._handled |= groups
+                try:
+                    await self._handle_batch(batch)
+                finally:
+                    self._handled -= groups
+            elif (
+                self._closing
+            ):  # what may still wait is of groups that another task is at work on, and will take
+                return
+            else:
                 idle = loop.create_future()
                 self._idle.append(idle)
                 await idle
-                continue
-            await self._handle_batch(self._take())
 
-    def _take(self) -> list[tuple[Item, asyncio.Future[Outcome]]]:
-        if self._weigh is None:
-            return [self._waiting.popleft() for _ in range(min(len(self._waiting), self._max_items))]
-        batch: list[tuple[Item, asyncio.Future[Outcome]]] = []
+    def _take(self) -> tuple[list[_Waiting[Item, Outcome]], set[Hashable]]:
+        """The next batch and the groups it is of; what stays waiting of those goes last the next time."""
+        batch: list[_Waiting[Item, Outcome]] = []
+        groups: set[Hashable] = set()
         weight = 0
-        while self._waiting and len(batch) < self._max_items:
-            weight += self._weigh(self._waiting[0][0])
-            if batch and weight > self._max_weight:
+        for group in [group for group in self._waiting if group not in self._handled]:
+            if len(batch) == self._max_items:
                 break
-            batch.append(self._waiting.popleft())
-        return batch
+            waiting = self._waiting[group]
+            before = len(batch)
+            while waiting and len(batch) < self._max_items:
+                weight += self._weigh(waiting[0][0])
+                if batch and weight > self._max_weight:
+                    break
+                batch.append(waiting.popleft())
+            if len(batch) == before:
+                break
+            if self._group is not None:
+                groups.add(group)
+            del self._waiting[group]
+            if waiting:
+                self._waiting[group] = waiting
+                break
+        self._waiting_count -= len(batch)
+        return batch, groups
 
-    async def _handle_batch(self, batch: list[tuple[Item, asyncio.Future[Outcome]]]) -> None:
+    async def _handle_batch(self, batch: list[_Waiting[Item, Outcome]]) -> None:
         """Gives every caller of the batch its outcome, whatever happens: a task that died would leave all waiting."""
         outcomes: Sequence[Outcome | Exception]
         try:
@@ -112,9 +149,7 @@ class Batcher(Generic[Item, Outcome]):
         _deliver(batch, outcomes)
 
 
-def _deliver(
-    batch: Sequence[tuple[Item, asyncio.Future[Outcome]]], outcomes: Sequence[Outcome | Exception]
-) -> None:
+def _deliver(batch: Sequence[_Waiting[Item, Outcome]], outcomes: Sequence[Outcome | Exception]) -> None:
     for (_, future), outcome in zip(batch, outcomes, strict=True):
         if future.done():  # its caller went away
             continue

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 import os
+from binascii import b2a_base64
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,10 +26,31 @@ from largesse.settings import Settings, decode_master_key
 _FINGERPRINT_BYTES = 4
 _NONCE_BYTES = 12
 _LOOKUP_BYTES = 8
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648, section 5
 
 
 class SealBroken(Exception):
     """Sealed bytes that no master key opens, or that belong elsewhere."""
+
+
+class _Lookup:
+    """HMAC-SHA256 (RFC 2104) under one key, in half the time of `hmac`: each code of a batch pays for it."""
+
+    def __init__(self, key: bytes) -> None:
+        block = key.ljust(hashlib.sha256().block_size, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+
+    def of(self, messages: Iterable[bytes]) -> list[int]:
+        """The number that each message is found by: 64 bits of its HMAC, signed."""
+        copy_inner, copy_outer = self._inner.copy, self._outer.copy
+        numbers = []
+        for message in messages:
+            inner, outer = copy_inner(), copy_outer()
+            inner.update(message)
+            outer.update(inner.digest())
+            numbers.append(int.from_bytes(outer.digest()[:_LOOKUP_BYTES], "big", signed=True))
+        return numbers
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,7 +60,7 @@ class _Keys:
     fingerprint: bytes
     sealing: AESGCM
     token: AESSIV
-    lookup: hmac.HMAC
+    lookup: _Lookup
 
     @classmethod
     def derive(cls, master_key: bytes) -> _Keys:
@@ -46,7 +68,7 @@ class _Keys:
             fingerprint=_derive(master_key, b"fingerprint", _FINGERPRINT_BYTES),
             sealing=AESGCM(_derive(master_key, b"sealing", 32)),
             token=AESSIV(_derive(master_key, b"claim-token", 64)),
-            lookup=hmac.new(_derive(master_key, b"code-lookup", 32), digestmod=hashlib.sha256),
+            lookup=_Lookup(_derive(master_key, b"code-lookup", 32)),
         )
 
 
@@ -62,8 +84,16 @@ class Vault:
 
     def seal(self, secret: bytes, context: bytes) -> bytes:
         """`secret` sealed: fingerprint, nonce, ciphertext and tag. Only the same `context` opens it."""
-        nonce = os.urandom(_NONCE_BYTES)
-        return self._newest.fingerprint + nonce + self._newest.sealing.encrypt(nonce, secret, context)
+        return self.seal_all([(secret, context)])[0]
+
+    def seal_all(self, secrets: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+        """Secrets with their contexts, each sealed as `seal` does: the nonces are drawn at once."""
+        nonces = os.urandom(_NONCE_BYTES * len(secrets))
+        fingerprint, encrypt = self._newest.fingerprint, self._newest.sealing.encrypt
+        return [
+            fingerprint + (nonce := nonces[at : at + _NONCE_BYTES]) + encrypt(nonce, secret, context)
+            for at, (secret, context) in zip(range(0, len(nonces), _NONCE_BYTES), secrets, strict=True)
+        ]
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
         """What `seal` sealed. Raises SealBroken."""
@@ -76,17 +106,27 @@ class Vault:
 
     def lookup(self, code: bytes) -> int:
         """The number a new code is found by: 64 bits of its HMAC-SHA256, signed."""
-        return _lookup(self._newest, code)
+        return self._newest.lookup.of([code])[0]
+
+    def lookup_all(self, codes: Iterable[bytes]) -> list[int]:
+        """The number that each new code is found by."""
+        return self._newest.lookup.of(codes)
 
     def lookups(self, code: bytes) -> list[int]:
         """The numbers a code may be found by, one for each master key."""
-        return [_lookup(keys, code) for keys in self._ring.values()]
+        return [keys.lookup.of([code])[0] for keys in self._ring.values()]
 
     def token(self, code: bytes) -> str:
         """The claim token of a code of 10 bytes: 40 characters fit for a URL."""
-        return base64.urlsafe_b64encode(
-            self._newest.fingerprint + self._newest.token.encrypt(code, None)
-        ).decode()
+        return self.token_all([code])[0]
+
+    def token_all(self, codes: Iterable[bytes]) -> list[str]:
+        """The claim token of each code."""
+        fingerprint, encrypt = self._newest.fingerprint, self._newest.token.encrypt
+        return [
+            b2a_base64(fingerprint + encrypt(code, None), newline=False).translate(_URL_SAFE).decode("ascii")
+            for code in codes
+        ]
 
     def code_of_token(self, token: str) -> bytes:
         """The code `token` made the token of. Raises SealBroken for every other text."""
@@ -135,12 +175,6 @@ def _generated_master_key(path: Path) -> bytes:
         finally:
             draft.unlink()
     return decode_master_key(path.read_text("ascii").strip(), str(path))
-
-
-def _lookup(keys: _Keys, code: bytes) -> int:
-    mac = keys.lookup.copy()
-    mac.update(code)
-    return int.from_bytes(mac.digest()[:_LOOKUP_BYTES], "big", signed=True)
 
 
 def _derive(master_key: bytes, purpose: bytes, length: int) -> bytes:

@@ -229,22 +229,26 @@ class TestLoading:
 
 
 class TestVersions:
-    async def test_one_load_serves_until_the_version_grows(self, database: CountingDatabase) -> None:
+    async def test_one_load_serves_until_the_version_grows(
+        self, database: CountingDatabase, other: Connection
+    ) -> None:
         catalogue = Catalogue(database)
-        version = await version_in(database)
+        version = await version_in(other)
         first = await catalogue.at(version)
         assert await catalogue.at(version) is first
         assert await catalogue.at(version - 1) is first
         assert database.loads == 1
 
-    async def test_a_change_shows_to_whoever_has_seen_its_version(self, database: CountingDatabase) -> None:
+    async def test_a_change_shows_to_whoever_has_seen_its_version(
+        self, database: CountingDatabase, other: Connection
+    ) -> None:
         catalogue = Catalogue(database)
-        version = await version_in(database)
+        version = await version_in(other)
         before = await catalogue.at(version)
-        voucher_id = await add_voucher(database, "voucher")
-        assert await version_in(database) > version
+        voucher_id = await add_voucher(other, "voucher")
+        assert await version_in(other) > version
         assert await catalogue.at(version) is before
-        after = await catalogue.at(await version_in(database))
+        after = await catalogue.at(await version_in(other))
         assert after.product(voucher_id, "GB", 1) is not None
         assert before.product(voucher_id, "GB", 1) is None
         assert await catalogue.at(version) is after
@@ -261,11 +265,11 @@ class TestVersions:
             "TRUNCATE products CASCADE",
         ],
     )
-    async def test_every_kind_of_change_makes_a_version(self, database: Database, change: str) -> None:
-        await add_voucher(database, "voucher")
-        version = await version_in(database)
-        await database.execute(change)
-        assert await version_in(database) == version + 1
+    async def test_every_kind_of_change_makes_a_version(self, other: Connection, change: str) -> None:
+        await add_voucher(other, "voucher")
+        version = await version_in(other)
+        await other.execute(change)
+        assert await version_in(other) == version + 1
 
     async def test_version_and_rows_belong_together(
         self, database: CountingDatabase, other: Connection
@@ -273,7 +277,7 @@ class TestVersions:
         """A load caught between the version and the rows by a change gives the old of both, and whoever has
         seen the new version waits for another load."""
         catalogue = Catalogue(database)
-        version = await version_in(database)
+        version = await version_in(other)
         async with other.transaction():
             await other.execute("LOCK TABLE products IN ACCESS EXCLUSIVE MODE")
             voucher_id = await add_voucher(other, "voucher")
@@ -288,41 +292,43 @@ class TestVersions:
         assert after.product(voucher_id, "GB", 1) is not None
         assert database.loads == 2
 
-    async def test_a_version_that_never_comes_is_no_endless_load(self, database: CountingDatabase) -> None:
+    async def test_a_version_that_never_comes_is_no_endless_load(
+        self, database: CountingDatabase, other: Connection
+    ) -> None:
         catalogue = Catalogue(database)
         with pytest.raises(Unavailable):
             await catalogue.at(GONE)
         assert database.loads == 2
-        assert (await catalogue.at(1)).version == await version_in(database)
+        assert (await catalogue.at(1)).version == await version_in(other)
 
 
 class TestSingleFlight:
-    async def test_all_who_wait_share_one_load(self, database: CountingDatabase) -> None:
+    async def test_all_who_wait_share_one_load(self, database: CountingDatabase, other: Connection) -> None:
         catalogue = Catalogue(database)
-        version = await version_in(database)
+        version = await version_in(other)
         snapshots = await asyncio.gather(*(catalogue.at(version) for _ in range(100)))
         assert len(set(map(id, snapshots))) == 1
         assert database.loads == 1
 
     async def test_a_failure_goes_to_all_who_wait_and_the_next_call_loads_again(
-        self, database: CountingDatabase
+        self, database: CountingDatabase, other: Connection
     ) -> None:
         catalogue = Catalogue(database)
-        await database.execute("ALTER TABLE products RENAME TO mislaid")
+        await other.execute("ALTER TABLE products RENAME TO mislaid")
         outcomes = await asyncio.gather(*(catalogue.at(1) for _ in range(10)), return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [asyncpg.UndefinedTableError] * 10
         assert database.loads == 1
-        await database.execute("ALTER TABLE mislaid RENAME TO products")
-        assert (await catalogue.at(1)).version == await version_in(database)
+        await other.execute("ALTER TABLE mislaid RENAME TO products")
+        assert (await catalogue.at(1)).version == await version_in(other)
         assert database.loads == 2
 
     async def test_a_failed_reload_keeps_the_old_snapshot_for_its_version(
-        self, database: CountingDatabase
+        self, database: CountingDatabase, other: Connection
     ) -> None:
         catalogue = Catalogue(database)
-        version = await version_in(database)
+        version = await version_in(other)
         before = await catalogue.at(version)
-        await database.execute("ALTER TABLE products RENAME TO mislaid")
+        await other.execute("ALTER TABLE products RENAME TO mislaid")
         with pytest.raises(asyncpg.UndefinedTableError):
             await catalogue.at(version + 1)
         assert await catalogue.at(version) is before
@@ -331,7 +337,7 @@ class TestSingleFlight:
         self, database: CountingDatabase, other: Connection
     ) -> None:
         catalogue = Catalogue(database)
-        version = await version_in(database)
+        version = await version_in(other)
         async with other.transaction():
             await other.execute("LOCK TABLE products IN ACCESS EXCLUSIVE MODE")
             impatient = asyncio.create_task(catalogue.at(version))

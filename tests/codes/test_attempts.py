@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from largesse.codes import draw_codes, seal_code
+from largesse.codes import SealedCodes, draw_codes
 from largesse.codes.attempts import Attempt, Examiner, record_failure
 from largesse.codes.limits import FAILURES_TO_PAUSE
 from largesse.database import Database
@@ -31,7 +31,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
             f"REF{order_id}",
             datetime(2100, 1, 1, tzinfo=UTC) if code is SCHEDULED else None,
         )
-        sealed = seal_code(VAULT, code, f"REF{order_id}", 1)
+        (sealed,) = SealedCodes(VAULT, [code], f"REF{order_id}")
         await database.execute(
             "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES ($1, 1, $2, $3)",
             order_id,

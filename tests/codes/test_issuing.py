@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.codes import draw_codes, open_code, seal_code
+from largesse.codes import CODES_AT_ONCE, SealedCodes, draw_codes, open_code
 from largesse.codes.issuing import _FAIR_BELOW, _pin
 from largesse.vault import SealBroken, Vault
 
@@ -38,8 +38,8 @@ def test_codes_differ_and_pins_are_spread() -> None:
 
 
 def test_a_sealed_code_opens_for_its_line_alone() -> None:
-    (code,) = draw_codes(1)
-    sealed = seal_code(VAULT, code, "REFERENCE", 7)
+    codes = draw_codes(7)
+    code, sealed = codes[-1], list(SealedCodes(VAULT, codes, "REFERENCE"))[-1]
     assert open_code(VAULT, sealed.sealed, "REFERENCE", 7) == code
     assert sealed.lookup == VAULT.lookup(code.code)
     for reference, number in (("REFERENCE", 8), ("OTHER", 7), ("REFERENCE/7", 7)):
@@ -47,9 +47,26 @@ def test_a_sealed_code_opens_for_its_line_alone() -> None:
             open_code(VAULT, sealed.sealed, reference, number)
 
 
+@pytest.mark.parametrize(
+    "count", [1, CODES_AT_ONCE - 1, CODES_AT_ONCE, CODES_AT_ONCE + 1, 2 * CODES_AT_ONCE + 1]
+)
+def test_every_code_is_sealed_for_its_own_line(count: int) -> None:
+    codes = draw_codes(count)
+    sealed = list(SealedCodes(VAULT, codes, "REFERENCE"))
+    opened = [open_code(VAULT, one.sealed, "REFERENCE", number) for number, one in enumerate(sealed, 1)]
+    assert opened == codes
+    assert len({one.sealed[4:16] for one in sealed}) == count  # no nonce twice
+
+
+def test_codes_sealed_again_are_sealed_anew() -> None:
+    codes = SealedCodes(VAULT, draw_codes(3), "REFERENCE")
+    assert not {one.sealed for one in codes} & {one.sealed for one in codes}
+    assert [one.lookup for one in codes] == [one.lookup for one in codes]
+
+
 def test_nothing_of_a_code_shows_in_what_is_stored_or_logged() -> None:
     (code,) = draw_codes(1)
-    sealed = seal_code(VAULT, code, "REFERENCE", 1)
+    (sealed,) = SealedCodes(VAULT, [code], "REFERENCE")
     assert code.code not in sealed.sealed
     assert code.pin_text not in repr(code)
     assert repr(code.code) not in repr(code)

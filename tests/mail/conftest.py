@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from largesse.codes import IssuedCode, draw_codes, seal_code
+from largesse.codes import IssuedCode, SealedCodes, draw_codes
 from largesse.database import Database
 from largesse.identity import Principal
 from largesse.mail import messages
@@ -157,7 +157,7 @@ class Office:
         order_id = await self.database.fetchval("SELECT nextval('orders_id_seq')::int")
         now: datetime = await self.database.fetchval("SELECT clock_now()")
         reference = new_reference(now)
-        sealed = [seal_code(self.vault, code, reference, at) for at, code in enumerate(codes, 1)]
+        sealed = list(SealedCodes(self.vault, codes, reference))
         async with self.database.transaction() as connection:
             await connection.execute(
                 """

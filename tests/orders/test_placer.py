@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
-from largesse.codes import draw_codes, seal_code
+from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Connection, Database
 from largesse.errors import InsufficientBalance, ReferenceUsed, Unauthorized
 from largesse.funding import own_accounts
@@ -29,13 +31,19 @@ customers:
     service_accounts: [{key: bot, name: Bot}]
     api_keys: [{key: hr, service_account: bot, environment: production}]
     funding_accounts: [{key: gbp, name: Float, master: true, currency: GBP, balance: 100.00}]
+  - key: globex
+    name: Globex
+    plan: pro
+    funding: invoiced
+    service_accounts: [{key: bot, name: Bot}]
+    api_keys: [{key: hr2, service_account: bot, environment: production}]
 """
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 VAULT = Vault((bytes(32),))
 
 
 class Desk:
-    """Makes orders for the one customer there is."""
+    """Makes orders for the first customer."""
 
     def __init__(self, database: Database, own: OwnAccounts) -> None:
         self.database = database
@@ -64,7 +72,7 @@ class Desk:
             ),
             own_accounts=self._own,
             codes=drawn,
-            sealed=[seal_code(VAULT, code, reference, n) for n, code in enumerate(drawn, 1)],
+            sealed=list(SealedCodes(VAULT, drawn, reference)),
         )
 
     async def references(self) -> set[str]:
@@ -144,7 +152,7 @@ async def test_a_reference_that_another_process_gave_up_is_free(desk: Desk) -> N
 
 
 async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None:
-    """All of these go in one batch: the first holds the placer's only task while they gather."""
+    """All of these go in one batch: the first of their customer is being placed while they gather."""
     placer = Placer(desk.database)
     orders = [
         desk.order("first"),
@@ -172,6 +180,32 @@ async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None
     outcome = outcomes[2]
     assert isinstance(outcome, ReferenceUsed)
     assert outcome.instance == f"/orders/{orders[1].reference}"
+
+
+async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
+    """Somebody holds the account of one customer, and its orders wait; those of another do not, small as they are or nearly large."""
+    placer = Placer(desk.database)
+    other = dataclasses.replace(desk.order().principal, customer_id=2, funding="invoiced", key_id=2)
+    async with desk.database.connection() as connection:
+        own = await own_accounts(connection, 2, "production", "GBP")
+    accounts = OwnAccounts(own["receivable"], own["sales"])
+    try:
+        async with desk.database.connection() as holder:
+            holding = holder.transaction()
+            await holding.start()
+            await holder.execute("SELECT FROM accounts WHERE id = 1 FOR UPDATE")
+            waiting = asyncio.create_task(placer.place(desk.order("held")))
+            await desk.waited_for(holder)
+            for codes in (1, 100):
+                order = desk.order(codes=codes)
+                wanted = msgspec.structs.replace(order.wanted, account_id=None)
+                order = msgspec.structs.replace(order, principal=other, wanted=wanted, own_accounts=accounts)
+                assert (await asyncio.wait_for(placer.place(order), 30)).order is order
+            assert not waiting.done()
+            await holding.rollback()
+        await waiting
+    finally:
+        await placer.close()
 
 
 async def test_closing_places_what_waits(desk: Desk) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.mail.conftest import Office, PostOffice
 from tests.webhooks.conftest import LOOPBACK, Receiver
 
-from largesse.codes import draw_codes, seal_code
+from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Database
 from largesse.orders.reference import new_reference
 from largesse.settings import Settings, load_settings
@@ -120,8 +120,9 @@ class Works:
         ]
         references = [new_reference(now) for _ in ids]
         sealed = [
-            seal_code(self.vault, code, reference, 1)
+            one
             for code, reference in zip(draw_codes(count), references, strict=True)
+            for one in SealedCodes(self.vault, [code], reference)
         ]
         async with self.database.transaction() as connection:
             await connection.execute(

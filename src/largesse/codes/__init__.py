@@ -1,6 +1,6 @@
 """Codes and PINs: drawing, writing, sealing and opening them."""
 
-from largesse.codes.issuing import CODES_AT_ONCE, IssuedCode, SealedCode, draw_codes, open_code, seal_code
+from largesse.codes.issuing import CODES_AT_ONCE, IssuedCode, SealedCode, SealedCodes, draw_codes, open_code
 from largesse.codes.text import CodeError, format_code, parse_code
 
 __all__ = [
@@ -8,9 +8,9 @@ __all__ = [
     "CodeError",
     "IssuedCode",
     "SealedCode",
+    "SealedCodes",
     "draw_codes",
     "format_code",
     "open_code",
     "parse_code",
-    "seal_code",
 ]

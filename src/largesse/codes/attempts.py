@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from largesse.codes.issuing import IssuedCode, open_code, seal_code
+from largesse.codes.issuing import IssuedCode, SealedCodes, open_code
 from largesse.codes.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures, network_of
 from largesse.codes.lines import Line, find_line, progress_from_row
 from largesse.codes.states import Progress
@@ -64,7 +64,8 @@ class Examiner:
     def __init__(self, vault: Vault, environment: str) -> None:
         self._vault = vault
         self._environment = environment
-        self._decoy = seal_code(vault, IssuedCode(os.urandom(CODE_BYTES), 0), _DECOY_REFERENCE, 1).sealed
+        (decoy,) = SealedCodes(vault, [IssuedCode(os.urandom(CODE_BYTES), 0)], _DECOY_REFERENCE)
+        self._decoy = decoy.sealed
 
     async def examine(self, connection: Connection, attempt: Attempt) -> Examined:
         """Reads and locks what the attempt is decided on; call it inside a transaction."""

@@ -85,6 +85,9 @@ class Cluster:
             "--username=largesse",
             "--encoding=UTF8",
             "--locale=C",
+            # Whoever fills a segment of the log makes the next, zeros to the disk included, and all commits wait: the smaller
+            # the segments, the shorter each wait.
+            "--wal-segsize=1",
         ]
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         if sys.platform == "linux":

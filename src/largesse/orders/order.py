@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -37,7 +38,7 @@ class OwnAccounts(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A checked order with its codes drawn and sealed, ready to be written."""
+    """A checked order with its codes drawn, ready to be written. Those of a large one are sealed as they are written."""
 
     reference: str
     principal: Principal
@@ -45,7 +46,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     wanted: Wanted
     own_accounts: OwnAccounts
     codes: list[IssuedCode]
-    sealed: list[SealedCode]
+    sealed: Iterable[SealedCode]
 
     @property
     def currency(self) -> str:

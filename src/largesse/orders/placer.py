@@ -39,6 +39,11 @@ _SETTLE_ATTEMPTS = 40
 _SETTLE_EVERY_S = 0.25
 
 
+def is_large(code_count: int) -> bool:
+    """Whether an order of so many codes goes through the lane for large ones."""
+    return code_count > SMALL_ORDER_CODES
+
+
 class CommitUncertain(Exception):
     """The connection broke during COMMIT: the batch may or may not have been placed."""
 
@@ -54,7 +59,7 @@ class Placer:
         database: Database,
         *,
         max_orders: int = MAX_ORDERS,
-        small_tasks: int = 1,
+        small_tasks: int = 2,
         on_placed: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
@@ -66,9 +71,10 @@ class Placer:
             max_waiting=5_000,
             max_weight=1_000,
             weigh=lambda order: order.code_count,
+            group=_customer_of,
         )
         self._large: Batcher[Order, Placed] = Batcher(
-            partial(self._place, _place_large), tasks=1, max_items=1, max_waiting=50
+            partial(self._place, _place_large), tasks=1, max_items=1, max_waiting=50, group=_customer_of
         )
 
     async def place(self, order: Order) -> Placed:
@@ -77,7 +83,7 @@ class Placer:
         Raises Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or
         Unavailable when the database is away; in each case nothing of the order exists.
         """
-        lane = self._small if order.code_count <= SMALL_ORDER_CODES else self._large
+        lane = self._large if is_large(order.code_count) else self._small
         placed = await lane.submit(order)
         self._on_placed()
         return placed
@@ -170,6 +176,11 @@ class Placer:
             "`externalReference`, or look in GET /orders.",
             retry_after_s=5,
         )
+
+
+def _customer_of(order: Order) -> int:
+    """Orders of one customer meet at its accounts."""
+    return order.principal.customer_id
 
 
 async def _roll_back(connection: Connection) -> None:

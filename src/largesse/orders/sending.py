@@ -7,14 +7,14 @@ from datetime import datetime
 
 from largesse.catalogue import Catalogue, Price, Snapshot, collection_price, gift_price
 from largesse.clock import Clock
-from largesse.codes import CODES_AT_ONCE, IssuedCode, SealedCode, draw_codes, seal_code
+from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Database
 from largesse.decoding import Unreadable, decode_body
 from largesse.errors import Inactive, InvalidRequest
 from largesse.funding import own_accounts
 from largesse.identity import Caller, Principal
 from largesse.orders.order import Gift, Order, OwnAccounts
-from largesse.orders.placer import Placer
+from largesse.orders.placer import Placer, is_large
 from largesse.orders.reading import read_references
 from largesse.orders.reference import new_reference
 from largesse.orders.request import (
@@ -73,8 +73,15 @@ class Sender:
         except InvalidRequest:
             await self._refuse_used_reference(principal, raw)
             raise
-        placed = await self._placer.place(order)
-        return await send_response(placed.order, self._vault, self._public_url)
+        if not is_large(order.code_count):
+            await self._placer.place(order)
+            return await send_response(order, self._vault, self._public_url)
+        # The answer to a large order is written while the database writes its lines.
+        placing = asyncio.create_task(self._placer.place(order))
+        try:
+            return await send_response(order, self._vault, self._public_url)
+        finally:
+            await placing
 
     async def _prepare(self, caller: Caller, body: SendBody) -> Order:
         now = self._clock.now()
@@ -94,7 +101,8 @@ class Sender:
             case _:
                 raise TypeError(type(body).__name__)
         reference = new_reference(now)
-        codes, sealed = await self._issue(reference, wanted.code_count)
+        codes = draw_codes(wanted.code_count)
+        sealed = SealedCodes(self._vault, codes, reference)
         return Order(
             reference=reference,
             principal=principal,
@@ -102,7 +110,7 @@ class Sender:
             wanted=wanted,
             own_accounts=await self._accounts_beside(principal, gift.currency),
             codes=codes,
-            sealed=sealed,
+            sealed=sealed if is_large(wanted.code_count) else list(sealed),
         )
 
     async def _template(self, principal: Principal, body: SendTemplate) -> Template:
@@ -111,19 +119,6 @@ class Sender:
         if template is None:
             raise InvalidRequest("`templateId` names no template of this customer.")
         return template
-
-    async def _issue(self, reference: str, count: int) -> tuple[list[IssuedCode], list[SealedCode]]:
-        codes: list[IssuedCode] = []
-        sealed: list[SealedCode] = []
-        for start in range(0, count, CODES_AT_ONCE):
-            if start:
-                await asyncio.sleep(0)
-            drawn = draw_codes(min(CODES_AT_ONCE, count - start))
-            sealed += [
-                seal_code(self._vault, code, reference, start + at) for at, code in enumerate(drawn, 1)
-            ]
-            codes += drawn
-        return codes, sealed
 
     async def _accounts_beside(self, principal: Principal, currency: str) -> OwnAccounts:
         """The customer's own ledger accounts, made on its first order in a currency. Their ids never change."""

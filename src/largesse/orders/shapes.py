@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -19,7 +19,7 @@ ORDER_CREATED = "order.created"
 Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
 
 
-class IssuedCodeShape(msgspec.Struct, rename="camel"):
+class IssuedCodeShape(msgspec.Struct, rename="camel", gc=False):
     """An issued code."""
 
     code: Annotated[str, Meta(description="Entered by the recipient", examples=["0000-0000-0000-0000-0"])]
@@ -93,16 +93,23 @@ async def issued_codes(codes: Sequence[IssuedCode], vault: Vault, public_url: st
     for start in range(0, len(codes), CODES_AT_ONCE):
         if start:
             await asyncio.sleep(0)
+        part = codes[start : start + CODES_AT_ONCE]
+        links = claim_links(part, vault, public_url)
         shapes += [
-            IssuedCodeShape(code.code_text, code.pin_text, claim_link(code, vault, public_url))
-            for code in codes[start : start + CODES_AT_ONCE]
+            IssuedCodeShape(code.code_text, code.pin_text, link)
+            for code, link in zip(part, links, strict=True)
         ]
     return shapes
 
 
 def claim_link(code: IssuedCode, vault: Vault, public_url: str) -> str:
     """The address a recipient opens; it carries a token, not the code."""
-    return f"{public_url}/claim/{vault.token(code.code)}"
+    return claim_links([code], vault, public_url)[0]
+
+
+def claim_links(codes: Iterable[IssuedCode], vault: Vault, public_url: str) -> list[str]:
+    """`claim_link` of each code."""
+    return [f"{public_url}/claim/{token}" for token in vault.token_all(code.code for code in codes)]
 
 
 def order_record(placed: Placed) -> OrderRecord:
