@@ -10,8 +10,9 @@ import msgspec
 from largesse.codes.text import CODE_BYTES, format_code
 from largesse.vault import Vault
 
-# Codes sealed, opened or written in one go, a fraction of a millisecond: between goes other requests get their turn.
-CODES_AT_ONCE = 100
+# Codes sealed, opened or written in one go, a tenth of a millisecond: between goes other requests get their turn, which each
+# needs some ten times.
+CODES_AT_ONCE = 25
 
 _PIN_BYTES = 3
 _PINS = 1_000_000

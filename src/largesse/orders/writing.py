@@ -21,7 +21,7 @@ from largesse.orders.rules import Decided
 from largesse.orders.shapes import ORDER_CREATED, order_record
 
 _encode = msgspec.json.Encoder().encode
-_ROWS_AT_ONCE = 250
+_ROWS_AT_ONCE = 100
 _PIECES_AHEAD = 2
 
 _Line = tuple[int, int, str | None, str | None, int, bytes]
