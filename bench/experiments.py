@@ -84,6 +84,11 @@ CHANGES = (
         variant="unfrozen",
     ),
     Change(
+        "plans left to the server",
+        "planned once a connection: the plan does not depend on how many orders a batch has (orders/reading.py).",
+        variant="replanned",
+    ),
+    Change(
         "wal_compression = pglz",
         "off: see growth for what it costs after a checkpoint of a large database.",
         postgres_settings={"wal_compression": "pglz"},

@@ -10,6 +10,7 @@ import uvicorn
 
 from largesse.logs import configure_logs
 from largesse.main import build_app
+from largesse.orders import reading
 from largesse.serving import server_options
 from largesse.settings import load_settings
 
@@ -23,7 +24,16 @@ def unfrozen() -> None:
     gc.freeze = as_it_is
 
 
-VARIANTS: dict[str, Callable[[], None]] = {"as-it-is": as_it_is, "unfrozen": unfrozen}
+def replanned() -> None:
+    """The server decides by itself whether what a batch is decided on is planned anew each time."""
+    reading.BEGIN = "BEGIN;"
+
+
+VARIANTS: dict[str, Callable[[], None]] = {
+    "as-it-is": as_it_is,
+    "unfrozen": unfrozen,
+    "replanned": replanned,
+}
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import Ground, LockedAccount
 
 # What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up.
-_BEGIN = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan;"
+BEGIN = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan;"
 
 
 async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Sequence[int] = ()) -> Ground:
@@ -59,7 +59,7 @@ async def lock_accounts(connection: Connection, batch: Sequence[Order], *, begin
     accounts = _accounts(batch)
     ids, customers = (",".join(map(str, set(column))) for column in zip(*accounts, strict=True))
     await connection.execute(
-        f"{_BEGIN if begin else ''} SELECT FROM accounts WHERE id IN ({ids}) AND customer_id IN ({customers}) "
+        f"{BEGIN if begin else ''} SELECT FROM accounts WHERE id IN ({ids}) AND customer_id IN ({customers}) "
         "ORDER BY id FOR NO KEY UPDATE"
     )
 
