@@ -209,6 +209,33 @@ async def test_a_group_is_handled_by_one_task_at_a_time_and_others_pass_by() -> 
     await batcher.close()
 
 
+async def test_who_comes_while_a_batch_of_several_groups_is_handled_waits_for_the_next() -> None:
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(recorder.handle, tasks=3, max_items=10, max_waiting=10, group=lambda item: item % 10)
+    tasks = [asyncio.create_task(batcher.submit(item)) for item in (1, 2)]
+    await _nothing_moves()
+    tasks += await start(batcher, [3, 4, 11])
+    await _nothing_moves()
+    assert recorder.batches == [[1, 2]]
+    recorder.gate.set()
+    await asyncio.gather(*tasks)
+    assert recorder.batches == [[1, 2], [3, 4, 11]]
+    await batcher.close()
+
+
+async def test_what_does_not_fit_into_a_batch_of_one_group_is_taken_by_another_task() -> None:
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(recorder.handle, tasks=2, max_items=2, max_waiting=10, group=lambda item: item % 10)
+    tasks = [asyncio.create_task(batcher.submit(item)) for item in (1, 11, 2, 3)]
+    await _nothing_moves()
+    assert recorder.batches == [[1, 11], [2, 3]]
+    recorder.gate.set()
+    await asyncio.gather(*tasks)
+    await batcher.close()
+
+
 async def test_groups_take_turns_at_going_first() -> None:
     """Group 1 keeps sending; it fills every batch, and yet group 2 and then group 3 come next."""
     recorder = Recorder()

@@ -4,8 +4,9 @@ An idle batcher handles a lone item at once. While its tasks are busy, items gat
 takes all of them, up to a bound. Under load the batches grow by themselves and the cost per item falls.
 
 Items may belong to groups. Those of one group are handled in order, by one task at a time: where they would meet at the
-same lock, they meet in one batch instead. Other groups pass by on the tasks that are left, and groups take turns at going
-first, so that one that keeps sending does not keep the others waiting.
+same lock, they meet in one batch instead. Others pass by a batch of one group, on the tasks that are left; a batch of
+several is everybody's, and who comes later waits for the next, as a batch for each would cost more than it saves. Groups
+take turns at going first, so that one that keeps sending does not keep the others waiting.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Batcher(Generic[Item, Outcome]):
         self._waiting: dict[Hashable, deque[_Waiting[Item, Outcome]]] = {}
         self._waiting_count = 0
         self._handled: set[Hashable] = set()  # groups that a task is at work on
+        self._is_shared = False  # a task is at work on a batch of several groups
         self._idle: deque[asyncio.Future[None]] = deque()
         self._closing = False
         self._tasks = [asyncio.create_task(self._work()) for _ in range(tasks)]
@@ -68,7 +70,7 @@ class Batcher(Generic[Item, Outcome]):
             waiting = self._waiting[group] = deque()
         waiting.append((item, future))
         self._waiting_count += 1
-        if group not in self._handled:
+        if not self._is_shared and group not in self._handled:
             self._wake()
         return await future
 
@@ -91,14 +93,18 @@ class Batcher(Generic[Item, Outcome]):
         while True:
             batch, groups = self._take()
             if batch:
+                is_shared = len(groups) > 1
                 self._handled |= groups
+                self._is_shared |= is_shared
+                if self._waiting:
+                    self._wake()
                 try:
                     await self._handle_batch(batch)
                 finally:
                     self._handled -= groups
-            elif (
-                self._closing
-            ):  # what may still wait is of groups that another task is at work on, and will take
+                    self._is_shared &= not is_shared
+            elif self._closing:
+                # What may still wait, another task that is at work now will take.
                 return
             else:
                 idle = loop.create_future()
@@ -110,6 +116,8 @@ class Batcher(Generic[Item, Outcome]):
         batch: list[_Waiting[Item, Outcome]] = []
         groups: set[Hashable] = set()
         weight = 0
+        if self._is_shared:
+            return batch, groups
         for group in [group for group in self._waiting if group not in self._handled]:
             if len(batch) == self._max_items:
                 break

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from largesse.orders.wrappings import WRAPPINGS
+
 Visits = Callable[..., Any]
 
 LOOKS = [("phone", "light"), ("phone", "dark"), ("desktop", "light"), ("desktop", "dark")]
-WRAPPINGS = ["default", "confetti", "birthday", "thank-you", "winter", "elegant", "stars", "gold", "garden"]
 COLLECTION = "Everyday treats"
 
 

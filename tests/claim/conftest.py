@@ -1,33 +1,18 @@
 """The service of tests/api, for these tests too, and a recipient who posts what the pages' forms post."""
 
-import importlib.util
 import itertools
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.api.conftest import problem, run_on_database, service, staging, start_service
 
-# Test folders are no packages, so what they share is loaded by its place.
-_PATH = Path(__file__).parents[1] / "api" / "conftest.py"
-_spec = importlib.util.spec_from_file_location("api_service", _PATH)
-assert _spec is not None
-assert _spec.loader is not None
-api_service = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = api_service
-_spec.loader.exec_module(api_service)
-
-problem = api_service.problem
-run_on_database = api_service.run_on_database
-service = api_service.service
-staging = api_service.staging
-start_service = api_service.start_service
+__all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
 
 # Each recipient has an address of their own: the service remembers those that guess.
 HOSTS = (f"198.18.{number // 256}.{number % 256}" for number in itertools.count())

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from largesse.claim import designs
 from largesse.mail import mime
 from largesse.mail.letter import Gift, Letter, message_id, to_dial, write
-from largesse.mail.wrappings import ALIASES, WRAPPINGS, wrapping
+from largesse.mail.wrappings import LOOKS, wrapping
+from largesse.orders.wrappings import ALIASES, WRAPPINGS
 
 GIFT = Gift("0000-1111-2222-3333-4", "012345", "https://gifts.example.com/claim/abc")
 HOSTILE = "<script>alert(1)</script>\r\nBcc: victim@example.com\r\n\r\n\"'&{{ 7*7 }}"
@@ -198,10 +199,10 @@ Keep this mail to yourself: whoever has the code and the PIN has the gift.
 
 
 def test_mail_and_pages_know_the_same_wrappings() -> None:
-    assert set(WRAPPINGS) == set(designs.DESIGNS)
-    assert designs._ALIASES == ALIASES
+    assert set(LOOKS) == set(designs.DESIGNS) == set(WRAPPINGS)
+    assert set(ALIASES.values()) <= set(WRAPPINGS)
     for key in (*WRAPPINGS, *ALIASES, "no-such-wrapping"):
-        assert wrapping(f" {key.upper()} ") is WRAPPINGS[designs.design(key).key]
+        assert wrapping(f" {key.upper()} ") is LOOKS[designs.design(key).key]
 
 
 def test_a_staging_letter_says_what_it_is() -> None:

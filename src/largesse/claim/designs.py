@@ -1,8 +1,10 @@
-"""Wrappings: how a gift looks before it is opened. A key nobody knows looks like the default one."""
+"""How a wrapped gift looks on the recipient's pages before it is opened."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from largesse.orders.wrappings import known_wrapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +27,8 @@ _DESIGNS = (
     Design("garden", "leaves"),
 )
 DESIGNS = {design.key: design for design in _DESIGNS}
-# Other names that senders use.
-_ALIASES = {
-    "balloons": "birthday",
-    "celebration": "confetti",
-    "congratulations": "confetti",
-    "christmas": "winter",
-    "flowers": "garden",
-    "plain": "elegant",
-    "spring": "garden",
-    "thanks": "thank-you",
-    "thankyou": "thank-you",
-    "thank_you": "thank-you",
-}
 
 
 def design(key: str) -> Design:
-    """The wrapping of that key, whatever its letter case."""
-    folded = key.strip().casefold()
-    return DESIGNS.get(_ALIASES.get(folded, folded), DESIGNS["default"])
+    """The design of the wrapping that `key` names."""
+    return DESIGNS[known_wrapping(key)]

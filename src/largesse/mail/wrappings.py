@@ -1,8 +1,10 @@
-"""Wrappings: how a gift looks in the recipient's mail. A key nobody knows looks like the default one."""
+"""How a wrapped gift looks in the recipient's mail."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from largesse.orders.wrappings import known_wrapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +17,8 @@ class Wrapping:
     motif: str  # a line of symbols in the ribbon, in fonts every client has
 
 
-_DEFAULT = Wrapping("#f3f0ea", "#1f4d4a", "#ffffff", "")
-# The keys and their other names are those of the recipient's pages; a test holds the two together.
-WRAPPINGS = {
-    "default": _DEFAULT,
+LOOKS = {
+    "default": Wrapping("#f3f0ea", "#1f4d4a", "#ffffff", ""),
     "confetti": Wrapping("#fff0d9", "#b93c22", "#ffffff", "● ◆ ● ◆ ●"),
     "birthday": Wrapping("#f6f1fe", "#6437bd", "#ffffff", "✦ ● ✦ ● ✦"),
     "thank-you": Wrapping("#fbe1e8", "#b01e52", "#ffffff", "♥ ♥ ♥"),
@@ -28,21 +28,8 @@ WRAPPINGS = {
     "gold": Wrapping("#fbf6e8", "#6f5110", "#ffffff", "◆ ◇ ◆"),
     "garden": Wrapping("#e3f1d8", "#34662a", "#ffffff", "✿ ❀ ✿"),
 }
-ALIASES = {
-    "balloons": "birthday",
-    "celebration": "confetti",
-    "congratulations": "confetti",
-    "christmas": "winter",
-    "flowers": "garden",
-    "plain": "elegant",
-    "spring": "garden",
-    "thanks": "thank-you",
-    "thankyou": "thank-you",
-    "thank_you": "thank-you",
-}
 
 
 def wrapping(key: str) -> Wrapping:
-    """The wrapping of that key, whatever its letter case."""
-    folded = key.strip().casefold()
-    return WRAPPINGS.get(ALIASES.get(folded, folded), _DEFAULT)
+    """How the wrapping that `key` names looks."""
+    return LOOKS[known_wrapping(key)]

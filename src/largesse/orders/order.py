@@ -10,8 +10,7 @@ import msgspec
 from largesse.codes import IssuedCode, SealedCode
 from largesse.identity import Principal
 from largesse.orders.request import Wanted
-
-DEFAULT_WRAPPING = "default"
+from largesse.orders.wrappings import DEFAULT_WRAPPING
 
 # What a caller's reference is unique for: customer, environment and the reference.
 ReferenceKey = tuple[int, str, str]
