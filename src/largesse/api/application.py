@@ -11,7 +11,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 from urllib.parse import parse_qsl
 
 import structlog
@@ -47,6 +48,8 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 BODY_TIMEOUT_S = 30
 MAX_HEADER_BYTES = 32 * 1024
 _MAX_QUERY_PARAMETERS = 50
+_KEPT_QUERIES = 1_000
+_KEPT_QUERY_BYTES = 200
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _JSON_TYPES = (b"application/json", b"text/json")
 
@@ -179,7 +182,7 @@ class Application:
     ) -> Reply:
         """The checks in the order the design gives them, then the operation."""
         caller = await self._identify(headers) if operation.needs_key else None
-        query = decode_query(_read_query(scope["query_string"]), operation.query)
+        query = _read_query(scope["query_string"], operation.query)
         body = await _read_body(headers, receive) if operation.body is not None else b""
         return await operation.handler(self.services, Call(caller, path, query, body))
 
@@ -275,7 +278,20 @@ def _read_secret(headers: Headers) -> str:
     return secret.strip()
 
 
-def _read_query(raw: bytes) -> dict[str, str]:
+def _read_query(raw: bytes, wanted: type[Any]) -> Any:
+    read = _read_query_once if len(raw) <= _KEPT_QUERY_BYTES else _read_query_anew
+    return read(raw, wanted)
+
+
+def _read_query_anew(raw: bytes, wanted: type[Any]) -> Any:
+    return decode_query(_parse_query(raw), wanted)
+
+
+# Callers ask the same again and again.
+_read_query_once = cast("Callable[[bytes, type[Any]], Any]", lru_cache(_KEPT_QUERIES)(_read_query_anew))
+
+
+def _parse_query(raw: bytes) -> dict[str, str]:
     if not raw:
         return {}
     try:

@@ -99,7 +99,7 @@ class Call:
 Handler = Callable[[Services, Call], Awaitable[Reply]]
 
 
-class NoQuery(msgspec.Struct):
+class NoQuery(msgspec.Struct, frozen=True):
     """No query parameters."""
 
 

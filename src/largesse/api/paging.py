@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 
-class Paging(msgspec.Struct):
+class Paging(msgspec.Struct, frozen=True):
     """Which part of a list: `limit` items after the first `offset`."""
 
     offset: Annotated[int, Meta(ge=0, le=2_147_483_647, description="Items to skip")] = 0

@@ -55,13 +55,13 @@ _COLLECTION = {
 }
 
 
-class ProductQuery(msgspec.Struct):
+class ProductQuery(msgspec.Struct, frozen=True):
     """The country a product is sent to."""
 
     country: Country = DEFAULT_COUNTRY
 
 
-class ProductsQuery(ProductQuery):
+class ProductsQuery(ProductQuery, frozen=True):
     """Filters and paging of products."""
 
     currency: Currency | None = None
@@ -73,7 +73,7 @@ class ProductsQuery(ProductQuery):
     limit: Annotated[int, Meta(ge=1, le=200, description="Products a page")] = 100
 
 
-class CollectionsQuery(msgspec.Struct):
+class CollectionsQuery(msgspec.Struct, frozen=True):
     """Filters of collections."""
 
     country: Country | None = None

@@ -90,7 +90,7 @@ _EXAMPLE_RECIPIENT: dict[str, Any] = {
 }
 
 
-class DeliveriesQuery(msgspec.Struct):
+class DeliveriesQuery(msgspec.Struct, frozen=True):
     """Which part of the deliveries: the newest `limit`, or the newest older than `before`."""
 
     before: Annotated[int, Meta(ge=1, le=_INT64, description="The `id` the last page ended with")] | None = (

@@ -47,7 +47,7 @@ _REFERENCE: dict[str, dict[str, Any]] = {
 _RECIPIENTS = [{"email": "sam@example.com", "name": "Sam"}]
 
 
-class OrdersQuery(msgspec.Struct):
+class OrdersQuery(msgspec.Struct, frozen=True):
     """How many orders."""
 
     limit: Annotated[int, Meta(ge=1, le=50, description="Orders to return at most")] = 10
