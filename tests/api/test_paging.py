@@ -54,3 +54,15 @@ def test_by_offset(service, path: str) -> None:
     letter = path[1].upper()
     assert names == [f"{letter}{n}" for n in reversed(range(COUNT))]
     assert [item["name"] for item in client.get(path, params={"offset": 204}).json()] == [f"{letter}0"]
+
+
+@pytest.mark.parametrize("length", [199, 200, 201, 2_000])
+def test_the_same_question_has_the_same_answer(service, length: int) -> None:
+    """However long it is, and so whether it is kept or read anew; one that is wrong stays wrong."""
+    client = service.client("hr")
+    right, wrong = "offset=203&limit=1&x=", "offset=203&limit=201&x="
+    for _ in range(2):
+        assert [user["name"] for user in client.get(f"/users?{right.ljust(length, 'x')}").json()] == ["U1"]
+        assert client.get(f"/users?{wrong.ljust(length, 'x')}").status_code == 400
+        # The same text means something else elsewhere.
+        assert [one["name"] for one in client.get(f"/products?{right.ljust(length, 'x')}").json()] == ["P0"]

@@ -34,6 +34,8 @@ Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]
 SMALL_ORDER_CODES = 100
 # Orders of one transaction at most.
 MAX_ORDERS = 250
+# Of small orders; those of one customer are placed by one of them at a time.
+_SMALL_TASKS = 2
 _ALONE_ATTEMPTS = 5
 _SETTLE_ATTEMPTS = 40
 _SETTLE_EVERY_S = 0.25
@@ -59,14 +61,13 @@ class Placer:
         database: Database,
         *,
         max_orders: int = MAX_ORDERS,
-        small_tasks: int = 2,
         on_placed: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._on_placed = on_placed
         self._small: Batcher[Order, Placed] = Batcher(
             partial(self._place, _place_small),
-            tasks=small_tasks,
+            tasks=_SMALL_TASKS,
             max_items=max_orders,
             max_waiting=5_000,
             max_weight=1_000,

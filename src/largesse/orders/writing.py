@@ -156,7 +156,7 @@ _WRITE_ORDERS = f"""
     FROM new
 """  # noqa: S608 - constants
 
-_LINE_COLUMNS = ("order_id", "number", "recipient_email", "recipient_name", "code_lookup", "sealed")
+_LINE_COLUMNS = _LineRow.__struct_fields__
 
 
 async def write_lines(connection: Connection, orders: Sequence[tuple[int, Order]]) -> None:
