@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from largesse.database import Connection
+from largesse.database import Connection, Row
+from largesse.errors import StartError
 from largesse.identity import Principal
 
 
@@ -37,3 +38,26 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
         principal.service_account_id,
     )
     return [FundingAccount(**row) for row in rows]
+
+
+async def find_funding_account(connection: Connection, name: str) -> Row:
+    """The funding account of an id, a key, or customer/key: its id, name and currency, and its customer's key.
+
+    Raises StartError for none and for several.
+    """
+    customer, _, key = name.rpartition("/")
+    rows = await connection.fetch(
+        """
+        SELECT a.id, a.name, a.currency, c.key AS customer
+        FROM accounts a JOIN customers c ON c.id = a.customer_id
+        WHERE a.kind = 'funding' AND ((a.key = $1 AND ($2 = '' OR c.key = $2)) OR ($2 = '' AND a.id::text = $1))
+        """,
+        key,
+        customer,
+    )
+    if not rows:
+        raise StartError(f"there is no funding account {name!r}")
+    if len(rows) > 1:
+        names = ", ".join(f"{row['customer']}/{key} (id {row['id']})" for row in rows)
+        raise StartError(f"{name!r} could be any of {names}")
+    return rows[0]

@@ -1,0 +1,39 @@
+"""The commands an operator types, one file for each group of them."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+import click
+
+from largesse import __version__
+from largesse.cli.funding import top_up_account
+from largesse.cli.keys import keys
+from largesse.cli.running import Commands
+from largesse.cli.service import demo, migrate, serve, worker
+from largesse.cli.shipments import shipments
+from largesse.cli.stock import stock
+from largesse.cli.verify import verify
+from largesse.cli.world import load
+
+__all__ = ["main"]
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signal.signal calls it
+    """Leaves by the usual way out, on which the embedded server is let go."""
+    raise SystemExit(128 + number)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="largesse")
+def main() -> None:
+    """Largesse: a self-hosted gift ordering service.
+
+    Settings come from LARGESSE_… environment variables; docs/operations.md lists them.
+    """
+    signal.signal(signal.SIGTERM, _terminated)
+
+
+for _command in (demo, migrate, load, serve, worker, keys, top_up_account, stock, shipments, verify):
+    main.add_command(_command)

@@ -1,0 +1,86 @@
+"""`keys`: API keys by name."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from largesse.cli.running import Commands, command, current_database
+from largesse.errors import StartError
+from largesse.identity import create_key, delete_key, list_keys
+from largesse.settings import ENVIRONMENTS
+
+
+@click.group(cls=Commands)
+def keys() -> None:
+    """Make, list and delete API keys."""
+
+
+@keys.command("create")
+@click.option("--customer", required=True, help="Key of the customer in the world file.")
+@click.option("--service-account", required=True, help="Key of the service account it acts as.")
+@click.option("--environment", required=True, type=click.Choice(ENVIRONMENTS))
+@click.option("--name", required=True, help="What to call the key; unique for the customer.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command
+async def keys_create(
+    customer: str, service_account: str, environment: str, name: str, as_json: bool
+) -> None:
+    """Make an API key and print its secret, this once."""
+    if not 0 < len(name.strip()) <= 100 or not name.isprintable():
+        raise StartError("--name must have 1 to 100 printable characters")
+    async with current_database() as database, database.connection() as connection:
+        key_id, secret = await create_key(
+            connection,
+            customer=customer,
+            service_account=service_account,
+            environment=environment,
+            key=name.strip(),
+        )
+    if as_json:
+        click.echo(json.dumps({"id": key_id, "name": name, "secret": secret}))
+    else:
+        click.echo(f"API key {key_id} ({name}): {secret}\nKeep it: it is not shown again.")
+
+
+@keys.command("list")
+@click.option("--customer", help="Only this customer's.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command
+async def keys_list(customer: str | None, as_json: bool) -> None:
+    """List API keys, without their secrets."""
+    async with current_database() as database, database.connection() as connection:
+        records = await list_keys(connection, customer)
+    if as_json:
+        click.echo(
+            json.dumps(
+                [
+                    {
+                        "id": r.id,
+                        "customer": r.customer,
+                        "name": r.key,
+                        "service_account": r.service_account,
+                        "environment": r.environment,
+                        "created_at": r.created_at.isoformat(),
+                        "last_seen_at": r.last_seen_at.isoformat() if r.last_seen_at else None,
+                    }
+                    for r in records
+                ],
+                indent=2,
+            )
+        )
+        return
+    for r in records:
+        seen = f"last seen {r.last_seen_at:%Y-%m-%d %H:%M} UTC" if r.last_seen_at else "never seen"
+        click.echo(f"{r.id:6}  {r.customer}/{r.key}  {r.environment}  as {r.service_account}  {seen}")
+
+
+@keys.command("delete")
+@click.argument("key_id", type=click.IntRange(1, 2_147_483_647))
+@command
+async def keys_delete(key_id: int) -> None:
+    """Delete the API key KEY_ID (see `keys list`); it stops working at once."""
+    async with current_database() as database, database.connection() as connection:
+        await delete_key(connection, key_id)
+    click.echo(f"API key {key_id} is deleted.")

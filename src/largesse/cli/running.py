@@ -1,0 +1,78 @@
+"""How every command runs: asynchronously, on the installation's database, its errors one line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import wraps
+from typing import Any
+
+import click
+
+from largesse.database import DATABASE_FAILED, Database
+from largesse.errors import StartError
+from largesse.main import check_schema, open_database
+from largesse.settings import load_settings
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """What an operator must put right becomes one line and exit 1."""
+    try:
+        yield
+    except StartError as error:
+        raise click.ClickException(str(error)) from None
+    except BrokenPipeError:
+        raise  # whoever read our output has gone
+    except DATABASE_FAILED as error:
+        raise click.ClickException(f"the database answered: {str(error) or type(error).__name__}") from None
+    except KeyboardInterrupt:
+        raise click.Abort from None
+
+
+def command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Runs an asynchronous command."""
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        with one_line():
+            asyncio.run(function(*args, **kwargs))
+
+    return run
+
+
+@asynccontextmanager
+async def current_database() -> AsyncIterator[Database]:
+    """The installation's database; StartError unless its schema is the current one."""
+    async with open_database(load_settings()) as database:
+        await check_schema(database)
+        yield database
+
+
+@contextmanager
+def _usage_in_one_line() -> Iterator[None]:
+    """Click prints the usage before what is wrong; one line, and where to read on, is clearer."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        if error.ctx is not None:
+            said = f"{error.format_message()} See `{error.ctx.command_path} --help`."
+            raise click.UsageError(said) from None
+        raise
+
+
+class Commands(click.Group):
+    """A group whose errors, and those of its commands, are one line."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _usage_in_one_line():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _usage_in_one_line():
+            return super().invoke(ctx)

@@ -1,0 +1,145 @@
+"""`migrate`, `serve`, `worker`, `demo`: what makes an installation run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+import uvloop
+
+from largesse.cli.running import command, one_line
+from largesse.database.embedded import EmbeddedServer
+from largesse.database.migrate import upgrade
+from largesse.logs import configure_logs
+from largesse.main import check_schema, database_address, open_database, open_worker
+from largesse.outbox.metrics import serve_metrics
+from largesse.serving import require_free
+from largesse.serving import serve as serve_app
+from largesse.settings import ENVIRONMENTS, Settings, load_settings
+
+
+@click.command()
+@command
+async def migrate() -> None:
+    """Bring the database to the current schema."""
+    async with database_address(load_settings()) as url:
+        revision = await upgrade(url)
+    click.echo(f"The database's schema is at revision {revision}.")
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on."
+)
+@click.option("--environment", type=click.Choice(ENVIRONMENTS), help="Instead of LARGESSE_ENVIRONMENT.")
+@click.option(
+    "--processes", default=1, show_default=True, type=click.IntRange(1, 64), help="Serving processes."
+)
+@click.option("--with-worker", is_flag=True, help="Also deliver webhooks and mail from here.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    help="Serve Prometheus metrics on this loopback port; further processes on the ports that follow.",
+)
+def serve(
+    host: str,
+    port: int,
+    environment: str | None,
+    processes: int,
+    with_worker: bool,
+    metrics_port: int | None,
+) -> None:
+    """Serve the API, the claim page and the docs."""
+    if environment is not None:
+        os.environ["LARGESSE_ENVIRONMENT"] = environment
+    with one_line():
+        settings = load_settings()
+        configure_logs(settings.log_format)
+        require_free(host, port)
+        with _hold(settings):
+            asyncio.run(_check_ready(settings))
+            serve_app(
+                settings,
+                host=host,
+                port=port,
+                processes=processes,
+                with_worker=with_worker,
+                metrics_port=metrics_port,
+            )
+
+
+@click.command()
+@click.option(
+    "--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this loopback port."
+)
+def worker(metrics_port: int | None) -> None:
+    """Deliver webhooks and mail, and keep house; any number may run.
+
+    SIGTERM drains: what is in flight is finished, what was leased is given back.
+    """
+    with one_line():
+        settings = load_settings()
+        configure_logs(settings.log_format)
+        if metrics_port is not None:
+            serve_metrics([metrics_port])
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_work(settings))
+
+
+async def _work(settings: Settings) -> None:
+    """Works until SIGTERM or SIGINT."""
+    ended = asyncio.Event()
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(ending, ended.set)
+    async with open_worker(settings):
+        await ended.wait()
+
+
+@contextmanager
+def _hold(settings: Settings) -> Iterator[None]:
+    """Keeps the embedded server, where one is used, from stopping between two uses of it."""
+    if settings.database_url is not None:
+        yield
+        return
+    with EmbeddedServer(settings.data_dir):
+        yield
+
+
+async def _check_ready(settings: Settings) -> None:
+    """Raises StartError for what would keep the application from starting, before it tries."""
+    from largesse.vault import load_vault
+
+    load_vault(settings)
+    async with open_database(settings) as database:
+        await check_schema(database)
+
+
+@click.command()
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on."
+)
+def demo(port: int) -> None:
+    """Try everything: a demo world on an embedded database, in one process, with nothing to configure."""
+    from largesse.demo import prepare
+
+    os.environ.setdefault("LARGESSE_PUBLIC_URL", f"http://127.0.0.1:{port}")
+    with one_line():
+        settings = load_settings()
+        configure_logs("console", logging.WARNING)
+        require_free("127.0.0.1", port)
+        with _hold(settings):
+            welcome = asyncio.run(prepare(settings))
+            serve_app(
+                settings,
+                host="127.0.0.1",
+                port=port,
+                with_worker=True,
+                mailbox=True,
+                on_start=lambda: click.echo(welcome),
+            )

@@ -1,0 +1,32 @@
+"""`load`: what a world file describes, into the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from largesse.cli.running import command, current_database
+
+
+@click.command()
+@click.argument("world", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print ids and new API keys as JSON.")
+@command
+async def load(world: Path, as_json: bool) -> None:
+    """Create or update what the file WORLD describes; safe to repeat.
+
+    The secrets of new API keys are printed once, here.
+    """
+    from largesse.world import load_world, read_world
+
+    described = read_world(world)
+    async with current_database() as database, database.connection() as connection:
+        loaded = await load_world(connection, described)
+    if as_json:
+        click.echo(loaded.to_json())
+        return
+    for kind, ids in loaded.ids.items():
+        click.echo(f"{len(ids):6} {kind.replace('_', ' ')}")
+    for key, secret in loaded.api_keys.items():
+        click.echo(f"API key {key}: {secret}  (shown this once)")
