@@ -51,7 +51,7 @@ def build_app(
 ) -> Application:
     """The application for these settings. Its database is opened when it starts.
 
-    `mailbox` shows captured mail in production too, as the demo does; `max_orders` bounds the orders of one
+    `mailbox` captures and shows mail of production too, as the demo does; `max_orders` bounds the orders of one
     transaction, and only the benchmarks set it.
     """
 
@@ -59,7 +59,7 @@ def build_app(
     async def lifespan(_: Application) -> AsyncIterator[Services]:
         async with AsyncExitStack() as stack:
             if with_worker:
-                await stack.enter_async_context(open_worker(settings))
+                await stack.enter_async_context(open_worker(settings, captures=mailbox))
             services = await stack.enter_async_context(open_services(settings, max_orders=max_orders))
             # What lives now lives to the end: collections need not walk it again and again.
             gc.collect()
@@ -119,14 +119,14 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
 
 
 @asynccontextmanager
-async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
-    """A worker that delivers until the block ends, and then drains.
+async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIterator[Worker]:
+    """A worker that delivers until the block ends, and then drains. `captures` is the worker's.
 
     Raises StartError when the database cannot be reached or its schema is not the current one.
     """
     async with open_database(settings, max_connections=DATABASE_CONNECTIONS) as database:
         await check_schema(database)
-        async with Worker(database, settings, load_vault(settings)) as worker:
+        async with Worker(database, settings, load_vault(settings), captures=captures) as worker:
             yield worker
 
 

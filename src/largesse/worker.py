@@ -12,7 +12,7 @@ import structlog
 from largesse.codes.attempts import prune_guesses
 from largesse.database import Database
 from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
-from largesse.mail import messages
+from largesse.mail import holding, messages
 from largesse.mail.mailer import Mailer
 from largesse.mail.smtp import MailServer, Postman
 from largesse.outbox import LEASE_S, Loop, listen, metrics
@@ -31,6 +31,7 @@ _MEASURE_EVERY_S = 5.0
 _PRUNE_EVERY_S = 60.0
 _OTHER_FILES = 1_024
 _SERVE_WAITING_EVERY_S = 30.0
+_RELEASE_EVERY_S = 2.0
 
 log = structlog.get_logger(__name__)
 
@@ -40,15 +41,19 @@ class Worker:
 
     Draining starts nothing new, waits for what is in flight (each attempt has its time-out) and gives back what was
     leased. `database` is a pool of the worker's own, of DATABASE_CONNECTIONS: its loops must not wait behind the
-    API's requests, nor those behind the loops.
+    API's requests, nor those behind the loops. `captures`: mail of production too is captured where no mail server is
+    set, as the demo does; else it is held.
     """
 
-    def __init__(self, database: Database, settings: Settings, vault: Vault) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, vault: Vault, *, captures: bool = False
+    ) -> None:
         self._database = database
         self._vault = vault
         self._sender = Sender(settings.webhook_allowed_networks, settings.webhook_timeout_s)
         self._deliverer = Deliverer(database, vault, self._sender, self._wake_delivering)
-        self._mailers = _mailers(database, settings, vault)
+        self._mailers = _mailers(database, settings, vault, captures=captures)
+        self._holds = settings.smtp_url is None and not captures
         self._delivering = [Loop("deliver", self._deliver), Loop("deliver_failing", self._deliver_failing)]
         self._mailing = [Loop("mail", mailer.step) for mailer in self._mailers]
         self._working = [
@@ -66,6 +71,8 @@ class Worker:
             Loop("expire_gifts", self._expire_gifts, every_s=_PRUNE_EVERY_S),
             Loop("serve_waiting", self._serve_waiting, every_s=_SERVE_WAITING_EVERY_S),
         ]
+        if settings.smtp_url is not None:
+            self._keeping.append(Loop("release_held", self._release_held, every_s=_RELEASE_EVERY_S))
         self._work: list[asyncio.Task[None]] = []
         self._keep: list[asyncio.Task[None]] = []
 
@@ -75,6 +82,12 @@ class Worker:
         self._keep = [asyncio.create_task(loop.run()) for loop in self._keeping]
         self._keep.append(asyncio.create_task(listen(self._database, self.wake)))
         log.info("worker.started")
+        if self._holds:
+            log.warning(
+                "mail.no_server",
+                setting="LARGESSE_SMTP_URL",
+                effect="production's mail is held until it is set",
+            )
         return self
 
     async def __aexit__(
@@ -113,8 +126,7 @@ class Worker:
             jobs, made = await messages.fan_out(connection, _MAIL_JOBS_AT_ONCE)
         if made:
             metrics.FANNED_OUT.labels("message").inc(made)
-            for loop in self._mailing:
-                loop.waker.wake()
+            self._wake_mailing()
         return jobs > 0
 
     async def _deliver(self) -> bool:
@@ -132,6 +144,7 @@ class Worker:
     async def _measure(self) -> bool:
         async with self._database.connection() as connection:
             await measure(connection)
+            await holding.measure_held(connection)
         return False
 
     async def _prune(self) -> bool:
@@ -157,6 +170,18 @@ class Worker:
         await serve_all_waiting(self._database, self._vault)
         return False
 
+    async def _release_held(self) -> bool:
+        async with self._database.transaction() as connection:
+            released = await holding.release(connection)
+        if released:
+            log.info("mail.released", messages=released)
+            self._wake_mailing()
+        return False
+
+    def _wake_mailing(self) -> None:
+        for loop in self._mailing:
+            loop.waker.wake()
+
     def _wake_delivering(self) -> None:
         """A lane was filled or freed; which room it is in now, its outcomes decide."""
         for loop in self._delivering:
@@ -172,8 +197,8 @@ def _allow_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
-def _mailers(database: Database, settings: Settings, vault: Vault) -> list[Mailer]:
-    """One for each connection to the mail server; all of them only capture when there is none."""
+def _mailers(database: Database, settings: Settings, vault: Vault, *, captures: bool) -> list[Mailer]:
+    """One for each connection to the mail server; a single one, which sends nothing, where there is none."""
     server = MailServer.from_url(settings.smtp_url) if settings.smtp_url is not None else None
     return [
         Mailer(
@@ -182,6 +207,7 @@ def _mailers(database: Database, settings: Settings, vault: Vault) -> list[Maile
             public_url_of=settings.public_url_of,
             mail_from=settings.mail_from,
             postman=Postman(server) if server is not None else None,
+            captures=captures,
         )
         for _ in range(_MAIL_CONNECTIONS if server is not None else 1)
     ]

@@ -64,7 +64,8 @@ collections:
 DEBUGGED = """
 import functools, logging
 from largesse import cli
-cli.configure_logs = functools.partial(cli.configure_logs, level=logging.DEBUG)
+from largesse.cli import service
+service.configure_logs = functools.partial(service.configure_logs, level=logging.DEBUG)
 cli.main(prog_name="largesse")
 """
 

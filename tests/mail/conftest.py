@@ -131,7 +131,7 @@ class Office:
         self.use(self.server.url)
 
     def use(self, url: str | None) -> None:
-        """Sends through that server from now on; None: captures."""
+        """Sends through that server from now on; None: there is none."""
         self.mailer = Mailer(
             self.database,
             self.vault,

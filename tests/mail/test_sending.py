@@ -171,14 +171,6 @@ async def test_staging_mail_is_captured_and_sealed(office: Office) -> None:
     assert code.code_text.encode() not in row["sealed"]
 
 
-async def test_without_a_mail_server_everything_is_captured(office: Office) -> None:
-    office.use(None)
-    await office.order([(SAM, "Sam", 1)])
-    await office.send()
-    async with office.database.connection() as connection:
-        assert len(await list_captured(connection, "production")) == 1
-
-
 async def test_mailers_that_race_send_each_message_once(office: Office) -> None:
     await office.order([(f"guest{n}@example.com", None, 1) for n in range(400)])
     postman = Postman(MailServer.from_url(office.server.url))

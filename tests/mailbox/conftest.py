@@ -27,7 +27,7 @@ __all__ = ["service", "staging", "start_service"]
 
 @pytest.fixture
 def capture(service: Service) -> Callable[[], None]:
-    """Captures all mail that is due, of both environments, as a worker without a mail server does."""
+    """Captures all mail that is due, of both environments, as the demo's worker does."""
 
     async def run() -> None:
         database = await Database.connect(service.database_url, max_connections=4)
@@ -38,6 +38,7 @@ def capture(service: Service) -> Callable[[], None]:
             public_url_of=lambda _: public_url,
             mail_from=service.settings.mail_from,
             postman=None,
+            captures=True,
         )
         async with database.transaction() as connection:
             await messages.fan_out(connection, 100)

@@ -1,4 +1,4 @@
-"""The captured mailbox: mail of staging, and all mail where no mail server is set. At rest it is sealed."""
+"""The captured mailbox: mail of staging, and all mail of the demo. At rest it is sealed."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from email.utils import parseaddr
 import structlog
 
 from largesse.database import Database
+from largesse.mail import holding, messages
 from largesse.mail import letter as letters
-from largesse.mail import messages
 from largesse.mail.mailbox import sealing_context
 from largesse.mail.messages import MESSAGES, Message, Sent
 from largesse.mail.smtp import Handover, MailServerAwayError, Postman
@@ -29,8 +29,9 @@ log = structlog.get_logger(__name__)
 
 
 class Mailer:
-    """Sends over one connection; a worker has several. `postman` None: everything is captured.
+    """Sends over one connection; a worker has several. Staging's mail is captured.
 
+    `postman` None: mail of production is held until a worker has one, or captured too if `captures`, as in the demo.
     `public_url_of` gives the address that the links of an environment's mail begin with.
     """
 
@@ -42,6 +43,7 @@ class Mailer:
         public_url_of: Callable[[str], str],
         mail_from: str,
         postman: Postman | None,
+        captures: bool = False,
     ) -> None:
         self._database = database
         self._vault = vault
@@ -49,6 +51,7 @@ class Mailer:
         self._mail_from = mail_from
         self._sender = parseaddr(mail_from)[1]
         self._postman = postman
+        self._captures = captures and postman is None
         self._held: set[Lease] = set()
         self._draining = False
         self._rests = 0
@@ -102,16 +105,21 @@ class Mailer:
 
     async def _send(self, message: Message) -> Sent:
         started = time.perf_counter()
-        written = letters.write(message.letter, self._mail_from, at=time.time())
-        if self._postman is None or message.letter.environment != "production":
-            sent = self._capture(message, written)
+        if self._captures or message.letter.environment != "production":
+            sent = self._capture(message, self._write_letter(message))
             await asyncio.sleep(0)  # others get their turn between two messages
+        elif self._postman is None:
+            sent = Sent(message, "held", reason=holding.REASON)
         else:
             recipient = letters.to_dial(message.letter.email)
+            written = self._write_letter(message)
             sent = judge(message, await self._postman.hand_over(self._sender, recipient, written))
         seconds = time.perf_counter() - started
         self._tell(sent, seconds)
         return sent
+
+    def _write_letter(self, message: Message) -> bytes:
+        return letters.write(message.letter, self._mail_from, at=time.time())
 
     def _capture(self, message: Message, written: bytes) -> Sent:
         sealed = self._vault.seal(written, sealing_context(message.lease.key))

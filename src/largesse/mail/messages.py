@@ -31,7 +31,7 @@ class Message:
     lease: Lease
     order_id: int
     due_at: datetime
-    age_s: float  # since it was made
+    age_s: float  # since it was made, or made due again
     attempts: int
     letter: Letter
 
@@ -41,7 +41,7 @@ class Sent:
     """What became of a message. `captured` is its whole text, sealed, when it goes to the captured mailbox."""
 
     message: Message
-    state: str  # sent, captured, bounced, exhausted; pending: again in `delay_s`
+    state: str  # sent, held, captured, bounced, exhausted; pending: again in `delay_s`
     delay_s: float = 0.0
     code: int | None = None  # the mail server's
     reason: str | None = None
@@ -83,7 +83,7 @@ async def take(
         """
         SELECT messages.id, orders.reference, orders.message, orders.from_name, orders.wrapping_key, orders.value_minor,
                orders.currency, orders.expiry_after_days, orders.recipient_count,
-               extract(epoch FROM clock_now() - messages.created_at)::float8 AS age_s,
+               extract(epoch FROM clock_now() - coalesce(messages.trying_since, messages.created_at))::float8 AS age_s,
                products.name AS product, products.is_digital, collections.name AS collection,
                settled.name AS settled, carrier, tracking_number
         FROM messages JOIN orders ON orders.id = messages.order_id
@@ -122,11 +122,11 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> None:
         """
         UPDATE messages SET
             state = new.state,
-            attempts = attempts + 1,
+            attempts = attempts + (new.state <> 'held')::int,
             reason = new.reason,
             due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
             rank_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE rank_at END,
-            finished_at = CASE WHEN new.state <> 'pending' THEN now END,
+            finished_at = CASE WHEN new.state NOT IN ('pending', 'held') THEN now END,
             leased_until = '-infinity'
         FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::float8[], $5::text[])
                 AS new (id, fence, state, delay_s, reason),

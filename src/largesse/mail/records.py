@@ -31,12 +31,17 @@ class RecipientDelivery(msgspec.Struct, kw_only=True, rename="camel"):
     state: Annotated[
         str,
         Meta(
-            description="`scheduled` (not due yet), `pending` (due, or to be tried again), `sent`, `captured` (staging, "
-            "or no mail server is set), `bounced` (refused for good), `exhausted` (not taken for three days) or `cancelled` (with its codes); `manual` in a code batch, whose codes went to the caller",
+            description="`scheduled` (not due yet), `pending` (due, or to be tried again), `held` (until a mail server is set), "
+            "`sent`, `captured` (staging), `bounced` (refused for good), `exhausted` (not taken for three days) or `cancelled` (with its codes); `manual` in a code batch, whose codes went to the caller",
             examples=["sent"],
         ),
     ]
-    reason: Annotated[str, Meta(description="What the mail server said, when it did not take it")] | None
+    reason: (
+        Annotated[
+            str, Meta(description="What the mail server said, when it did not take it; or why it is held")
+        ]
+        | None
+    )
     due_at: Annotated[datetime, Meta(tz=True, description="When it was, or is, due first")]
     sent_at: Annotated[datetime, Meta(tz=True)] | None
     attempts: int
@@ -161,7 +166,7 @@ async def _order_id(connection: Connection, principal: Principal, reference: str
 async def _hold_to_limits(connection: Connection, order_id: int, email: str) -> None:
     row = await connection.fetchrow(
         """
-        SELECT bool_or(state = 'pending') AS under_way,
+        SELECT bool_or(state IN ('pending', 'held')) AS under_way,
                count(*) FILTER (WHERE edition > 0 AND created_at > now - interval '1 day') AS resends,
                ceil(extract(epoch FROM interval '1 day' + min(created_at)
                    FILTER (WHERE edition > 0 AND created_at > now - interval '1 day') - min(now)))::int AS wait_s

@@ -115,12 +115,12 @@ async def _hold_mail_back(connection: Connection, order_id: int) -> None:
                     SELECT FROM line_states s
                     WHERE s.order_id = m.order_id AND s.number = line AND s.state = 'cancelled')
                 ORDER BY line) AS numbers
-            FROM messages m WHERE m.order_id = $1 AND m.kind = 'gift' AND m.state = 'pending')
+            FROM messages m WHERE m.order_id = $1 AND m.kind = 'gift' AND m.state IN ('pending', 'held'))
         UPDATE messages SET
             line_numbers = CASE WHEN numbers = '{}' THEN line_numbers ELSE numbers END,
             state = CASE WHEN numbers = '{}' THEN 'cancelled' ELSE state END,
             finished_at = CASE WHEN numbers = '{}' THEN clock_now() END
-        FROM rest WHERE messages.id = rest.id AND messages.state = 'pending'
+        FROM rest WHERE messages.id = rest.id AND messages.state IN ('pending', 'held')
         """,
         order_id,
     )

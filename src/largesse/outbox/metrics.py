@@ -20,7 +20,12 @@ WEBHOOK_DELAY_SECONDS = Histogram(
     "From a delivery made to the answer, where the first attempt succeeded.",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600),
 )
-MAILS = Counter("largesse_mails", "Messages handed to the mail server, or captured, by outcome.", ["outcome"])
+MAILS = Counter(
+    "largesse_mails", "Messages handed to the mail server, held or captured, by outcome.", ["outcome"]
+)
+MAIL_HELD = Gauge(
+    "largesse_mail_held", "Messages held until a mail server is set; 10,000 is that many or more."
+)
 MAIL_SECONDS = Histogram("largesse_mail_seconds", "Duration of handing over one message.")
 MAIL_LATENESS_SECONDS = Histogram(
     "largesse_mail_lateness_seconds",

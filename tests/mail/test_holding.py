@@ -1,0 +1,117 @@
+"""Production without a mail server: what is due is held, and leaves once there is one."""
+
+from __future__ import annotations
+
+import pytest
+from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office
+
+from largesse.errors import InvalidRequest
+from largesse.mail import RecipientDelivery, Resend, holding, list_captured, list_order_deliveries, resend
+from largesse.mail.mailer import GIVE_UP_AFTER_S, Mailer
+from largesse.outbox import metrics
+
+SAM, KIM = "sam@example.com", "kim@example.com"
+
+
+async def release(office: Office) -> int:
+    async with office.database.transaction() as connection:
+        return await holding.release(connection)
+
+
+async def deliveries(office: Office, reference: str) -> list[RecipientDelivery]:
+    async with office.database.connection() as connection:
+        return await list_order_deliveries(connection, office.principal, reference)
+
+
+async def test_production_without_a_mail_server_holds_its_mail_until_there_is_one(office: Office) -> None:
+    office.use(None)
+    reference, _ = await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
+    await office.send()
+    for told in await deliveries(office, reference):
+        assert (told.state, told.sent_at, told.attempts) == ("held", None, 0)
+        assert told.reason == "no mail server is set"
+    async with office.database.connection() as connection:
+        assert await list_captured(connection, "production") == []
+
+    office.use(office.server.url)
+    assert await release(office) == 2
+    assert await release(office) == 0
+    await office.send()
+    assert [envelope.rcpt_tos for envelope in office.server.got] == [[SAM], [KIM]]
+    for told in await deliveries(office, reference):
+        assert (told.state, told.reason, told.attempts) == ("sent", None, 1)
+        assert told.sent_at is not None
+
+
+async def test_staging_is_captured_beside_held_mail_and_the_demo_captures_both(office: Office) -> None:
+    office.use(None)
+    await office.order([(SAM, "Sam", 1)])
+    await office.order([(SAM, "Sam", 1)], environment="staging")
+    await office.send()
+    assert await office.states() == ["held", "captured"]
+    office.mailer = Mailer(
+        office.database,
+        office.vault,
+        public_url_of=lambda _: PUBLIC_URL,
+        mail_from=MAIL_FROM,
+        postman=None,
+        captures=True,
+    )
+    await office.order([(SAM, "Sam", 1)])
+    await office.send()
+    assert await office.states() == ["held", "captured", "captured"]
+
+
+async def test_held_mail_leaves_in_bites_and_new_mail_passes(office: Office) -> None:
+    office.use(None)
+    await office.order([(f"guest{n}@example.com", None, 1) for n in range(1100)])
+    await office.send()
+    assert set(await office.states()) == {"held"}
+    await office.advance(10)
+    office.use(office.server.url)
+    assert await release(office) == 1000
+    assert await release(office) == 0, "the first bite has not left yet"
+    await office.order([(SAM, None, 1)])
+    await office.send()
+    assert len(office.server.got) == 1001
+    assert office.server.got[-1].rcpt_tos == [SAM]
+    assert await release(office) == 100
+    await office.send()
+    assert len({envelope.rcpt_tos[0] for envelope in office.server.got}) == len(office.server.got) == 1101
+
+
+async def test_a_mail_held_for_long_still_has_three_days_to_be_taken(office: Office) -> None:
+    office.use(None)
+    await office.order([(SAM, None, 1)])
+    await office.send()
+    await office.advance(10 * GIVE_UP_AFTER_S)
+    office.use(office.server.url)
+    office.server.says[SAM] = "450 later"
+    await release(office)
+    await office.send()
+    assert await office.states() == ["pending"]
+    await office.advance(GIVE_UP_AFTER_S + 1)
+    await office.send()
+    assert await office.states() == ["exhausted"]
+
+
+async def test_held_mail_has_not_left_to_be_sent_again(office: Office) -> None:
+    office.use(None)
+    reference, _ = await office.order([(SAM, None, 1)])
+    await office.send()
+    async with office.database.transaction() as connection:
+        with pytest.raises(InvalidRequest, match="not left"):
+            await resend(connection, office.principal, reference, Resend(SAM))
+
+
+async def test_how_much_is_held_is_measured(office: Office) -> None:
+    office.use(None)
+    await office.order([(SAM, None, 1), (KIM, None, 1)])
+    await office.send()
+    async with office.database.connection() as connection:
+        await holding.measure_held(connection)
+    assert metrics.MAIL_HELD._value.get() == 2
+    await release(office)
+    async with office.database.connection() as connection:
+        await holding.measure_held(connection)
+    assert metrics.MAIL_HELD._value.get() == 0
