@@ -23,6 +23,7 @@ Routes and rooms raise; `largesse.api.application` alone renders.
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 
@@ -138,6 +139,9 @@ class TooManyRequests(Problem):
     slug = "too-many-requests"
     title = "Too many requests"
     explanation = "Wait for the seconds in `Retry-After` and try again."
+
+    def __init__(self, detail: str, *, retry_after_s: float) -> None:
+        super().__init__(detail, headers={"Retry-After": str(max(1, math.ceil(retry_after_s)))})
 
 
 class HeadersTooLarge(Problem):

@@ -12,7 +12,6 @@ from largesse.codes.limits import (
     LONGEST_PAUSE,
     Allowance,
     Failures,
-    network_of,
 )
 from largesse.codes.states import MOVES, State, expiry
 
@@ -57,23 +56,6 @@ def test_an_empty_allowance_waits_for_the_next_attempt_alone() -> None:
     assert abs(wait - ADDRESS_REFILL / ADDRESS_ALLOWANCE) < timedelta(milliseconds=1)
     assert Allowance(0.0, NOW).wait(NOW + wait) == timedelta(0)
     assert Allowance().wait(NOW) == timedelta(0)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("192.0.2.1", "192.0.2.1", True),
-        ("192.0.2.1", "192.0.2.2", False),
-        ("192.0.2.1", "::ffff:192.0.2.1", True),
-        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
-        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
-        ("fe80::1%eth0", "fe80::2%eth1", True),
-        ("", "192.0.2.1", False),
-        ("unix:", "other", False),
-    ],
-)
-def test_what_counts_as_one_address(one: str, other: str, same: bool) -> None:
-    assert (network_of(one) == network_of(other)) is same
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Router
 
 from largesse.api.operation import Call, Operation, Reply, Services, encode_json
-from largesse.api.rate_limit import RateLimit
 from largesse.database import DATABASE_AWAY
 from largesse.decoding import decode_query
 from largesse.errors import (
@@ -33,11 +32,13 @@ from largesse.errors import (
     Problem,
     SlowRequest,
     TooLarge,
+    TooManyRequests,
     Unauthorized,
     Unavailable,
     UnsupportedBody,
 )
 from largesse.identity import Caller
+from largesse.throttle import Rate, Throttle
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -83,7 +84,8 @@ class Application:
     ) -> None:
         self._lifespan = lifespan
         self._services: Services | None = None
-        self._rate_limit = RateLimit(rate_limit) if rate_limit else None
+        self._rate_limit = rate_limit
+        self._requests: Throttle[int] | None = Throttle(Rate(rate_limit, 60.0)) if rate_limit else None
         self._exact: dict[str, dict[str, Operation]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Operation]]] = []
         by_path: dict[str, dict[str, Operation]] = {}
@@ -190,8 +192,10 @@ class Application:
         caller = await self.services.authenticator.authenticate(_read_secret(headers))
         if caller.principal.plan == "starter":
             raise PlanRequired("The API is available on the Pro plan and above; this customer is on Starter.")
-        if self._rate_limit is not None:
-            self._rate_limit.count(caller.principal.key_id)
+        if self._requests is not None and (wait_s := self._requests.take(caller.principal.key_id)):
+            raise TooManyRequests(
+                f"This key may send {self._rate_limit} requests a minute.", retry_after_s=wait_s
+            )
         return caller
 
 

@@ -12,9 +12,7 @@ from enum import Enum, auto
 
 from largesse.catalogue.products import Product
 from largesse.claim.choices import read_choices, read_product
-from largesse.claim.pacing import Pacer
 from largesse.codes.attempts import Attempt, Examined, Examiner, forget_failures, record_failure
-from largesse.codes.limits import network_of
 from largesse.codes.lines import Line, find_line, read_line, read_progress
 from largesse.codes.states import (
     LineKey,
@@ -38,6 +36,7 @@ from largesse.fulfilment import (
     serve_waiting,
     settle_product,
 )
+from largesse.throttle import Pacer, network_of
 from largesse.vault import SealBroken, Vault
 
 # Claims and looks under way in one process. The pool is shared with the API: a flood of them must not use it up.

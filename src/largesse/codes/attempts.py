@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.codes.issuing import IssuedCode, SealedCodes, open_code
-from largesse.codes.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures, network_of
+from largesse.codes.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures
 from largesse.codes.lines import Line, find_line, progress_from_row
 from largesse.codes.states import Progress
 from largesse.codes.text import CODE_BYTES, CodeError, parse_code
 from largesse.database import Connection
+from largesse.throttle import network_of
 from largesse.vault import SealBroken, Vault
 
 # Guesses at codes that do not exist share so many rows of `pin_failures`.

@@ -1,4 +1,4 @@
-"""How often one may guess: rules as plain functions (`design.md`, section 7).
+"""How often one may guess: rules as plain functions.
 
 Five wrong PINs in a row pause a code, each time for twice as long. A network address has an allowance of wrong
 answers that refills with time, which bounds what it can try over many codes.
@@ -6,9 +6,10 @@ answers that refills with time, which bounds what it can try over many codes.
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from largesse.throttle import Rate
 
 FAILURES_TO_PAUSE = 5
 FIRST_PAUSE = timedelta(minutes=15)
@@ -18,6 +19,7 @@ _DOUBLINGS = 7  # 15 minutes doubled seven times is more than a day
 # Enough for the typing errors of an office behind one address, and of no use to a guesser.
 ADDRESS_ALLOWANCE = 100.0
 ADDRESS_REFILL = timedelta(minutes=15)  # from nothing to all of it
+_ADDRESS_RATE = Rate(ADDRESS_ALLOWANCE, ADDRESS_REFILL.total_seconds())
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -49,22 +51,8 @@ class Allowance:
     at: datetime = LONG_AGO
 
     def now_left(self, now: datetime) -> float:
-        refilled = (now - self.at) / ADDRESS_REFILL * ADDRESS_ALLOWANCE
-        return min(ADDRESS_ALLOWANCE, self.left + max(0.0, refilled))
+        return _ADDRESS_RATE.left_after(self.left, (now - self.at).total_seconds())
 
     def wait(self, now: datetime) -> timedelta:
         """How long until the next attempt is allowed; zero when it is now."""
-        missing = 1 - self.now_left(now)
-        return ADDRESS_REFILL * (missing / ADDRESS_ALLOWANCE) if missing > 0 else timedelta(0)
-
-
-def network_of(host: str) -> bytes:
-    """What counts as one address: an IPv4 address, or the /64 of an IPv6 one; any other text as it is."""
-    try:
-        address = ipaddress.ip_address(host.split("%", 1)[0])
-    except ValueError:
-        return host.encode()
-    mapped = getattr(address, "ipv4_mapped", None)
-    if mapped is not None:
-        address = mapped
-    return address.packed[:8] if address.version == 6 else address.packed
+        return timedelta(seconds=_ADDRESS_RATE.wait_s(self.now_left(now)))

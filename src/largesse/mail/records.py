@@ -181,7 +181,7 @@ async def _hold_to_limits(connection: Connection, order_id: int, email: str) -> 
     if row["resends"] >= MAX_RESENDS_A_DAY:
         raise TooManyRequests(
             f"A recipient's mail is sent again at most {MAX_RESENDS_A_DAY} times a day.",
-            headers={"Retry-After": str(min(max(row["wait_s"], 1), _DAY_S))},
+            retry_after_s=min(row["wait_s"], _DAY_S),
         )
 
 

@@ -1,0 +1,109 @@
+"""Throttling: how often somebody may do something, counted in memory by each process for itself.
+
+A `Throttle` refuses who has used an allowance up; a `Pacer` lets everybody wait for a turn. Counts that must outlive a
+process, such as wrong PINs, are kept in the database, by the arithmetic of the same `Rate`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+_REMEMBERED = 100_000
+_LONGEST_WAIT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """An allowance of `most` that refills steadily, from nothing to all of it in `refill_s` seconds."""
+
+    most: float
+    refill_s: float
+
+    def left_after(self, left: float, passed_s: float) -> float:
+        """What is left of the allowance, of which `left` was, `passed_s` seconds ago."""
+        return min(self.most, left + max(0.0, passed_s) * self.most / self.refill_s)
+
+    def wait_s(self, left: float) -> float:
+        """How long until one may be taken when `left` is left; 0 when it is now."""
+        return max(0.0, 1 - left) * self.refill_s / self.most
+
+
+class Throttle(Generic[Key]):
+    """An allowance for each key: a customer, an API key, a network address.
+
+    At most `remembered` keys are held. Beyond that those untouched for longest are forgotten, and their allowance is
+    whole again: memory is bounded whatever keys come.
+    """
+
+    def __init__(
+        self, rate: Rate, *, remembered: int = _REMEMBERED, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate = rate
+        self._remembered = remembered
+        self._now_s = now_s
+        self._left: dict[Key, tuple[float, float]] = {}  # what was left and when, the latest last
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def take(self, key: Key) -> float:
+        """Takes one off the allowance and returns 0; when none is left, how many seconds to wait for one."""
+        now_s = self._now_s()
+        left = self._left_of(key, now_s)
+        if left < 1:
+            return self._rate.wait_s(left)
+        self._left.pop(key, None)
+        self._left[key] = (left - 1, now_s)
+        if len(self._left) > self._remembered:
+            del self._left[next(iter(self._left))]
+        return 0.0
+
+    def wait_s(self, key: Key) -> float:
+        """What `take` would return; takes nothing."""
+        if not self._left:
+            return 0.0
+        return self._rate.wait_s(self._left_of(key, self._now_s()))
+
+    def _left_of(self, key: Key, now_s: float) -> float:
+        left, at_s = self._left.get(key, (self._rate.most, now_s))
+        return self._rate.left_after(left, now_s - at_s)
+
+
+class Pacer:
+    """Lets `per_s` through a second, one after another: who waits for answers cannot use the process up.
+
+    A lone one passes at once. Only where many come do they wait, all alike.
+    """
+
+    def __init__(self, per_s: float) -> None:
+        self._every_s = 1 / per_s
+        self._next_s = 0.0
+
+    async def turn(self) -> None:
+        """Waits for the next turn."""
+        now_s = asyncio.get_running_loop().time()
+        at_s = min(max(now_s, self._next_s), now_s + _LONGEST_WAIT_S)
+        self._next_s = at_s + self._every_s
+        if at_s > now_s:
+            await asyncio.sleep(at_s - now_s)
+
+
+@lru_cache(1_000)
+def network_of(host: str) -> bytes:
+    """What counts as one network address: an IPv4 address, or the /64 of an IPv6 one; any other text as it is."""
+    try:
+        address = ipaddress.ip_address(host.split("%", 1)[0])
+    except ValueError:
+        return host.encode()
+    mapped = getattr(address, "ipv4_mapped", None)
+    if mapped is not None:
+        address = mapped
+    return address.packed[:8] if address.version == 6 else address.packed
