@@ -7,6 +7,7 @@
     ├── PlanRequired        402
     ├── InsufficientBalance 402
     ├── Inactive            403
+    ├── OtherServiceAccount 403
     ├── NotFound            404
     ├── MethodNotAllowed    405
     ├── SlowRequest         408
@@ -90,6 +91,13 @@ class Inactive(Problem):
     slug = "inactive-service-account"
     title = "The service account is not active"
     explanation = "The key is valid, but the service account it acts as has been switched off."
+
+
+class OtherServiceAccount(Problem):
+    status = 403
+    slug = "other-service-account"
+    title = "Another service account placed the order"
+    explanation = "Codes are read again, and an order is cancelled or mailed again, with a key of the service account that placed it."
 
 
 class NotFound(Problem):

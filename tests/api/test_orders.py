@@ -101,7 +101,7 @@ def test_the_event_is_the_order_record_byte_for_byte(service) -> None:
 def test_a_lost_response_is_given_again(service, staging) -> None:
     batch = service.send("gift", "coffee", value=5, codeQuantity=3, externalReference="lost-1")
     emailed = service.send("gift", "hamper", recipients=[SAM], sendAt="2099-01-01T00:00:00.5Z")
-    client = service.client("crm")
+    client = service.client("hr")
     for sent in (batch, emailed):
         again = client.get(f"/orders/{sent.json()['reference']}")
         assert (again.status_code, again.content) == (200, sent.content)
@@ -109,7 +109,7 @@ def test_a_lost_response_is_given_again(service, staging) -> None:
         "SELECT o.reference, r.service_account_id FROM code_readings r JOIN orders o ON o.id = order_id"
     )
     assert [tuple(row) for row in readings] == [
-        (batch.json()["reference"], service.ids["service_accounts"]["crm"])
+        (batch.json()["reference"], service.ids["service_accounts"]["hr-bot"])
     ]
 
 

@@ -28,7 +28,6 @@ from largesse.errors import (
     InvalidRequest,
     MethodNotAllowed,
     NotFound,
-    PlanRequired,
     Problem,
     SlowRequest,
     TooLarge,
@@ -37,7 +36,7 @@ from largesse.errors import (
     Unavailable,
     UnsupportedBody,
 )
-from largesse.identity import Caller
+from largesse.identity import Caller, require_active, require_plan
 from largesse.throttle import Rate, Throttle
 
 Scope = MutableMapping[str, Any]
@@ -183,15 +182,16 @@ class Application:
         self, operation: Operation, path: dict[str, str], scope: Scope, headers: Headers, receive: Receive
     ) -> Reply:
         """The checks in the order the design gives them, then the operation."""
-        caller = await self._identify(headers) if operation.needs_key else None
+        caller = await self._identify(operation, headers) if operation.needs_key else None
         query = _read_query(scope["query_string"], operation.query)
         body = await _read_body(headers, receive) if operation.body is not None else b""
         return await operation.handler(self.services, Call(caller, path, query, body))
 
-    async def _identify(self, headers: Headers) -> Caller:
+    async def _identify(self, operation: Operation, headers: Headers) -> Caller:
         caller = await self.services.authenticator.authenticate(_read_secret(headers))
-        if caller.principal.plan == "starter":
-            raise PlanRequired("The API is available on the Pro plan and above; this customer is on Starter.")
+        require_plan(caller.principal)
+        if operation.needs_active:
+            require_active(caller.principal)
         if self._requests is not None and (wait_s := self._requests.take(caller.principal.key_id)):
             raise TooManyRequests(
                 f"This key may send {self._rate_limit} requests a minute.", retry_after_s=wait_s

@@ -52,6 +52,7 @@ _DETAILS = {
     "plan-required": "The API is available on the Pro plan and above; this customer is on Starter.",
     "insufficient-balance": "The order costs 250.00 GBP, the account holds 100.00 GBP.",
     "inactive-service-account": "The service account 'HR bot' is not active.",
+    "other-service-account": "Another service account placed order 0WBQK7M2PXR4D9VA1C3E: a key of that one is needed here.",
     "not-found": "There is nothing at this address.",
     "method-not-allowed": "PUT is not allowed here; GET, POST is.",
     "reference-used": "`externalReference` is already used by order 0WBQK7M2PXR4D9VA1C3E; nothing was placed.",

@@ -15,6 +15,7 @@ from largesse.clock import Clock
 from largesse.database import Database
 from largesse.errors import (
     HeadersTooLarge,
+    Inactive,
     InternalError,
     InvalidRequest,
     NotFound,
@@ -109,7 +110,8 @@ class Operation:
 
     `path_types` gives the JSON schema of each path parameter; `shape` is the type of a successful body, None when
     it has none; `example` shows one. `also` holds further statuses that answer in the same shape, each with an
-    example. `problems` are those beyond what every operation can answer.
+    example. `problems` are those beyond what every operation can answer. A key whose service account is switched off is
+    let in only where `needs_active` is false.
     """
 
     method: str
@@ -129,6 +131,7 @@ class Operation:
     also: dict[int, Any] = field(default_factory=dict)
     problems: tuple[type[Problem], ...] = ()
     needs_key: bool = True
+    needs_active: bool = True
 
     @property
     def all_problems(self) -> tuple[type[Problem], ...]:
@@ -136,6 +139,7 @@ class Operation:
         common: list[type[Problem]] = [HeadersTooLarge, InvalidRequest, InternalError, Unavailable]
         if self.needs_key:
             common += [Unauthorized, PlanRequired, TooManyRequests]
+            common += [Inactive] if self.needs_active else []
         if self.body is not None:
             common += [SlowRequest, TooLarge, UnsupportedBody]
         return tuple(sorted({*common, *self.problems}, key=lambda problem: (problem.status, problem.slug)))

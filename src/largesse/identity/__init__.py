@@ -2,6 +2,7 @@
 
 from largesse.identity.keys import Authenticator, Caller, KeyRecord, create_key, delete_key, list_keys
 from largesse.identity.principal import Principal
+from largesse.identity.standing import require_active, require_plan
 from largesse.identity.users import User, list_users
 
 __all__ = [
@@ -14,4 +15,6 @@ __all__ = [
     "delete_key",
     "list_keys",
     "list_users",
+    "require_active",
+    "require_plan",
 ]

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Meta
 
 from largesse.database import Connection
-from largesse.errors import InvalidRequest, NotFound, TooManyRequests
+from largesse.errors import InvalidRequest, TooManyRequests
 from largesse.identity import Principal
 from largesse.orders.email import address_key
+from largesse.orders.finding import find_order, find_own_order
 from largesse.orders.lines import LineRecord, read_line_records
-from largesse.orders.reference import is_reference
 from largesse.outbox import ring
 
 MAX_RESENDS_A_DAY = 5  # of one recipient of one order
@@ -69,7 +69,7 @@ async def list_order_deliveries(
     An order that is not due yet has no messages: its recipients come from its lines. A code batch has an entry for
     each code. Raises NotFound for an order of another customer or environment.
     """
-    order_id = await _order_id(connection, principal, reference)
+    order_id = (await find_order(connection, principal, reference))["id"]
     rows = await connection.fetch(
         """
         WITH latest AS (
@@ -102,10 +102,10 @@ async def resend(
 ) -> RecipientDelivery:
     """Sends a recipient's mail once more, as a message of its own. Call it inside a transaction.
 
-    Raises NotFound for an unknown order, InvalidRequest when the address is no recipient of it or the first mail has
-    not left yet, TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
+    Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, InvalidRequest when the address
+    is no recipient of it or the first mail has not left yet, TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
     """
-    order_id = await _order_id(connection, principal, reference)
+    order_id = (await find_own_order(connection, principal, reference))["id"]
     # The lock on the order's own message makes resends of one recipient wait for each other.
     rows = await connection.fetch(
         "SELECT id, email, name FROM messages WHERE order_id = $1 AND kind = 'gift' AND edition = 0", order_id
@@ -147,20 +147,6 @@ async def resend(
         attempts=0,
         resends=row["edition"],
     )
-
-
-async def _order_id(connection: Connection, principal: Principal, reference: str) -> int:
-    order_id: int | None = None
-    if is_reference(reference):
-        order_id = await connection.fetchval(
-            "SELECT id FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3",
-            reference,
-            principal.customer_id,
-            principal.environment,
-        )
-    if order_id is None:
-        raise NotFound("There is no order of that reference.")
-    return order_id
 
 
 async def _hold_to_limits(connection: Connection, order_id: int, email: str) -> None:

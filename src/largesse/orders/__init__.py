@@ -5,7 +5,7 @@ from largesse.orders.listing import OrderLists
 from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.records import read_order
 from largesse.orders.request import SendBody, SendCollection, SendGift, SendTemplate
-from largesse.orders.sending import Sender, require_active
+from largesse.orders.sending import Sender
 from largesse.orders.shapes import OrderRecord, SendResponse
 
 __all__ = [
@@ -22,5 +22,4 @@ __all__ = [
     "Sender",
     "cancel_order",
     "read_order",
-    "require_active",
 ]

@@ -14,7 +14,7 @@ from largesse.database import Connection, Row
 from largesse.funding import Posting, own_accounts, post
 from largesse.identity import Principal
 from largesse.money import to_number
-from largesse.orders.reference import is_reference
+from largesse.orders.finding import find_own_order
 
 
 class Cancellation(msgspec.Struct, kw_only=True, rename="camel"):
@@ -28,26 +28,15 @@ class Cancellation(msgspec.Struct, kw_only=True, rename="camel"):
     currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
 
 
-async def cancel_order(connection: Connection, principal: Principal, reference: str) -> Cancellation | None:
+async def cancel_order(connection: Connection, principal: Principal, reference: str) -> Cancellation:
     """Voids every line of the order that nobody has claimed and refunds it to where the order was paid from.
 
-    None for an order of another customer or environment. Claims and this lock the same rows of `lines`, so a line is
-    either claimed or refunded. Mail that has not left goes out without the voided codes, or not at all. Call it
-    inside a transaction.
+    Claims and this lock the same rows of `lines`, so a line is either claimed or refunded. Mail that has not left goes
+    out without the voided codes, or not at all. Call it inside a transaction.
+
+    Raises NotFound for an order of another customer or environment, OtherServiceAccount for one of another service account.
     """
-    if not is_reference(reference):
-        return None
-    order = await connection.fetchrow(
-        """
-        SELECT id, reference, customer_id, environment, currency, total_minor, code_count, account_id FROM orders
-        WHERE reference = $1 AND customer_id = $2 AND environment = $3
-        """,
-        reference,
-        principal.customer_id,
-        principal.environment,
-    )
-    if order is None:
-        return None
+    order = await find_own_order(connection, principal, reference)
     issued = await _lock_issued(connection, order["id"])
     if issued:
         at: datetime = await connection.fetchval("SELECT clock_now()")

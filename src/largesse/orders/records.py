@@ -8,34 +8,23 @@ from largesse.codes import CODES_AT_ONCE, IssuedCode, open_code
 from largesse.database import Connection
 from largesse.identity import Principal
 from largesse.money import to_number
-from largesse.orders.reference import is_reference
+from largesse.orders.finding import find_order, require_own
 from largesse.orders.shapes import SendResponse, issued_codes
 from largesse.vault import Vault
 
 
 async def read_order(
     connection: Connection, principal: Principal, vault: Vault, public_url: str, reference: str
-) -> SendResponse | None:
-    """The send response again, for whoever lost it; None for an order of another customer or environment.
+) -> SendResponse:
+    """The send response again, for whoever lost it.
 
-    Codes of a batch are given out again, and that is recorded with the service account; call it inside a transaction.
+    Codes of a batch are given out again, to the service account that placed it alone, and that is recorded; call it
+    inside a transaction. Raises NotFound for an order of another customer or environment, OtherServiceAccount.
     """
-    if not is_reference(reference):
-        return None
-    row = await connection.fetchrow(
-        """
-        SELECT id, reference, gift_selection, value_minor, currency, code_count, recipient_count, total_minor,
-               delivery_mode, scheduled_for, external_reference
-        FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3
-        """,
-        reference,
-        principal.customer_id,
-        principal.environment,
-    )
-    if row is None:
-        return None
+    row = await find_order(connection, principal, reference)
     codes: list[IssuedCode] = []
     if row["delivery_mode"] == "manual":
+        require_own(principal, row)
         codes = await _read_codes(connection, vault, reference, row["id"])
         await connection.execute(
             "INSERT INTO code_readings (order_id, service_account_id) VALUES ($1, $2)",

@@ -10,7 +10,7 @@ from largesse.clock import Clock
 from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Database
 from largesse.decoding import Unreadable, decode_body
-from largesse.errors import Inactive, InvalidRequest
+from largesse.errors import InvalidRequest
 from largesse.funding import own_accounts
 from largesse.identity import Caller, Principal
 from largesse.orders.order import Gift, Order, OwnAccounts
@@ -65,7 +65,6 @@ class Sender:
         the body holds, 400 for the rest, 402 for the balance.
         """
         principal = caller.principal
-        require_active(principal)
         try:
             order = await self._prepare(caller, decode_body(raw, wanted))
         except Unreadable:
@@ -149,12 +148,6 @@ async def _read(body: SendBody, plan: str, now: datetime) -> Wanted:
     if len(body.recipients or ()) > _RECIPIENTS_AT_ONCE:
         return await asyncio.to_thread(read_send, body, plan=plan, now=now)
     return read_send(body, plan=plan, now=now)
-
-
-def require_active(principal: Principal) -> None:
-    """Raises Inactive when the key's service account has been switched off."""
-    if not principal.service_account_active:
-        raise Inactive(f"The service account {principal.service_account_name!r} is not active.")
 
 
 def _check_account_given(principal: Principal, wanted: Wanted) -> None:

@@ -10,7 +10,7 @@ from msgspec import Meta
 from largesse.api.operation import Call, Operation, Reply, Services, encode_json
 from largesse.api.paging import Paging
 from largesse.decoding import decode_body
-from largesse.errors import NotFound, TooManyRequests
+from largesse.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.mail import RecipientDelivery, Resend, list_order_deliveries, resend
 from largesse.webhooks import DeliveryRecord, list_deliveries, redeliver, send_sample
 
@@ -219,8 +219,8 @@ OPERATIONS = (
         shape=RecipientDelivery,
         body=Resend,
         path_types=_ORDER,
-        problems=(NotFound, TooManyRequests),
-        description=f"At most 5 times in 24 hours for each recipient. {_ADDITION}",
+        problems=(NotFound, OtherServiceAccount, TooManyRequests),
+        description=f"At most 5 times in 24 hours for each recipient, with a key of the service account that placed the order. {_ADDITION}",
         example={**_EXAMPLE_RECIPIENT, "state": "pending", "sentAt": None, "attempts": 0, "resends": 1},
         body_examples={"recipient": {"email": "sam@example.com"}},
     ),

@@ -8,10 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from largesse.api.operation import Call, Operation, Reply, Services, encode_json
-from largesse.errors import Inactive
 from largesse.funding import FundingAccount, list_funding_accounts
 from largesse.money import label, to_number
-from largesse.orders import require_active
 
 
 class FundingAccountShape(msgspec.Struct, rename="camel"):
@@ -29,7 +27,6 @@ class FundingAccountShape(msgspec.Struct, rename="camel"):
 
 
 async def _funding_accounts(services: Services, call: Call) -> Reply:
-    require_active(call.principal)
     if call.principal.funding == "invoiced":
         return Reply(b"[]")
     async with services.database.connection() as connection:
@@ -61,7 +58,6 @@ OPERATIONS = (
         shape=list[FundingAccountShape],
         description="Accounts assigned to the key's service account and those open to all, of every currency. "
         "An empty array means that orders are invoiced: omit `accountId` when sending.",
-        problems=(Inactive,),
         example=[
             {
                 "id": 1,

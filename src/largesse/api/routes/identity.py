@@ -88,6 +88,8 @@ OPERATIONS = (
             "serviceAccountName": "HR bot",
             "environment": "production",
         },
+        description="Answers for a service account that has been switched off, too: nothing else does.",
+        needs_active=False,
     ),
     Operation(
         "GET",

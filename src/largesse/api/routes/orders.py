@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from largesse.api.operation import Call, Handler, Operation, Reply, Services, encode_json
-from largesse.errors import Inactive, InsufficientBalance, NotFound, ReferenceUsed
+from largesse.errors import InsufficientBalance, NotFound, OtherServiceAccount, ReferenceUsed
 from largesse.orders import (
     Cancellation,
     OrderRecord,
@@ -19,7 +19,6 @@ from largesse.orders import (
     SendTemplate,
     cancel_order,
     read_order,
-    require_active,
 )
 
 _RESPONSE = {
@@ -71,17 +70,12 @@ async def _order(services: Services, call: Call) -> Reply:
         order = await read_order(
             connection, call.principal, services.vault, services.settings.public_url, reference
         )
-    if order is None:
-        raise NotFound("There is no order of that reference.")
     return Reply(encode_json(order))
 
 
 async def _cancel(services: Services, call: Call) -> Reply:
-    require_active(call.principal)
     async with services.database.transaction() as connection:
         cancellation = await cancel_order(connection, call.principal, call.path["reference"])
-    if cancellation is None:
-        raise NotFound("There is no order of that reference.")
     return Reply(encode_json(cancellation))
 
 
@@ -98,7 +92,7 @@ def _send_operation(
         shape=SendResponse,
         body=body,
         description=description,
-        problems=(Inactive, InsufficientBalance, ReferenceUsed),
+        problems=(InsufficientBalance, ReferenceUsed),
         example=_RESPONSE,
         body_examples={
             "emailed": {
@@ -169,8 +163,9 @@ OPERATIONS = (
         "Orders",
         shape=SendResponse,
         path_types=_REFERENCE,
-        problems=(NotFound,),
-        description="For whoever lost the answer; the codes of a batch are included, and reading them is recorded.",
+        problems=(NotFound, OtherServiceAccount),
+        description="For whoever lost the answer. The codes of a batch are included: those go to a key of the service account "
+        "that placed it alone, and reading them is recorded.",
         example=_RESPONSE,
     ),
     Operation(
@@ -182,11 +177,11 @@ OPERATIONS = (
         "Orders",
         shape=Cancellation,
         path_types=_REFERENCE,
-        problems=(Inactive, NotFound),
+        problems=(NotFound, OtherServiceAccount),
         description=(
             "Codes not claimed yet are void from then on, and what they cost goes back to where the order was paid "
             "from, once: repeating the request changes nothing. Claimed ones stay their recipients'. Of a scheduled "
-            "order no mail goes out any more. An addition to the specification."
+            "order no mail goes out any more. For a key of the service account that placed the order. An addition to the specification."
         ),
         example={
             "reference": "0WBQK7M2PXR4D9VA1C3E",

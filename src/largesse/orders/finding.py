@@ -1,0 +1,38 @@
+"""An order by its reference, as far as the caller may know of it or decide over it."""
+
+from __future__ import annotations
+
+from largesse.database import Connection, Row
+from largesse.errors import NotFound, OtherServiceAccount
+from largesse.identity import Principal
+from largesse.orders.reference import is_reference
+
+
+async def find_order(connection: Connection, principal: Principal, reference: str) -> Row:
+    """The order's row. Raises NotFound for none, which one of another customer or environment is too."""
+    order: Row | None = None
+    if is_reference(reference):
+        order = await connection.fetchrow(
+            "SELECT * FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3",
+            reference,
+            principal.customer_id,
+            principal.environment,
+        )
+    if order is None:
+        raise NotFound("There is no order of that reference.")
+    return order
+
+
+async def find_own_order(connection: Connection, principal: Principal, reference: str) -> Row:
+    """The same, for who decides over an order: cancels it, has its mail sent again. Raises OtherServiceAccount besides."""
+    order = await find_order(connection, principal, reference)
+    require_own(principal, order)
+    return order
+
+
+def require_own(principal: Principal, order: Row) -> None:
+    """Raises OtherServiceAccount unless the principal's service account placed the order."""
+    if order["service_account_id"] != principal.service_account_id:
+        raise OtherServiceAccount(
+            f"Another service account placed order {order['reference']}: a key of that one is needed here."
+        )
