@@ -3,105 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import aiohttp
+import asyncpg
 import pytest
+from tests.faults.proxy import Proxy
 
-
-class Proxy:
-    """Passes connections on to a database server, until it is cut."""
-
-    def __init__(self, target_url: str) -> None:
-        self._parts = urlsplit(target_url)
-        self._server: asyncio.Server | None = None
-        self._passing: set[asyncio.StreamWriter] = set()
-        self._answerless: set[asyncio.StreamWriter] = set()
-        self.at_commit: str | None = (
-            None  # break the next connection that commits: before or after the server does
-        )
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.port = 0
-
-    @property
-    def url(self) -> str:
-        """The database's address through the proxy."""
-        parts = self._parts
-        user = f"{quote(unquote(parts.username or ''))}"
-        password = f":{parts.password}" if parts.password else ""
-        return f"postgresql://{user}{password}@127.0.0.1:{self.port}{parts.path}?sslmode=disable"
-
-    async def restore(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def cut(self) -> None:
-        """Refuses new connections and breaks those there are, wherever they stand."""
-        assert self._server is not None
-        self._server.close()
-        for writer in self._passing:
-            writer.transport.abort()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            their_reader, their_writer = await self._dial()
-            self._passing |= {writer, their_writer}
-            await asyncio.gather(
-                self._pass_requests(reader, their_writer, writer), self._pass_answers(their_reader, writer)
-            )
-            self._passing -= {writer, their_writer}
-        finally:
-            self._tasks.discard(task)
-
-    async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        query = parse_qs(self._parts.query)
-        host = query.get("host", [self._parts.hostname or "127.0.0.1"])[0]
-        port = int(query.get("port", [self._parts.port or 5432])[0])
-        if host.startswith("/"):
-            return await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
-        return await asyncio.open_connection(host, port)
-
-    async def _pass_requests(
-        self, reader: asyncio.StreamReader, server: asyncio.StreamWriter, client: asyncio.StreamWriter
-    ) -> None:
-        with contextlib.suppress(OSError):
-            while data := await reader.read(65536):
-                if self.at_commit and b"COMMIT" in data:
-                    if self.at_commit == "before":
-                        client.transport.abort()
-                        data = b""
-                    self._answerless.add(client)
-                    self.at_commit = None
-                server.write(data)
-                await server.drain()
-        server.close()
-
-    async def _pass_answers(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            while data := await reader.read(65536):
-                if client in self._answerless:
-                    client.transport.abort()
-                    break
-                client.write(data)
-                await client.drain()
-        client.close()
+PATIENCE_S = 45.0
+# A COMMIT of orders waits, within the server, for as long as a test holds the lock.
+HELD_COMMIT = """
+CREATE FUNCTION hold_commit() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0
+AS $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER hold_commit AFTER INSERT ON orders
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold_commit()
+"""
+COMMITTING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+BEHIND = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))"
 
 
 @pytest.fixture
-async def proxy(clone_database: Any) -> AsyncIterator[Proxy]:
-    proxy = Proxy(clone_database())
+async def proxy(database_url: str) -> AsyncIterator[Proxy]:
+    proxy = Proxy(database_url)
     await proxy.restore()
     yield proxy
     await proxy.cut()
+
+
+@pytest.fixture
+async def beside(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to the same database that does not pass the proxy."""
+    connection = await asyncpg.connect(database_url)
+    yield connection
+    await connection.close()
 
 
 async def test_while_the_database_is_away_everything_says_so(proxy: Proxy, start_installation: Any) -> None:
@@ -173,6 +110,53 @@ async def test_a_commit_without_an_answer_is_looked_up(
     report = await asyncio.to_thread(installation.verify)
     assert report["counted"]["orders"] == 2
     assert await asyncio.to_thread(service.terminate) == 0
+
+
+async def test_a_commit_that_the_server_is_still_at_is_waited_for(
+    proxy: Proxy, beside: asyncpg.Connection, start_installation: Any
+) -> None:
+    """Whoever looks for the order before its transaction has ended finds none, and would say that nothing was placed."""
+    installation = await asyncio.to_thread(start_installation, url=proxy.url)
+    service = await asyncio.to_thread(installation.serve)
+    body = {"productId": installation.id("products", "coffee"), "value": 5, "codeQuantity": 2}
+    headers = {"Authorization": f"Bearer {installation.world['api_keys']['globex-prod']}"}
+    async with aiohttp.ClientSession(service.url, headers=headers) as session:
+
+        async def send(reference: str) -> tuple[int, dict[str, Any]]:
+            async with session.post("/send/gift", json={**body, "externalReference": reference}) as response:
+                return response.status, await response.json()
+
+        assert (await send("first"))[0] == 200
+        await beside.execute(HELD_COMMIT)
+        await beside.execute("SELECT pg_advisory_lock(42)")
+        proxy.at_commit = "during"
+        sending = asyncio.create_task(send("once"))
+        try:
+            committing = await _until(lambda: beside.fetchval(COMMITTING))
+            assert proxy.at_commit is None
+
+            async def is_settling() -> bool:
+                return sending.done() or await beside.fetchval(BEHIND, committing) > 0
+
+            await _until(is_settling)
+            assert not sending.done(), await sending
+        finally:
+            await beside.execute("SELECT pg_advisory_unlock(42)")
+        answered, placed = await sending
+        assert answered == 200, placed
+        assert (await send("once"))[1]["instance"] == f"/orders/{placed['reference']}"
+    report = await asyncio.to_thread(installation.verify)
+    assert report["counted"]["orders"] == 2
+    assert await asyncio.to_thread(service.terminate) == 0
+
+
+async def _until(question: Callable[[], Awaitable[Any]]) -> Any:
+    """What `question` answers once that is true."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (answer := await question()):
+        assert time.monotonic() < deadline, "it never came to that"
+        await asyncio.sleep(0.01)
+    return answer
 
 
 @pytest.mark.timeout(600)
