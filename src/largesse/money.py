@@ -66,6 +66,11 @@ def to_number(minor: int, currency: str) -> float:
     return minor / _scale(currency)
 
 
+def to_decimal(minor: int, currency: str) -> Decimal:
+    """The exact amount in major units, with all the decimals that `currency` has: `10.00`, `500`."""
+    return Decimal(minor).scaleb(-exponent(currency))
+
+
 def canonical(minor: int, currency: str) -> str:
     """The canonical text of an amount: two decimals, or more where the currency has more: `10.00`."""
     return f"{Decimal(minor) / _scale(currency):.{max(2, exponent(currency))}f}"

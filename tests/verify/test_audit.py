@@ -206,6 +206,13 @@ ORDER_CORRUPTIONS = (
                WHERE f.key = 'acme-jpy' AND d.kind = 'deposits')""",
     ),
     _c(
+        "settlements-are-whole",
+        None,
+        f"""UPDATE entries SET kind = 'settlement'
+            WHERE kind = 'top_up' AND movement_id = (
+                SELECT min(movement_id) FROM entries WHERE kind = 'top_up' AND account_id = {FLOAT})""",
+    ),
+    _c(
         "orders-are-charged-once",
         (str(DIGITAL), str(BATCH)),
         f"UPDATE entries SET order_id = {BATCH} WHERE order_id = {DIGITAL}",

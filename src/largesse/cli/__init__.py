@@ -8,8 +8,11 @@ from types import FrameType
 import click
 
 from largesse import __version__
-from largesse.cli.funding import top_up_account
+from largesse.cli.customers import customers
+from largesse.cli.funding import accounts, statement, top_up_account
 from largesse.cli.keys import keys
+from largesse.cli.orders import orders
+from largesse.cli.receivables import receivables
 from largesse.cli.running import Commands
 from largesse.cli.service import demo, migrate, serve, worker
 from largesse.cli.shipments import shipments
@@ -35,5 +38,21 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
 
 
-for _command in (demo, migrate, load, serve, worker, keys, top_up_account, stock, shipments, verify):
+for _command in (
+    demo,
+    migrate,
+    load,
+    serve,
+    worker,
+    customers,
+    accounts,
+    keys,
+    orders,
+    statement,
+    top_up_account,
+    receivables,
+    stock,
+    shipments,
+    verify,
+):
     main.add_command(_command)

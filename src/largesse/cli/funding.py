@@ -1,20 +1,64 @@
-"""`top-up`: what operators do with customers' money."""
+"""`top-up`, `accounts`, `statement`: customers' money."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 import click
 
-from largesse.cli.running import command, current_database
+from largesse.cli.running import Commands, command, current_database
+from largesse.cli.tables import format_options, listing, show
 from largesse.errors import StartError
-from largesse.funding import find_funding_account, top_up
-from largesse.money import AmountError, label, to_minor
+from largesse.funding import (
+    StatementEntry,
+    find_funding_account,
+    list_accounts,
+    read_statement,
+    statement_entries,
+    top_up,
+)
+from largesse.money import AmountError, label, to_decimal, to_minor
+
+_MAX_REFERENCE = 128
+_ACCOUNT_COLUMNS = (
+    "id",
+    "customer",
+    "key",
+    "name",
+    "environment",
+    "is_master",
+    "open_to_all",
+    "service_accounts",
+    "balance",
+    "currency",
+)
+_STATEMENT_COLUMNS = ("at", "kind", "order_reference", "external_reference", "amount", "balance")
+
+
+def read_amount(text: str, currency: str) -> int:
+    """The minor units of an amount as typed, in major units. Raises StartError."""
+    try:
+        return to_minor(Decimal(text), currency)
+    except (AmountError, InvalidOperation) as error:
+        reason = str(error) if isinstance(error, AmountError) else "must be a number"
+        raise StartError(f"AMOUNT {reason}") from None
+
+
+def read_reference(text: str) -> str:
+    """The reference of a payment, without surrounding blanks. Raises StartError."""
+    reference = text.strip()
+    if not 0 < len(reference) <= _MAX_REFERENCE or not reference.isprintable():
+        raise StartError(f"--reference must have 1 to {_MAX_REFERENCE} printable characters")
+    return reference
 
 
 @click.command(
-    "top-up", context_settings={"ignore_unknown_options": True}
-)  # an amount may begin with a minus
+    "top-up",
+    context_settings={"ignore_unknown_options": True},  # an amount may begin with a minus
+)
 @click.argument("account")
 @click.argument("amount")
 @click.option("--reference", help="Names the top-up; repeating one with the same amount changes nothing.")
@@ -24,14 +68,73 @@ async def top_up_account(account: str, amount: str, reference: str | None) -> No
 
     ACCOUNT is an id, a key of the world file, or CUSTOMER/KEY.
     """
-    if reference is not None and not 0 < len(reference.strip()) <= 128:
-        raise StartError("--reference must have 1 to 128 characters")
+    name = None if reference is None else read_reference(reference)
     async with current_database() as database, database.transaction() as connection:
         found = await find_funding_account(connection, account)
-        try:
-            amount_minor = to_minor(Decimal(amount), found["currency"])
-        except (AmountError, InvalidOperation) as error:
-            reason = str(error) if isinstance(error, AmountError) else "must be a number"
-            raise StartError(f"AMOUNT {reason}") from None
-        balance_minor = await top_up(connection, found["id"], amount_minor, reference)
+        amount_minor = read_amount(amount, found["currency"])
+        balance_minor = await top_up(connection, found["id"], amount_minor, name)
     click.echo(f"{found['name']} now holds {label(balance_minor, found['currency'])}.")
+
+
+@click.group(cls=Commands)
+def accounts() -> None:
+    """See the funding accounts and what they hold."""
+
+
+@accounts.command("list")
+@click.option("--customer", help="Key of a customer: only its accounts.")
+@format_options
+@command
+async def accounts_list(customer: str | None, form: str | None) -> None:
+    """List the funding accounts with their balances, and the service accounts that may draw from each."""
+    async with current_database() as database, database.connection() as connection:
+        records = await list_accounts(connection, customer)
+    rows = (
+        {**asdict(record), "balance": to_decimal(record.balance_minor, record.currency)} for record in records
+    )
+    show(form, _ACCOUNT_COLUMNS, rows, empty="There are no funding accounts.")
+
+
+@click.command()
+@click.argument("account")
+@click.option("--month", metavar="YYYY-MM", help="Only this month, in UTC; otherwise everything.")
+@format_options
+@command
+async def statement(account: str, month: str | None, form: str | None) -> None:
+    """Print every entry of the funding account ACCOUNT, oldest first, each with the balance after it.
+
+    ACCOUNT is an id, a key of the world file, or CUSTOMER/KEY.
+    """
+    since, until = (None, None) if month is None else _read_month(month)
+    async with (
+        current_database() as database,
+        database.connection() as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        found = await find_funding_account(connection, account)
+        read = await read_statement(connection, found["id"], since, until)
+        if form is None:
+            click.echo(f"{found['name']} ({found['customer']}/{found['key']}), {month or 'all entries'}")
+            click.echo(f"Opening balance {label(read.opening_minor, found['currency'])}")
+        with listing(form, _STATEMENT_COLUMNS, empty="No entries.") as add:
+            async for entries in statement_entries(connection, read):
+                add(_statement_row(entry, found["currency"]) for entry in entries)
+        if form is None:
+            click.echo(f"Closing balance {label(read.closing_minor, found['currency'])}")
+
+
+def _statement_row(entry: StatementEntry, currency: str) -> dict[str, Any]:
+    return {
+        **asdict(entry),
+        "amount": to_decimal(entry.amount_minor, currency),
+        "balance": to_decimal(entry.balance_minor, currency),
+    }
+
+
+def _read_month(text: str) -> tuple[datetime, datetime]:
+    """The first instant of a month and that of the next."""
+    try:
+        since = datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
+        return since, since.replace(year=since.year + since.month // 12, month=since.month % 12 + 1)
+    except ValueError:
+        raise StartError("--month must look like 2026-11") from None

@@ -1,16 +1,33 @@
-"""Funding accounts and the ledger under them."""
+"""Funding accounts and the ledger under them: top-ups, statements, and what invoiced customers owe."""
 
-from largesse.funding.accounts import FundingAccount, find_funding_account, list_funding_accounts
+from largesse.funding.accounts import (
+    AccountRecord,
+    FundingAccount,
+    find_funding_account,
+    list_accounts,
+    list_funding_accounts,
+)
 from largesse.funding.ledger import Posting, own_accounts, post, posting_arguments, posting_ctes, top_up
+from largesse.funding.receivables import Receivable, list_receivables, settle
+from largesse.funding.statements import Statement, StatementEntry, read_statement, statement_entries
 
 __all__ = [
+    "AccountRecord",
     "FundingAccount",
     "Posting",
+    "Receivable",
+    "Statement",
+    "StatementEntry",
     "find_funding_account",
+    "list_accounts",
     "list_funding_accounts",
+    "list_receivables",
     "own_accounts",
     "post",
     "posting_arguments",
     "posting_ctes",
+    "read_statement",
+    "settle",
+    "statement_entries",
     "top_up",
 ]

@@ -40,15 +40,48 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
     return [FundingAccount(**row) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class AccountRecord:
+    """A funding account as an operator sees it."""
+
+    id: int
+    customer: str
+    key: str
+    name: str
+    environment: str
+    is_master: bool
+    open_to_all: bool
+    service_accounts: list[str]
+    currency: str
+    balance_minor: int
+
+
+async def list_accounts(connection: Connection, customer: str | None = None) -> list[AccountRecord]:
+    """All funding accounts, or those of one customer, by customer and key."""
+    rows = await connection.fetch(
+        """
+        SELECT a.id, c.key AS customer, a.key, a.name, a.environment, a.is_master, a.open_to_all,
+               ARRAY(SELECT s.key FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
+                     WHERE x.account_id = a.id ORDER BY s.key) AS service_accounts,
+               a.currency, a.balance_minor
+        FROM accounts a JOIN customers c ON c.id = a.customer_id
+        WHERE a.kind = 'funding' AND ($1::text IS NULL OR c.key = $1)
+        ORDER BY c.key, a.key
+        """,
+        customer,
+    )
+    return [AccountRecord(**row) for row in rows]
+
+
 async def find_funding_account(connection: Connection, name: str) -> Row:
-    """The funding account of an id, a key, or customer/key: its id, name and currency, and its customer's key.
+    """The funding account of an id, a key, or customer/key: its id, key, name and currency, and its customer's key.
 
     Raises StartError for none and for several.
     """
     customer, _, key = name.rpartition("/")
     rows = await connection.fetch(
         """
-        SELECT a.id, a.name, a.currency, c.key AS customer
+        SELECT a.id, a.key, a.name, a.currency, c.key AS customer
         FROM accounts a JOIN customers c ON c.id = a.customer_id
         WHERE a.kind = 'funding' AND ((a.key = $1 AND ($2 = '' OR c.key = $2)) OR ($2 = '' AND a.id::text = $1))
         """,

@@ -6,7 +6,7 @@ other in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -26,7 +26,7 @@ class Posting(msgspec.Struct, frozen=True, gc=False):
 
     account_id: int
     movement_id: int
-    kind: str  # top_up, order or refund
+    kind: str  # top_up, settlement, order or refund
     order_id: int | None
     amount_minor: int
     balance_minor: int
@@ -100,8 +100,6 @@ async def top_up(connection: Connection, account_id: int, amount_minor: int, ref
     One reference credits an account once: repeating it with the same amount changes nothing, with another
     amount it raises StartError, as does an amount that is not positive or an unknown account.
     """
-    if amount_minor <= 0:
-        raise StartError("the amount must be greater than zero")
     account = await connection.fetchrow(
         "SELECT customer_id, environment, currency FROM accounts WHERE id = $1 AND kind = 'funding'",
         account_id,
@@ -109,36 +107,58 @@ async def top_up(connection: Connection, account_id: int, amount_minor: int, ref
     if account is None:
         raise StartError(f"there is no funding account {account_id}")
     own = await own_accounts(connection, account["customer_id"], account["environment"], account["currency"])
+    return await pay_in(
+        connection,
+        "top_up",
+        to=account_id,
+        deposits=own["deposits"],
+        amount_minor=amount_minor,
+        currency=account["currency"],
+        reference=reference,
+    )
+
+
+async def pay_in(
+    connection: Connection,
+    kind: str,
+    *,
+    to: int,
+    deposits: int,
+    amount_minor: int,
+    currency: str,
+    reference: str | None,
+    most_minor: Callable[[int], int] | None = None,
+) -> int:
+    """Moves money that came from outside from a customer's deposits to another of its accounts; returns what that holds.
+
+    `most_minor` says, of the account's balance, how much it may be at the most. Once for each reference of the account,
+    as `top_up` says; raises StartError as it does. Call it inside a transaction.
+    """
+    if amount_minor <= 0:
+        raise StartError("the amount must be greater than zero")
     locked = await connection.fetch(
         "SELECT id, balance_minor FROM accounts WHERE id = ANY($1::int[]) ORDER BY id FOR UPDATE",
-        [account_id, own["deposits"]],
+        [to, deposits],
     )
     balances: dict[int, int] = {row["id"]: row["balance_minor"] for row in locked}
     if reference is not None:
         earlier = await connection.fetchval(
-            "SELECT amount_minor FROM entries WHERE account_id = $1 AND reference = $2", account_id, reference
+            "SELECT amount_minor FROM entries WHERE account_id = $1 AND reference = $2", to, reference
         )
         if earlier == amount_minor:
-            return balances[account_id]
+            return balances[to]
         if earlier is not None:
-            raise StartError(
-                f"reference {reference!r} already credited {label(earlier, account['currency'])}"
-            )
+            raise StartError(f"reference {reference!r} already credited {label(earlier, currency)}")
+    if most_minor is not None and amount_minor > (most := most_minor(balances[to])):
+        raise StartError(f"the amount must be at most what is owed, {label(most, currency)}")
     movement_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     at: datetime = await connection.fetchval("SELECT now()")
-    balance = balances[account_id] + amount_minor
+    balance = balances[to] + amount_minor
     await post(
         connection,
         [
-            Posting(account_id, movement_id, "top_up", None, amount_minor, balance, reference),
-            Posting(
-                own["deposits"],
-                movement_id,
-                "top_up",
-                None,
-                -amount_minor,
-                balances[own["deposits"]] - amount_minor,
-            ),
+            Posting(to, movement_id, kind, None, amount_minor, balance, reference),
+            Posting(deposits, movement_id, kind, None, -amount_minor, balances[deposits] - amount_minor),
         ],
         at,
     )

@@ -1,5 +1,6 @@
 """Who calls: customers, service accounts, API keys, people."""
 
+from largesse.identity.customers import CustomerRecord, find_customer, list_customers
 from largesse.identity.keys import Authenticator, Caller, KeyRecord, create_key, delete_key, list_keys
 from largesse.identity.principal import Principal
 from largesse.identity.standing import require_active, require_plan
@@ -8,11 +9,14 @@ from largesse.identity.users import User, list_users
 __all__ = [
     "Authenticator",
     "Caller",
+    "CustomerRecord",
     "KeyRecord",
     "Principal",
     "User",
     "create_key",
     "delete_key",
+    "find_customer",
+    "list_customers",
     "list_keys",
     "list_users",
     "require_active",

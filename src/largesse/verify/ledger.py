@@ -73,4 +73,16 @@ LEDGER = (
                 AND count(*) FILTER (WHERE a.kind = 'deposits' AND e.amount_minor < 0) = 1) IS NOT TRUE
         """,
     ),
+    Check(
+        "settlements-are-whole",
+        "A settlement is one credit of a receivable from its customer's deposits, and belongs to no order.",
+        """
+        SELECT e.movement_id FROM entries e JOIN accounts a ON a.id = e.account_id
+        WHERE e.kind = 'settlement'
+        GROUP BY e.movement_id
+        HAVING (count(*) = 2 AND count(e.order_id) = 0
+                AND count(*) FILTER (WHERE a.kind = 'receivable' AND e.amount_minor > 0) = 1
+                AND count(*) FILTER (WHERE a.kind = 'deposits' AND e.amount_minor < 0) = 1) IS NOT TRUE
+        """,
+    ),
 )

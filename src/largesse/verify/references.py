@@ -17,7 +17,7 @@ def _belongs_to_order(table: str, row_id: str, condition: str = "true") -> Check
 
 
 REFERENCES = (
-    _belongs_to_order("entries", "child.account_id || '/' || child.id", "child.kind <> 'top_up'"),
+    _belongs_to_order("entries", "child.account_id || '/' || child.id", "child.kind IN ('order', 'refund')"),
     _belongs_to_order("lines", "child.order_id || '/' || child.number"),
     _belongs_to_order("events", "child.id"),
     _belongs_to_order("mail_jobs", "child.order_id"),

@@ -2,103 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import click
 import pytest
-from click.testing import CliRunner, Result
+from tests.cli.conftest import MASTER_KEY, WORLD, Run, assert_refused, sql
 
 from largesse.cli import main
-
-MASTER_KEY = "7a" * 32
-WORLD = """
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: pro
-    funding: balance
-    service_accounts: [{key: hr-bot, name: HR bot}]
-    api_keys: [{key: acme-prod, service_account: hr-bot, environment: production}]
-    funding_accounts:
-      - {key: gbp, name: Acme float, master: true, currency: GBP, environment: production, balance: 100.00}
-      - {key: shared, name: Acme shared, currency: GBP, environment: production}
-      - {key: jpy, name: Acme yen, currency: JPY, environment: production}
-    templates: [{key: welcome, name: Welcome, product: coffee, value: 10, country: GB}]
-  - key: globex
-    name: Globex
-    plan: pro
-    funding: balance
-    service_accounts: [{key: rewards, name: Rewards}]
-    funding_accounts: [{key: shared, name: Globex shared, currency: GBP, environment: production}]
-products:
-  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5, 10]}
-collections:
-  - {key: treats, name: Treats, country: GB, currency: GBP, value_points: [10], products: [coffee]}
-"""
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Run]:
-    """Runs a command in this process, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    before = signal.getsignal(signal.SIGTERM)
-
-    def invoke(*arguments: str) -> Result:
-        return CliRunner().invoke(main, arguments, prog_name="largesse")
-
-    yield invoke
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.fixture
-def database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A migrated, empty installation on an external database; its address."""
-    monkeypatch.setenv("LARGESSE_DATABASE_URL", database_url)
-    monkeypatch.setenv("LARGESSE_MASTER_KEY", MASTER_KEY)
-    return database_url
-
-
-@pytest.fixture
-def loaded(database: str, run: Run, tmp_path: Path) -> dict[str, Any]:
-    """That installation with the world in it; what `load --json` printed."""
-    (tmp_path / "world.yaml").write_text(WORLD)
-    result = run("load", "world.yaml", "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
-def sql(url: str, statement: str) -> list[asyncpg.Record]:
-    async def fetch() -> list[asyncpg.Record]:
-        connection = await asyncpg.connect(url)
-        try:
-            return await connection.fetch(statement)
-        finally:
-            await connection.close()
-
-    return asyncio.run(fetch())
-
-
-def assert_refused(result: Result, *said: str) -> None:
-    """One line on standard error, nothing on standard output, a failure, no traceback."""
-    assert isinstance(result.exception, SystemExit), result.exception
-    assert result.exit_code in {1, 2}
-    assert result.stdout == ""
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1, result.stderr
-    for part in said:
-        assert part in result.stderr
 
 
 def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -1,0 +1,28 @@
+"""`customers`: who orders here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from largesse.cli.running import Commands, command, current_database
+from largesse.cli.tables import format_options, show
+from largesse.identity import list_customers
+
+_COLUMNS = ("id", "key", "name", "plan", "funding", "service_accounts", "api_keys", "created_at")
+
+
+@click.group(cls=Commands)
+def customers() -> None:
+    """See who orders here."""
+
+
+@customers.command("list")
+@format_options
+@command
+async def customers_list(form: str | None) -> None:
+    """List the customers, with how many service accounts and API keys each has."""
+    async with current_database() as database, database.connection() as connection:
+        records = await list_customers(connection)
+    show(form, _COLUMNS, map(asdict, records), empty="There are no customers: load a world file.")

@@ -1,0 +1,58 @@
+"""`orders`: what was placed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from largesse.cli.running import Commands, command, current_database
+from largesse.cli.tables import format_options, show
+from largesse.identity import find_customer
+from largesse.money import to_decimal
+from largesse.orders.overview import list_newest_orders
+
+_COLUMNS = (
+    "id",
+    "created_at",
+    "customer",
+    "environment",
+    "reference",
+    "external_reference",
+    "gift",
+    "code_count",
+    "delivery_mode",
+    "scheduled_for",
+    "source",
+    "service_account",
+    "account",
+    "total",
+    "currency",
+)
+_AFTER_ALL = 2_147_483_647
+
+
+@click.group(cls=Commands)
+def orders() -> None:
+    """See what was placed."""
+
+
+@orders.command("list")
+@click.option("--customer", help="Key of a customer: only its orders.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many at the most."
+)
+@click.option(
+    "--before", default=_AFTER_ALL, type=click.IntRange(1, _AFTER_ALL), help="Only orders with smaller ids."
+)
+@format_options
+@command
+async def orders_list(customer: str | None, limit: int, before: int, form: str | None) -> None:
+    """List the newest orders, newest first; no codes, and nobody's name or address."""
+    async with current_database() as database, database.connection() as connection:
+        customer_id = None if customer is None else await find_customer(connection, customer)
+        records = await list_newest_orders(connection, customer_id, before=before, limit=limit)
+    rows = (
+        {**asdict(record), "total": to_decimal(record.total_minor, record.currency)} for record in records
+    )
+    show(form, _COLUMNS, rows, empty="There are no orders.")

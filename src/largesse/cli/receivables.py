@@ -1,0 +1,76 @@
+"""`receivables`: what invoiced customers owe."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from largesse.cli.funding import read_amount, read_reference
+from largesse.cli.running import Commands, command, current_database
+from largesse.cli.tables import format_options, show
+from largesse.funding import list_receivables, settle
+from largesse.money import label, to_decimal
+from largesse.settings import ENVIRONMENTS
+
+_COLUMNS = ("customer", "name", "environment", "currency", "ordered", "settled", "owed")
+
+
+@click.group(cls=Commands)
+def receivables() -> None:
+    """See what invoiced customers owe, and record what they paid."""
+
+
+@receivables.command("list")
+@click.option("--customer", help="Key of a customer: only what it owes.")
+@format_options
+@command
+async def receivables_list(customer: str | None, form: str | None) -> None:
+    """List what each invoiced customer has ordered, paid and still owes, by environment and currency."""
+    async with current_database() as database, database.connection() as connection:
+        records = await list_receivables(connection, customer)
+    rows = (
+        asdict(record)
+        | {
+            name: to_decimal(getattr(record, f"{name}_minor"), record.currency)
+            for name in ("ordered", "settled", "owed")
+        }
+        for record in records
+    )
+    show(form, _COLUMNS, rows, empty="Nobody was ever invoiced.")
+
+
+@receivables.command("settle", context_settings={"ignore_unknown_options": True})
+@click.argument("customer")
+@click.argument("amount")
+@click.option("--currency", required=True, help="ISO 4217 code of the currency that was invoiced.")
+@click.option(
+    "--reference",
+    required=True,
+    help="Names the payment; repeating one with the same amount changes nothing.",
+)
+@click.option(
+    "--environment",
+    default="production",
+    show_default=True,
+    type=click.Choice(ENVIRONMENTS),
+    help="Whose orders.",
+)
+@command
+async def receivables_settle(
+    customer: str, amount: str, currency: str, reference: str, environment: str
+) -> None:
+    """Record that the customer CUSTOMER has paid AMOUNT of what it owes, in major units of the currency."""
+    currency = currency.upper()
+    name = read_reference(reference)
+    amount_minor = read_amount(amount, currency)
+    async with current_database() as database, database.transaction() as connection:
+        owed_minor = await settle(
+            connection,
+            customer,
+            environment=environment,
+            currency=currency,
+            amount_minor=amount_minor,
+            reference=name,
+        )
+    click.echo(f"{customer} now owes {label(owed_minor, currency)}.")

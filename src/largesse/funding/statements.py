@@ -1,0 +1,124 @@
+"""The statement of an account: its entries of a time, between an opening and a closing balance.
+
+The entries of a month are those from the first that was written in it up to the first that was written in the next, in the
+order in which they changed the balance. So statements of months that follow each other miss no entry, count none twice,
+and each opens with the balance that the one before closed with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.database import Connection
+
+# An entry bears the time at which its transaction began; it may have waited for the account's lock for as long as this.
+_SKEW = timedelta(minutes=2)
+_ENTRIES_AT_ONCE = 2_000
+_AFTER_ALL = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StatementEntry:
+    """One entry: what happened, by how much the balance changed, and what it then was, in minor units."""
+
+    id: int
+    at: datetime
+    kind: str  # top_up, settlement, order or refund
+    order_reference: str | None
+    external_reference: (
+        str | None
+    )  # the caller's own of the order, or the reference of a top-up or settlement
+    amount_minor: int
+    balance_minor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An account's entries with ids from `first` up to, and without, `end`; balances in minor units."""
+
+    account_id: int
+    first: int
+    end: int
+    opening_minor: int
+    closing_minor: int
+
+
+async def read_statement(
+    connection: Connection, account_id: int, since: datetime | None = None, until: datetime | None = None
+) -> Statement:
+    """The statement of an account from `since` to before `until`; of all its entries without them."""
+    first = 0 if since is None else await _first_entry(connection, account_id, since)
+    end = _AFTER_ALL if until is None else await _first_entry(connection, account_id, until)
+    return Statement(
+        account_id,
+        first,
+        end,
+        await _balance_before(connection, account_id, first),
+        await _balance_before(connection, account_id, end),
+    )
+
+
+async def statement_entries(
+    connection: Connection, statement: Statement
+) -> AsyncIterator[list[StatementEntry]]:
+    """The entries of a statement, oldest first, some thousand at a time."""
+    after = statement.first - 1
+    while True:
+        rows = await connection.fetch(
+            """
+            SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
+                   coalesce(o.external_reference, e.reference) AS external_reference, e.amount_minor, e.balance_minor
+            FROM entries e LEFT JOIN orders o ON o.id = e.order_id
+            WHERE e.account_id = $1 AND e.id > $2 AND e.id < $3
+            ORDER BY e.id LIMIT $4
+            """,
+            statement.account_id,
+            after,
+            statement.end,
+            _ENTRIES_AT_ONCE,
+        )
+        yield [StatementEntry(**row) for row in rows]
+        if len(rows) < _ENTRIES_AT_ONCE:
+            return
+        after = rows[-1]["id"]
+
+
+async def _balance_before(connection: Connection, account_id: int, entry_id: int) -> int:
+    balance_minor: int | None = await connection.fetchval(
+        "SELECT balance_minor FROM entries WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1",
+        account_id,
+        entry_id,
+    )
+    return balance_minor or 0
+
+
+async def _first_entry(connection: Connection, account_id: int, at: datetime) -> int:
+    """The id of the account's first entry of this instant or later; above all its entries when there is none.
+
+    Ids ascend with time but for the skew, so the place is found by halving, some thirty look-ups in the primary key
+    however many entries there are, and the last stretch is read.
+    """
+    low, high = (
+        0,
+        await connection.fetchval("SELECT max(id) FROM entries WHERE account_id = $1", account_id) or 0,
+    )
+    while low < high:
+        middle = (low + high) // 2
+        row = await connection.fetchrow(
+            "SELECT id, created_at FROM entries WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT 1",
+            account_id,
+            middle,
+        )
+        if row is None or row["created_at"] >= at - _SKEW:
+            high = middle
+        else:
+            low = row["id"]
+    found: int | None = await connection.fetchval(
+        "SELECT id FROM entries WHERE account_id = $1 AND id > $2 AND created_at >= $3 ORDER BY id LIMIT 1",
+        account_id,
+        low,
+        at,
+    )
+    return _AFTER_ALL if found is None else found

@@ -1,0 +1,45 @@
+"""The customers of an installation, for its operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from largesse.database import Connection
+from largesse.errors import StartError
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerRecord:
+    """A customer, with how many service accounts and API keys it has."""
+
+    id: int
+    key: str
+    name: str
+    plan: str  # starter, pro or enterprise
+    funding: str  # balance or invoiced
+    service_accounts: int
+    api_keys: int
+    created_at: datetime
+
+
+async def list_customers(connection: Connection) -> list[CustomerRecord]:
+    """All customers, by key."""
+    rows = await connection.fetch(
+        """
+        SELECT id, key, name, plan, funding,
+               (SELECT count(*) FROM service_accounts s WHERE s.customer_id = c.id) AS service_accounts,
+               (SELECT count(*) FROM api_keys k WHERE k.customer_id = c.id) AS api_keys,
+               created_at
+        FROM customers c ORDER BY key
+        """
+    )
+    return [CustomerRecord(**row) for row in rows]
+
+
+async def find_customer(connection: Connection, key: str) -> int:
+    """The id of the customer of this key. Raises StartError where there is none."""
+    customer_id: int | None = await connection.fetchval("SELECT id FROM customers WHERE key = $1", key)
+    if customer_id is None:
+        raise StartError(f"there is no customer {key!r}")
+    return customer_id

@@ -1,0 +1,58 @@
+"""Statements: months that follow each other hold every entry once, also where times are not in the entries' order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from largesse.database import Database
+from largesse.funding import Statement, StatementEntry, read_statement, statement_entries
+
+MONTHS = [datetime(2026, month, 1, tzinfo=UTC) for month in range(1, 8)]
+
+
+async def _entries(database: Database, statement: Statement) -> list[StatementEntry]:
+    async with database.connection() as connection:
+        return [entry async for piece in statement_entries(connection, statement) for entry in piece]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 5_000])
+async def test_months_hold_every_entry_once(database_url: str, count: int) -> None:
+    """Entries from February to May; each bears a time up to 100 s before or after its place, as waiting makes it."""
+    database = await Database.connect(database_url)
+    begin, end = MONTHS[1], MONTHS[5]
+    await database.execute(
+        """
+        INSERT INTO entries (account_id, movement_id, kind, amount_minor, balance_minor, created_at)
+        SELECT account_id, n, 'top_up', n, n * (n + 1) / 2,
+               $1::timestamptz + ($2::timestamptz - $1::timestamptz) / $3::int * (n - 1)
+               + ((n * 37 % 200) - 100) * interval '1 second'
+        FROM generate_series(1, $3) AS n CROSS JOIN (VALUES (1), (2)) AS a (account_id)
+        """,
+        begin + timedelta(seconds=100),
+        end - timedelta(seconds=200),
+        count,
+    )
+    try:
+        async with database.connection() as connection:
+            whole = await read_statement(connection, 1)
+            months = [await read_statement(connection, 1, since, until) for since, until in pairwise(MONTHS)]
+        everything = await _entries(database, whole)
+        assert (whole.opening_minor, whole.closing_minor) == (0, count * (count + 1) // 2)
+        assert [entry.amount_minor for entry in everything] == list(range(1, count + 1))
+        pieces = [await _entries(database, month) for month in months]
+        assert [entry for piece in pieces for entry in piece] == everything
+        assert pieces[0] == pieces[-1] == []
+        for month, piece in zip(months, pieces, strict=True):
+            assert month.closing_minor - month.opening_minor == sum(entry.amount_minor for entry in piece)
+        for month, following in pairwise(months):
+            assert month.closing_minor == following.opening_minor
+        for (since, until), piece in zip(pairwise(MONTHS), pieces, strict=True):
+            slack = timedelta(seconds=200)
+            assert all(since - slack <= entry.at < until + slack for entry in piece)
+            if piece:
+                assert piece[0].at >= since
+    finally:
+        await database.close()
