@@ -72,8 +72,12 @@ def to_decimal(minor: int, currency: str) -> Decimal:
 
 
 def canonical(minor: int, currency: str) -> str:
-    """The canonical text of an amount: two decimals, or more where the currency has more: `10.00`."""
-    return f"{Decimal(minor) / _scale(currency):.{max(2, exponent(currency))}f}"
+    """The canonical text of an amount: two decimals, and more only where the amount has more: `10.00`, `1.125`."""
+    places = exponent(currency)
+    while places > 2 and minor % 10 == 0:
+        minor //= 10
+        places -= 1
+    return f"{Decimal(minor).scaleb(-places):.{max(2, places)}f}"
 
 
 @cache

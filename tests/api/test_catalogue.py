@@ -65,7 +65,7 @@ DATES = {
     "currencyPrefix": "KWD",
     "totalPrice": None,
     "denominations": [1.25, 5.0],
-    "denominationChoices": {"1.250": "KWD 1.250", "5.000": "KWD 5.000"},
+    "denominationChoices": {"1.25": "KWD 1.250", "5.00": "KWD 5.000"},
     "minAmount": 1.25,
     "maxAmount": 5.0,
     "requiresAmount": True,
