@@ -14,7 +14,8 @@ from largesse.api.application import BODY_TIMEOUT_S, MAX_BODY_BYTES
 from largesse.cli import main
 from largesse.errors import PROBLEMS
 from largesse.orders.placer import SMALL_ORDER_CODES
-from largesse.orders.request import MAX_CODES, MAX_QUANTITY, MAX_REFERENCE, MAX_SOURCE
+from largesse.orders.recipients import MAX_CODES, MAX_QUANTITY
+from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE
 from largesse.webhooks import MAX_SUBSCRIPTIONS
 from largesse.webhooks.delivery import IN_FLIGHT
 from largesse.webhooks.outcomes import MAX_ATTEMPTS

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 
-from largesse.errors import InvalidRequest
+from largesse.errors import FieldError, InvalidRequest
 
 Wanted = TypeVar("Wanted")
 
@@ -34,14 +35,19 @@ _TYPE = re.compile(r"^Expected `(?P<wanted>[^`]+)`, got `(?P<got>\w+)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
 _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+_ITEMS_LOOKED_AT = 5_000
 
 
 class Unreadable(InvalidRequest):
     """A body that is no JSON object at all, so that nothing in it can be read."""
 
 
+class WrongItem(InvalidRequest):
+    """An item of a list in the body breaks a rule; those after it have not been looked at."""
+
+
 @cache
-def _decoder(wanted: type[Any]) -> msgspec.json.Decoder[Any]:
+def _decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(wanted)
 
 
@@ -55,7 +61,7 @@ def decode_body(raw: bytes, wanted: type[Wanted]) -> Wanted:
     except msgspec.ValidationError as error:
         # The decoder stops at the first wrong member: what follows may not even be JSON.
         members = _read_members(raw)
-        raise InvalidRequest(_locate(members, wanted) or explain(str(error))) from None
+        raise _wrong_item(members, wanted) or InvalidRequest(explain(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(error) from None
     return decoded
@@ -73,15 +79,39 @@ def decode_query(query: Mapping[str, str], wanted: type[Wanted]) -> Wanted:
     return decoded
 
 
+def decode_part(raw: bytes, wanted: Any, path: str) -> Any:
+    """A part of a body that was kept as it came (msgspec.Raw), as `wanted`, any type; `path` is where it stood.
+
+    Raises InvalidRequest naming the member.
+    """
+    try:
+        return _decoder(wanted).decode(raw)
+    except msgspec.ValidationError as error:
+        raise refused(*_within(path, str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _unreadable(error) from None
+
+
+def refused(member: str, rule: str) -> InvalidRequest:
+    """The refusal of a member that breaks a rule. One within a list is in `errors` too, as several of a list may be wrong."""
+    detail = f"`{member}` {rule}."
+    return InvalidRequest(detail, errors=[FieldError(_pointer(member), detail)] if "[" in member else ())
+
+
 def explain(message: str) -> str:
     """A sentence for people from msgspec's message; the member is named as the caller wrote it."""
+    member, rule = _read_message(message)
+    return f"`{member}` {rule}." if member else f"The body {rule}."
+
+
+def _read_message(message: str) -> tuple[str, str]:
+    """The member that msgspec's message is about, empty for the whole body, and the rule it breaks."""
     match = _PATH.search(message)
     path = match["path"].lstrip(".").replace("[...]", "[]") if match else ""
     text = message[: match.start()] if match else message
     if missing := _MISSING.match(text):
-        member = f"{path}.{missing['field']}" if path else missing["field"]
-        return f"`{member}` is required."
-    return f"`{path}` {_rule(text)}." if path else f"The body {_rule(text)}."
+        return f"{path}.{missing['field']}" if path else missing["field"], "is required"
+    return path, _rule(text)
 
 
 def _rule(text: str) -> str:
@@ -117,26 +147,31 @@ def _read_members(raw: bytes) -> dict[str, Any]:
     return members
 
 
-def _locate(members: dict[str, Any], wanted: type[Any]) -> str | None:
-    """The explanation with the index of the wrong item of a list of objects, which msgspec does not tell."""
+def _wrong_item(members: dict[str, Any], wanted: type[Any]) -> WrongItem | None:
+    """The refusal of the first wrong item of a list of objects, whose index msgspec does not tell."""
     for field in msgspec.structs.fields(wanted):
         items = members.get(field.encode_name)
         item_type = _item_struct(field.type)
         if not isinstance(items, list) or item_type is None:
             continue
-        for at, item in enumerate(items):
+        for at, item in enumerate(islice(items, _ITEMS_LOOKED_AT)):
             try:
                 msgspec.convert(item, item_type)
             except msgspec.ValidationError as error:
-                return explain(f"{_path_prefixed(str(error), f'$.{field.encode_name}[{at}]')}")
+                refusal = refused(*_within(f"{field.encode_name}[{at}]", str(error)))
+                return WrongItem(refusal.detail, errors=refusal.errors)
     return None
 
 
-def _path_prefixed(message: str, prefix: str) -> str:
-    match = _PATH.search(message)
-    if match is None:
-        return f"{message} - at `{prefix}`"
-    return f"{message[: match.start()]} - at `{prefix}{match['path']}`"
+def _within(path: str, message: str) -> tuple[str, str]:
+    """The member that msgspec's message is about, within `path`, and the rule it breaks."""
+    inner, rule = _read_message(message)
+    return f"{path}.{inner}" if inner else path, rule
+
+
+def _pointer(member: str) -> str:
+    """The JSON pointer (RFC 6901, as a fragment) of a member written as `recipients[1].email`."""
+    return "#/" + member.replace("[", "/").replace("]", "").replace(".", "/")
 
 
 def _item_struct(annotation: Any) -> type[msgspec.Struct] | None:

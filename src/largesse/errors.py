@@ -25,17 +25,41 @@ Routes and rooms raise; `largesse.api.application` alone renders.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
 
 
 class StartError(Exception):
     """What an operator must put right before a command can run; its text is one line."""
 
 
+class FieldError(msgspec.Struct, frozen=True):
+    """One of the members that are wrong."""
+
+    pointer: Annotated[
+        str,
+        Meta(
+            description="Which member, as a JSON pointer into the body",
+            examples=["#/recipients/1/email"],
+        ),
+    ]
+    detail: Annotated[
+        str,
+        Meta(
+            description="What is wrong with it",
+            examples=["`recipients[1].quantity` must be at most 1000."],
+        ),
+    ]
+
+
 class Problem(Exception):
     """An error answer to a caller: RFC 9457 problem details.
 
-    `slug` ends its `type` address (`/problems/{slug}`), which explains the problem when opened.
+    `slug` ends its `type` address (`/problems/{slug}`), which explains the problem when opened. `errors` names members that
+    are wrong, where it can be told for each.
     """
 
     status: ClassVar[int]
@@ -44,12 +68,18 @@ class Problem(Exception):
     explanation: ClassVar[str]
 
     def __init__(
-        self, detail: str, *, instance: str | None = None, headers: dict[str, str] | None = None
+        self,
+        detail: str,
+        *,
+        instance: str | None = None,
+        headers: dict[str, str] | None = None,
+        errors: Sequence[FieldError] = (),
     ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.instance = instance
         self.headers = headers or {}
+        self.errors = tuple(errors)
 
 
 class InvalidRequest(Problem):

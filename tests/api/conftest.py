@@ -207,7 +207,9 @@ def problem() -> Callable[..., str]:
         assert response.status_code == status, response.text
         assert response.headers["Content-Type"] == "application/problem+json"
         body = response.json()
-        assert set(body) == {"type", "title", "status", "detail", "instance"}
+        assert set(body) - {"errors"} == {"type", "title", "status", "detail", "instance"}
+        for error in body.get("errors", []):
+            assert set(error) == {"pointer", "detail"}
         assert body["status"] == status
         assert body["type"] == f"/problems/{slug}"
         assert body["title"]

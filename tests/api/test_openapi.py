@@ -298,14 +298,17 @@ FIELDS_OF_SPEC = {
         "targetUrl": maybe(TEXT),
         "secret": maybe(TEXT),
     },
-    "Recipient": {"email": "string email", "name": maybe(TEXT), "quantity": INT32},
+    "Recipient": {"email": "string email", "name": maybe(TEXT), "quantity": maybe(INT32)},
     "Problem": {
         "type": maybe("string uri-reference"),
         "title": maybe(TEXT),
         "status": maybe(INT32),
         "detail": maybe(TEXT),
         "instance": maybe("string uri-reference"),
+        "errors": "array of FieldError",
     },
+    "FieldError": {"pointer": TEXT, "detail": TEXT},
+    "Wrapping": {"key": TEXT, "label": TEXT, "aliases": f"array of {TEXT}"},
     "SendGift": {"productId": INT32, "value": maybe(NUMBER), "country": maybe(TEXT), **SEND_BODY},
     "SendCollection": {"collectionId": INT32, "value": maybe(NUMBER), **SEND_BODY},
     "SendTemplate": {"templateId": INT32, **SEND_BODY},
@@ -317,6 +320,7 @@ REQUIRED_IN_BODIES = {
     "SendCollection": ["collectionId"],
     "SendTemplate": ["templateId"],
     "Subscribe": ["targetUrl", "event"],
+    "Problem": ["type", "title", "status", "detail", "instance"],
 }
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from largesse.claim.designs import DESIGNS, design
+
 SAM = {"email": "sam@example.com"}
 REFERENCE = re.compile(r"[0-9A-HJKMNP-TV-Z]{20}")
 CODE = re.compile(r"([0-9A-HJKMNP-TV-Z]{4}-){4}[0-9A-HJKMNP-TV-Z]")
@@ -168,8 +170,8 @@ def test_send_at_a_little_ahead_is_in_the_future(service) -> None:
     assert placed(service.send("gift", "coffee", value=5, recipients=[SAM], sendAt=ahead))["scheduledFor"]
 
 
-@pytest.mark.parametrize("send_at", ["2099-12-24T09:00:00Z", "1999-12-24T09:00:00Z"])
-def test_send_at_is_ignored_for_a_batch(service, send_at: str) -> None:
+@pytest.mark.parametrize("send_at", ["2099-12-24T09:00:00Z", "1999-12-24T09:00:00Z", "tomorrow", 7, {}])
+def test_send_at_is_ignored_for_a_batch(service, send_at: Any) -> None:
     body = placed(service.send("gift", "coffee", value=5, codeQuantity=1, sendAt=send_at))
     assert body["scheduledFor"] is None
     assert len(body["codes"]) == 1
@@ -211,6 +213,9 @@ def test_what_a_template_supplies_and_what_overrides_it(service) -> None:
     own = {"wrappingKey": "stars", "fromName": "Ada", "message": "Hi\nthere", "expiryAfterDays": 7}
     changed = placed(service.send("template", "welcome", recipients=[SAM], **own))["reference"]
     assert tuple(service.sql(query, changed)[0]) == ("stars", "Ada", "Hi\nthere", 7, template, "GB")
+    blanks = {"wrappingKey": "", "fromName": " ", "message": " \n "}
+    blanked = placed(service.send("template", "welcome", recipients=[SAM], **blanks))["reference"]
+    assert service.sql(query, blanked) == service.sql(query, plain)
     some = placed(service.send("template", "welcome", message="Only this"))["reference"]
     assert tuple(service.sql(query, some)[0])[:3] == ("confetti", "Acme", "Only this")
 
@@ -232,15 +237,37 @@ def test_expiry_holds_on_enterprise_plans_only(service) -> None:
     assert expiry("gift", "coffee", "hr", "gbp", value=5, expiryAfterDays=1) == 1
     assert expiry("gift", "coffee", "hr", "gbp", value=5, expiryAfterDays=None) is None
     assert expiry("gift", "coffee", "globex", "globex-gbp", value=5, expiryAfterDays=30) is None
+    for number in (0, -1, 1.5, 36_501, 10**30):
+        members = {"value": 5, "expiryAfterDays": number}
+        assert expiry("gift", "coffee", "globex", "globex-gbp", **members) is None
     assert expiry("template", "globex-hello", "globex", "globex-gbp") is None
     assert expiry("template", "globex-hello", "globex", "globex-gbp", expiryAfterDays=30) is None
 
 
 def test_wrapping_is_default_unless_said(service) -> None:
     client = service.client("hr")
-    for given, kept in ((None, "default"), ("", "default"), ("stars", "stars"), ("w" * 64, "w" * 64)):
+    for given, kept in (
+        (None, "default"),
+        ("", "default"),
+        ("  ", "default"),
+        ("stars", "stars"),
+        ("w" * 64, "w" * 64),
+    ):
         placed(service.send("gift", "coffee", value=5, wrappingKey=given))
         assert client.get("/orders?limit=1").json()[0]["wrappingKey"] == kept
+
+
+def test_the_known_wrappings_are_listed(service) -> None:
+    listed = service.client("hr").get("/wrappings").json()
+    assert [wrapping["key"] for wrapping in listed] == list(DESIGNS)
+    for wrapping in listed:
+        for key in (wrapping["key"], *wrapping["aliases"]):
+            assert design(key).key == wrapping["key"]
+        assert wrapping["label"]
+    properties = (
+        service.client().get("/openapi.json").json()["components"]["schemas"]["SendGift"]["properties"]
+    )
+    assert all(f"`{wrapping['key']}`" in properties["wrappingKey"]["description"] for wrapping in listed)
 
 
 def test_unknown_members_are_ignored(service) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -35,8 +35,8 @@ def places() -> None:
         ({"codeQuantity": None}, "Exactly one of `recipients` and `codeQuantity`"),
         ({"recipients": None}, "Exactly one of `recipients` and `codeQuantity`"),
         ({"recipients": [SAM], "codeQuantity": 1}, "Exactly one of `recipients` and `codeQuantity`"),
-        ({"recipients": []}, "`recipients` must have at least 1"),
-        ({"recipients": [], "codeQuantity": 1}, "`recipients` must have at least 1"),
+        ({"recipients": []}, "Exactly one of `recipients` and `codeQuantity`"),
+        ({"recipients": [], "codeQuantity": None}, "Exactly one of `recipients` and `codeQuantity`"),
         # How many
         ({"codeQuantity": 0}, "`codeQuantity` must be at least 1"),
         ({"codeQuantity": -1}, "`codeQuantity` must be at least 1"),
@@ -67,7 +67,6 @@ def places() -> None:
         ({"recipients": [{**SAM, "name": 5}]}, "`recipients[0].name` must be a string or null"),
         ({"recipients": ["sam@example.com"]}, "`recipients[0]` must be an object"),
         ({"recipients": SAM}, "`recipients` must be an array or null"),
-        ({"recipients": [{**SAM, "quantity": None}]}, "`recipients[0].quantity` must be an integer"),
         ({"recipients": [{**SAM, "quantity": "2"}]}, "`recipients[0].quantity` must be an integer"),
         ({"recipients": [{**SAM, "quantity": True}]}, "`recipients[0].quantity` must be an integer"),
         # Texts
@@ -143,6 +142,77 @@ def places() -> None:
 def test_a_gift_that_breaks_a_rule(service, problem, members: dict[str, Any], said: str) -> None:
     answer = service.send("gift", "coffee", **{"value": 5, **members})
     assert said in problem(answer, 400)
+
+
+class TestSeveralWrongRecipients:
+    """One refusal names all of them, whatever is wrong with each."""
+
+    WRONG: ClassVar = [
+        SAM,
+        {"email": "sam"},
+        {**SAM, "quantity": 1001},
+        SAM,
+        {},
+        {**SAM, "name": "S\rm"},
+        "sam@example.com",
+        {"email": "kim@example", "quantity": 2},
+    ]
+
+    def test_all_are_named(self, service, problem) -> None:
+        answer = service.send("gift", "coffee", value=5, recipients=self.WRONG)
+        detail = problem(answer, 400)
+        errors = answer.json()["errors"]
+        assert [error["pointer"] for error in errors] == [
+            "#/recipients/1/email",
+            "#/recipients/2/quantity",
+            "#/recipients/4/email",
+            "#/recipients/5/name",
+            "#/recipients/6",
+            "#/recipients/7/email",
+        ]
+        for error, said in zip(
+            errors,
+            [
+                "`recipients[1].email` is not an email address: ",
+                "`recipients[2].quantity` must be at most 1000.",
+                "`recipients[4].email` is required.",
+                "`recipients[5].name` must hold no control characters.",
+                "`recipients[6]` must be an object, not a string.",
+                "`recipients[7].email` is not an email address: ",
+            ],
+            strict=True,
+        ):
+            assert error["detail"].startswith(said)
+        assert detail == errors[0]["detail"] + " So are 5 more: see `errors`."
+
+    def test_types_may_be_right(self, service, problem) -> None:
+        recipients = [SAM, {"email": "x"}, SAM, {"email": "y"}]
+        answer = service.send("gift", "coffee", value=5, recipients=recipients)
+        assert "So is 1 more" in problem(answer, 400)
+        assert [error["pointer"] for error in answer.json()["errors"]] == [
+            "#/recipients/1/email",
+            "#/recipients/3/email",
+        ]
+
+    def test_a_lone_one_is_named_in_both_places(self, service, problem) -> None:
+        answer = service.send("gift", "coffee", value=5, recipients=[{"email": "x"}])
+        (error,) = answer.json()["errors"]
+        assert error == {"pointer": "#/recipients/0/email", "detail": problem(answer, 400)}
+
+    @pytest.mark.parametrize("wrong", [{"email": "x"}, {}])
+    @pytest.mark.parametrize(("count", "named"), [(99, 99), (100, 100), (101, 100), (5000, 100)])
+    def test_the_first_hundred_are_named(self, service, problem, wrong, count: int, named: int) -> None:
+        answer = service.send("gift", "coffee", value=5, recipients=[wrong] * count)
+        more = f"{count - 1} more" if count < 100 else "at least 99 more"
+        assert f"So are {more}" in problem(answer, 400)
+        errors = answer.json()["errors"]
+        assert [error["pointer"] for error in errors] == [f"#/recipients/{n}/email" for n in range(named)]
+
+    def test_other_refusals_have_none(self, service, problem) -> None:
+        for members in ({"value": 6}, {"value": "x"}, {"recipients": [SAM] * 5001}):
+            answer = service.send("gift", "coffee", **{"value": 5, **members})
+            problem(answer, 400)
+            assert "errors" not in answer.json()
 
 
 @pytest.mark.parametrize(
@@ -223,6 +293,9 @@ def test_the_ledgers_own_accounts_are_no_funding_accounts(service, problem) -> N
     "members",
     [
         {"codeQuantity": 1},
+        {"codeQuantity": 1, "recipients": []},
+        {"codeQuantity": 1, "recipients": None, "sendAt": {"at": "noon"}},
+        {"recipients": [{**SAM, "quantity": None}]},
         {"recipients": [{**SAM, "quantity": 1}]},
         {"recipients": [{**SAM, "quantity": 1000}]},
         {"fromName": "x" * 32},

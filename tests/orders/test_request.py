@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,8 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 def read(plan: str = "pro", **members: Any) -> Wanted:
     if not members.keys() & {"recipients", "code_quantity"}:
         members["code_quantity"] = 1
+    for kept in members.keys() & {"send_at", "expiry_after_days"}:
+        members[kept] = msgspec.Raw(msgspec.json.encode(members[kept]))
     return read_send(SendGift(product_id=1, **members), plan=plan, now=NOW)
 
 
@@ -51,7 +54,10 @@ def test_a_reference_is_trimmed_bounded_and_without_control_characters(text: str
         assert read_reference(text) == (trimmed or None)
 
 
-@given(st.datetimes(), st.none() | st.timedeltas(timedelta(hours=-23), timedelta(hours=23)))
+OFFSETS = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timedelta(minutes=minutes))  # as JSON tells them
+
+
+@given(st.datetimes(), st.none() | OFFSETS)
 def test_send_at_is_an_instant_in_the_future_or_refused(at: datetime, offset: timedelta | None) -> None:
     zoned = at if offset is None else at.replace(tzinfo=timezone(offset))
     try:
@@ -74,8 +80,26 @@ def _fits(at: datetime, offset: timedelta | None) -> bool:
     return True
 
 
-def test_send_at_is_ignored_for_a_batch() -> None:
-    assert read(code_quantity=1, send_at=NOW - timedelta(days=1)).scheduled_for is None
+@pytest.mark.parametrize(
+    "send_at", [NOW - timedelta(days=1), "tomorrow", "", 7, 1.5, True, [], {"a": 1}, None]
+)
+def test_send_at_is_ignored_for_a_batch(send_at: Any) -> None:
+    assert read(code_quantity=1, send_at=send_at).scheduled_for is None
+    assert read(code_quantity=1, recipients=[], send_at=send_at).scheduled_for is None
+
+
+def test_no_quantity_is_one() -> None:
+    assert read(recipients=[Recipient(email="sam@example.com", quantity=None)]).code_count == 1
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t \n", "\u00a0\u2003"])
+def test_blank_texts_are_as_if_left_out(blank: str) -> None:
+    recipients = [Recipient(email="sam@example.com", name=blank)]
+    wanted = read(recipients=recipients, wrapping_key=blank, from_name=blank, message=blank)
+    assert (wanted.wrapping_key, wanted.from_name, wanted.message) == (None, None, None)
+    assert wanted.recipients[0].name is None
+    filled = wanted.with_defaults(wrapping_key="gold", from_name="Ada", message="Hi", expiry_after_days=7)
+    assert (filled.wrapping_key, filled.from_name, filled.message) == ("gold", "Ada", "Hi")
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=30))
@@ -109,6 +133,20 @@ def test_a_batch_has_no_recipients() -> None:
 @pytest.mark.parametrize(("plan", "kept"), [("enterprise", 30), ("pro", None)])
 def test_expiry_is_for_enterprise_plans(plan: str, kept: int | None) -> None:
     assert read(plan=plan, expiry_after_days=30).expiry_after_days == kept
+
+
+@pytest.mark.parametrize("number", [0, -1, 36_501, 2**31, 10**30, 1.5, -0.0, 1e300])
+def test_below_enterprise_any_number_of_days_is_ignored(number: float) -> None:
+    assert read(plan="pro", expiry_after_days=number).expiry_after_days is None
+    with pytest.raises(InvalidRequest, match=r"^`expiryAfterDays` "):
+        read(plan="enterprise", expiry_after_days=number)
+
+
+@pytest.mark.parametrize("other", ["30", True, [], {}])
+def test_what_is_no_number_of_days_is_refused_on_every_plan(other: Any) -> None:
+    for plan in ("pro", "enterprise"):
+        with pytest.raises(InvalidRequest, match=r"^`expiryAfterDays` must be an integer or null"):
+            read(plan=plan, expiry_after_days=other)
 
 
 def test_references_are_opaque_unique_and_told_apart_from_other_texts() -> None:

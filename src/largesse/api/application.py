@@ -208,6 +208,8 @@ def problem_reply(problem: Problem) -> Reply:
         "detail": problem.detail,
         "instance": problem.instance,
     }
+    if problem.errors:
+        body["errors"] = problem.errors
     headers = tuple((name.lower(), value) for name, value in problem.headers.items())
     return Reply(encode_json(body), problem.status, "application/problem+json", headers)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from largesse import __version__
 from largesse.api.operation import NoQuery, Operation
-from largesse.errors import MethodNotAllowed, NotFound, Problem
+from largesse.errors import FieldError, MethodNotAllowed, NotFound, Problem
 from largesse.orders import OrderRecord, SendBody
 
 Json = dict[str, Any]
@@ -87,6 +87,11 @@ _PROBLEM_SCHEMA: Json = {
             "type": ["string", "null"],
             "format": "uri-reference",
         },
+        "errors": {
+            "description": "The wrong recipients, the first 100 at most, where there are any",
+            "type": "array",
+            "items": {"$ref": "#/components/schemas/FieldError"},
+        },
     },
     "required": ["type", "title", "status", "detail", "instance"],
 }
@@ -137,32 +142,29 @@ _LINKS = {
 }
 
 # Which members of a send body exclude each other; types cannot say it (`largesse.orders.request` checks it).
-_DELIVERY = [
-    {
-        "title": "Emailed to recipients",
+# Not as `oneOf`: generators of clients make a type of each alternative and lose the other members.
+_DELIVERY: Json = {
+    "if": {"properties": {"codeQuantity": {"type": "integer"}}, "required": ["codeQuantity"]},
+    "then": {"properties": {"recipients": {"maxItems": 0}}},
+    "else": {
+        "properties": {"recipients": {"not": {"type": "null"}, "minItems": 1}},
         "required": ["recipients"],
-        "properties": {"recipients": {"type": "array"}, "codeQuantity": {"type": "null"}},
     },
-    {
-        "title": "Code batch",
-        "required": ["codeQuantity"],
-        "properties": {"codeQuantity": {"type": "integer"}, "recipients": {"type": "null"}},
-    },
-]
+}
 
 
 def build_document(operations: Sequence[Operation]) -> Json:
     """The document of `operations`, ready to be encoded."""
     shapes = [operation.shape for operation in operations if operation.shape is not None]
     bodies = [operation.body for operation in operations if operation.body is not None]
-    types = [*bodies, *shapes, OrderRecord]
+    types = [*bodies, *shapes, OrderRecord, FieldError]
     refs, schemas = msgspec.json.schema_components(types, ref_template=_REF)
     schema_of = {id(type_): _published(ref) for type_, ref in zip(types, refs, strict=True)}
     published = {_public_name(name): _published(schema) for name, schema in schemas.items()}
     for body in bodies:
         if issubclass(body, SendBody):
             _tell_gift_first(published[body.__name__], body)
-            published[body.__name__]["oneOf"] = _DELIVERY
+            published[body.__name__] |= _DELIVERY
     paths: Json = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schema_of)

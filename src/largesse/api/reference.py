@@ -209,7 +209,7 @@ def _rules(schema: Json) -> Iterator[Markup]:
     if "maxLength" in schema:
         yield Markup("at most {} characters").format(_number(schema["maxLength"]))
     if "maxItems" in schema:
-        yield Markup("{} to {} items").format(schema.get("minItems", 0), _number(schema["maxItems"]))
+        yield Markup("at most {} items").format(_number(schema["maxItems"]))
     if "pattern" in schema:
         yield Markup("matches <code>{}</code>").format(schema["pattern"])
     if "default" in schema:

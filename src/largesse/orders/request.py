@@ -11,18 +11,21 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from largesse.decoding import decode_part
 from largesse.errors import InvalidRequest
-from largesse.orders.email import EmailError, address_key, normalise_email
+from largesse.orders.email import address_key
+from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, read_recipients
+from largesse.orders.texts import read_text
+from largesse.orders.wrappings import WRAPPINGS
 
-MAX_CODES = 5_000
-MAX_QUANTITY = 1_000
 MAX_REFERENCE = 128
 MAX_SOURCE = 32
 DEFAULT_SOURCE = "api"
 DEFAULT_COUNTRY = "GB"
 
+_KNOWN_WRAPPINGS = ", ".join(f"`{key}`" for key in WRAPPINGS)
 _INT32 = 2_147_483_647
 Id = Annotated[int, Meta(ge=1, le=_INT32)]
 # max_length as well, since `$` also matches before a line break at the end.
@@ -30,29 +33,31 @@ Country = Annotated[
     str, Meta(pattern="^[A-Za-z]{2}$", max_length=2, description="ISO 3166-1 alpha-2", examples=["GB"])
 ]
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_CONTROL_BUT_LINE_BREAKS = re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-_NOT_TOKEN = re.compile(r"[^a-z0-9]+")
-
-
-class Recipient(msgspec.Struct, kw_only=True, rename="camel"):
-    """One address and how many codes it gets."""
-
-    email: Annotated[
-        str,
+SendAt = (
+    Annotated[
+        datetime,
         Meta(
-            max_length=254,
-            description="Address the gift is emailed to",
-            examples=["sam@example.com"],
-            extra_json_schema={"format": "email"},
+            description="When to deliver, in the future; without an offset it is UTC. Ignored for a code batch, "
+            "whatever it holds.",
+            examples=["2030-12-24T09:00:00Z"],
+            extra_json_schema={"format": "date-time"},
         ),
     ]
-    name: (
-        Annotated[str, Meta(max_length=200, description="Used to address the gift", examples=["Sam"])] | None
-    ) = None
-    quantity: Annotated[
-        int, Meta(ge=1, le=MAX_QUANTITY, description="Codes for this recipient; each is its own order line")
-    ] = 1
+    | None
+)
+ExpiryAfterDays = (
+    Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=36_500,
+            description="Days after claiming that gifts expire. Enterprise plans only: below, any number is ignored.",
+        ),
+    ]
+    | None
+)
+_NUMBER = re.compile(rb"[-0-9]")  # what a JSON number begins with
+_NOT_TOKEN = re.compile(r"[^a-z0-9]+")
 
 
 class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
@@ -73,7 +78,6 @@ class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
         Annotated[
             list[Recipient],
             Meta(
-                min_length=1,
                 max_length=MAX_CODES,
                 description="Who gets the gift by email; at most 5,000 codes in all. Excludes `codeQuantity`.",
             ),
@@ -96,7 +100,8 @@ class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
             str,
             Meta(
                 max_length=64,
-                description="Wrapping of the gift; by default the template's, or `default`",
+                description=f"Wrapping of the gift, by default the template's, or `default`. Known are {_KNOWN_WRAPPINGS}; "
+                "any other is kept, and looks like `default`.",
                 examples=["confetti"],
             ),
         ]
@@ -109,17 +114,7 @@ class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
         Annotated[str, Meta(max_length=256, description="Message to the recipient", examples=["Thank you!"])]
         | None
     ) = None
-    send_at: (
-        Annotated[
-            datetime,
-            Meta(
-                description="When to deliver, in the future; without an offset it is UTC. Ignored for a code batch.",
-                examples=["2030-12-24T09:00:00Z"],
-                extra_json_schema={"format": "date-time"},
-            ),
-        ]
-        | None
-    ) = None
+    send_at: Annotated[msgspec.Raw, Meta(extra_json_schema=msgspec.json.schema(SendAt))] | UnsetType = UNSET
     account_id: (
         Annotated[
             int,
@@ -130,12 +125,8 @@ class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
         | None
     ) = None
     expiry_after_days: (
-        Annotated[
-            int,
-            Meta(ge=1, le=36_500, description="Days after claiming that gifts expire; Enterprise plans only"),
-        ]
-        | None
-    ) = None
+        Annotated[msgspec.Raw, Meta(extra_json_schema=msgspec.json.schema(ExpiryAfterDays))] | UnsetType
+    ) = UNSET
     external_reference: (
         Annotated[
             str,
@@ -189,14 +180,6 @@ class ReferenceOnly(msgspec.Struct, rename="camel"):
     external_reference: str | None = None
 
 
-class OrderRecipient(msgspec.Struct, frozen=True):
-    """One recipient as the order keeps it."""
-
-    email: str
-    name: str | None
-    quantity: int
-
-
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The delivery and payment of an order, checked; `recipients` is empty for a code batch."""
 
@@ -232,25 +215,25 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             wrapping_key=self.wrapping_key or wrapping_key,
-            from_name=self.from_name if self.from_name is not None else from_name,
-            message=self.message if self.message is not None else message,
+            from_name=self.from_name or from_name,
+            message=self.message or message,
             expiry_after_days=self.expiry_after_days or expiry_after_days,
         )
 
 
 def read_send(body: SendBody, *, plan: str, now: datetime) -> Wanted:
     """Checks what the types could not. Raises InvalidRequest naming the member and the limit."""
-    recipients, code_count = _read_recipients(body)
+    recipients, code_count = _read_delivery(body)
     return Wanted(
         source=read_source(body.source),
         recipients=recipients,
         code_count=code_count,
-        wrapping_key=_text("wrappingKey", body.wrapping_key),
-        from_name=_text("fromName", body.from_name),
-        message=_text("message", body.message, allowed=_CONTROL_BUT_LINE_BREAKS),
+        wrapping_key=read_text("wrappingKey", body.wrapping_key),
+        from_name=read_text("fromName", body.from_name),
+        message=read_text("message", body.message, line_breaks=True),
         scheduled_for=_read_send_at(body.send_at, now) if recipients else None,
         account_id=body.account_id,
-        expiry_after_days=body.expiry_after_days if plan == "enterprise" else None,
+        expiry_after_days=_read_expiry(body.expiry_after_days, plan),
         external_reference=read_reference(body.external_reference),
     )
 
@@ -260,7 +243,7 @@ def read_reference(text: str | None) -> str | None:
     reference = text.strip() if text else ""
     if len(reference) > MAX_REFERENCE:
         raise InvalidRequest(f"`externalReference` must be at most {MAX_REFERENCE} characters.")
-    return _text("externalReference", reference) or None
+    return read_text("externalReference", reference)
 
 
 def read_source(text: str | None) -> str:
@@ -269,27 +252,21 @@ def read_source(text: str | None) -> str:
     return token[:MAX_SOURCE].strip("-") or DEFAULT_SOURCE
 
 
-def _read_recipients(body: SendBody) -> tuple[tuple[OrderRecipient, ...], int]:
-    if (body.recipients is None) == (body.code_quantity is None):
+def _read_delivery(body: SendBody) -> tuple[tuple[OrderRecipient, ...], int]:
+    """The recipients, none for a batch, and how many codes; an empty list of recipients is as if left out."""
+    if bool(body.recipients) == (body.code_quantity is not None):
         raise InvalidRequest("Exactly one of `recipients` and `codeQuantity` must be given.")
     if body.code_quantity is not None:
         return (), body.code_quantity
-    recipients = tuple(_read_recipient(at, recipient) for at, recipient in enumerate(body.recipients or ()))
+    recipients = read_recipients(body.recipients or ())
     code_count = sum(recipient.quantity for recipient in recipients)
     if code_count > MAX_CODES:
         raise InvalidRequest(f"`recipients` must ask for at most {MAX_CODES} codes in all, not {code_count}.")
     return recipients, code_count
 
 
-def _read_recipient(at: int, recipient: Recipient) -> OrderRecipient:
-    try:
-        email = normalise_email(recipient.email)
-    except EmailError as error:
-        raise InvalidRequest(f"`recipients[{at}].email` is not an email address: {error}") from None
-    return OrderRecipient(email, _text(f"recipients[{at}].name", recipient.name), recipient.quantity)
-
-
-def _read_send_at(send_at: datetime | None, now: datetime) -> datetime | None:
+def _read_send_at(given: msgspec.Raw | UnsetType, now: datetime) -> datetime | None:
+    send_at: datetime | None = None if given is UNSET else decode_part(given, SendAt, "sendAt")
     if send_at is None:
         return None
     try:
@@ -301,7 +278,9 @@ def _read_send_at(send_at: datetime | None, now: datetime) -> datetime | None:
     return instant
 
 
-def _text(member: str, text: str | None, allowed: re.Pattern[str] = _CONTROL) -> str | None:
-    if text and allowed.search(text):
-        raise InvalidRequest(f"`{member}` must hold no control characters.")
-    return text
+def _read_expiry(given: msgspec.Raw | UnsetType, plan: str) -> int | None:
+    """The days; None below Enterprise, whatever number was given."""
+    if given is UNSET or (plan != "enterprise" and _NUMBER.match(given)):
+        return None
+    days: int | None = decode_part(given, ExpiryAfterDays, "expiryAfterDays")
+    return days

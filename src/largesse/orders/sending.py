@@ -9,13 +9,14 @@ from largesse.catalogue import Catalogue, Price, Snapshot, collection_price, gif
 from largesse.clock import Clock
 from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Database
-from largesse.decoding import Unreadable, decode_body
+from largesse.decoding import Unreadable, WrongItem, decode_body
 from largesse.errors import InvalidRequest
 from largesse.funding import own_accounts
 from largesse.identity import Caller, Principal
 from largesse.orders.order import Gift, Order, OwnAccounts
 from largesse.orders.placer import Placer, is_large
 from largesse.orders.reading import read_references
+from largesse.orders.recipients import read_recipients_of
 from largesse.orders.reference import new_reference
 from largesse.orders.request import (
     DEFAULT_COUNTRY,
@@ -69,8 +70,10 @@ class Sender:
             order = await self._prepare(caller, decode_body(raw, wanted))
         except Unreadable:
             raise
-        except InvalidRequest:
+        except InvalidRequest as refusal:
             await self._refuse_used_reference(principal, raw)
+            if isinstance(refusal, WrongItem):
+                await asyncio.to_thread(read_recipients_of, raw)
             raise
         if not is_large(order.code_count):
             await self._placer.place(order)

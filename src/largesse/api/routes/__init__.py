@@ -1,10 +1,21 @@
 """All operations, in the order the documentation shows them."""
 
-from largesse.api.routes import catalogue, deliveries, funding, health, identity, orders, templates, webhooks
+from largesse.api.routes import (
+    catalogue,
+    deliveries,
+    funding,
+    health,
+    identity,
+    orders,
+    templates,
+    webhooks,
+    wrappings,
+)
 
 OPERATIONS = (
     *orders.OPERATIONS,
     *catalogue.OPERATIONS,
+    *wrappings.OPERATIONS,
     *templates.OPERATIONS,
     *funding.OPERATIONS,
     *webhooks.OPERATIONS,

@@ -1,0 +1,102 @@
+"""The recipients of an order as callers give them: read, and when any are wrong, all of those told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from largesse.decoding import decode_body, decode_part, refused
+from largesse.errors import FieldError, InvalidRequest
+from largesse.orders.email import EmailError, normalise_email
+from largesse.orders.texts import read_text
+
+MAX_CODES = 5_000
+MAX_QUANTITY = 1_000
+# Wrong recipients that a refusal names at most.
+MAX_ERRORS = 100
+
+
+class Recipient(msgspec.Struct, kw_only=True, rename="camel"):
+    """One address and how many codes it gets."""
+
+    email: Annotated[
+        str,
+        Meta(
+            max_length=254,
+            description="Address the gift is emailed to",
+            examples=["sam@example.com"],
+            extra_json_schema={"format": "email"},
+        ),
+    ]
+    name: (
+        Annotated[str, Meta(max_length=200, description="Used to address the gift", examples=["Sam"])] | None
+    ) = None
+    quantity: (
+        Annotated[
+            int,
+            Meta(ge=1, le=MAX_QUANTITY, description="Codes for this recipient; each is its own order line"),
+        ]
+        | None
+    ) = 1
+
+
+class OrderRecipient(msgspec.Struct, frozen=True):
+    """One recipient as the order keeps it."""
+
+    email: str
+    name: str | None
+    quantity: int
+
+
+class _RecipientsOnly(msgspec.Struct):
+    """Reads nothing but the recipients, each as it came, of a body that may be wrong elsewhere."""
+
+    recipients: list[msgspec.Raw] | None = None
+
+
+def read_recipients(given: Iterable[Recipient | msgspec.Raw]) -> tuple[OrderRecipient, ...]:
+    """The recipients as the order keeps them.
+
+    Raises InvalidRequest whose `errors` name all that are wrong, or the first MAX_ERRORS; its detail is the first's.
+    """
+    recipients: list[OrderRecipient] = []
+    errors: list[FieldError] = []
+    for at, one in enumerate(given):
+        try:
+            recipients.append(_read_recipient(f"recipients[{at}]", one))
+        except InvalidRequest as refusal:
+            errors += refusal.errors
+            if len(errors) == MAX_ERRORS:
+                break
+    if errors:
+        raise _refusal(errors)
+    return tuple(recipients)
+
+
+def read_recipients_of(raw: bytes) -> None:
+    """Raises what `read_recipients` does for the recipients of a body of which one is known to be wrong."""
+    read_recipients((decode_body(raw, _RecipientsOnly).recipients or [])[:MAX_CODES])
+
+
+def _read_recipient(member: str, given: Recipient | msgspec.Raw) -> OrderRecipient:
+    one = given if isinstance(given, Recipient) else decode_part(given, Recipient, member)
+    try:
+        email = normalise_email(one.email)
+    except EmailError as error:
+        raise refused(f"{member}.email", f"is not an email address: {str(error).removesuffix('.')}") from None
+    return OrderRecipient(
+        email, read_text(f"{member}.name", one.name), 1 if one.quantity is None else one.quantity
+    )
+
+
+def _refusal(errors: list[FieldError]) -> InvalidRequest:
+    first, more = errors[0].detail, len(errors) - 1
+    if more == 0:
+        return InvalidRequest(first, errors=errors)
+    count = (
+        f"is {more}" if more == 1 else f"are {more}" if len(errors) < MAX_ERRORS else f"are at least {more}"
+    )
+    return InvalidRequest(f"{first} So {count} more: see `errors`.", errors=errors)
