@@ -199,3 +199,9 @@ def read_curl(command: str) -> tuple[str, str, dict[str, str], bytes | None]:
         else:
             url = word
     return method or ("GET" if body is None else "POST"), url, headers, body
+
+
+def test_the_mailbox_is_named_where_there_is_one(service: Service, staging: Service) -> None:
+    assert "/mailbox" not in service.client().get("/").text
+    assert 'href="/mailbox"' in staging.client().get("/").text
+    assert staging.client().get("/mailbox").status_code == 200

@@ -25,14 +25,14 @@ Answer = tuple[int, bytes]
 
 
 @contextmanager
-def demo(folder: Path, ending: signal.Signals, **environ: str) -> Iterator[str]:
+def demo(folder: Path, ending: signal.Signals, host: str = "127.0.0.1", **environ: str) -> Iterator[str]:
     """The text it welcomes with, while it serves; then it must end well."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     log = folder / "demo.log"  # a pipe that nobody reads could fill and hold it up
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "largesse", "demo", "--port", str(port)],
+            [sys.executable, "-m", "largesse", "demo", "--host", host, "--port", str(port)],
             cwd=folder,
             env={**os.environ, **environ},
             stdout=subprocess.PIPE,
@@ -96,12 +96,20 @@ def test_what_it_prints_works_and_a_second_start_goes_on(tmp_path: Path) -> None
             assert ask(address, {})[0] == 200, address
         api, first_key = addresses[0], key_in(welcome)
         assert ask(f"{api}/me", first_key)[0] == 200
+        assert b'href="/mailbox"' in ask(api, {})[1]
+    key_file = tmp_path / "largesse-data" / "demo-key-production"
+    assert key_file.stat().st_mode & 0o777 == 0o600
     with demo(tmp_path, signal.SIGTERM) as welcome:
         (api,) = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)
-        assert ask(f"{api}/me", first_key)[0] == 401
+        assert key_in(welcome) == first_key
         status, orders = ask(f"{api}/orders", key_in(welcome))
         assert status == 200
         assert {order["reference"] for order in json.loads(orders)} == {sent["reference"], batch["reference"]}
+    key_file.unlink()
+    with demo(tmp_path, signal.SIGTERM, host="127.0.0.2") as welcome:
+        (api,) = re.findall(r"^  API +(http://127\.0\.0\.2:\d+)$", welcome, re.MULTILINE)
+        assert ask(f"{api}/me", first_key)[0] == 401
+        assert ask(f"{api}/me", key_in(welcome))[0] == 200
 
 
 def test_a_staging_demo_has_a_staging_key_and_account(tmp_path: Path) -> None:

@@ -104,6 +104,10 @@ class Application:
         assert self._services is not None, "the application has not started"
         return self._services
 
+    def has_page(self, path: str) -> bool:
+        """Whether there is a page of this path, as there is a mailbox in staging and in the demo alone."""
+        return any(getattr(page, "path", None) == path for page in self._pages.routes)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await self._serve(scope, receive, send)

@@ -40,7 +40,7 @@ _templates.filters["prose"] = prose
 
 
 async def _landing(request: Request) -> Response:
-    return _page(_render("landing.html", version=__version__))
+    return _page(_render("landing.html", version=__version__, has_mailbox=request.app.has_page("/mailbox")))
 
 
 async def _reference(request: Request) -> Response:

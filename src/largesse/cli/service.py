@@ -121,25 +121,37 @@ async def _check_ready(settings: Settings) -> None:
 
 
 @click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on."
 )
-def demo(port: int) -> None:
-    """Try everything: a demo world on an embedded database, in one process, with nothing to configure."""
+def demo(host: str, port: int) -> None:
+    """Try everything: a demo world on an embedded database, in one process, with nothing to configure.
+
+    Whoever reaches it reads its mailbox, codes and PINs: another --host than this machine's own is for a network
+    that you trust.
+    """
     from largesse.demo import prepare
 
-    os.environ.setdefault("LARGESSE_PUBLIC_URL", f"http://127.0.0.1:{port}")
+    os.environ.setdefault("LARGESSE_PUBLIC_URL", f"http://{_host_of_links(host)}:{port}")
     with one_line():
         settings = load_settings()
         configure_logs("console", logging.WARNING)
-        require_free("127.0.0.1", port)
+        require_free(host, port)
         with _hold(settings):
             welcome = asyncio.run(prepare(settings))
             serve_app(
                 settings,
-                host="127.0.0.1",
+                host=host,
                 port=port,
                 with_worker=True,
                 mailbox=True,
                 on_start=lambda: click.echo(welcome),
             )
+
+
+def _host_of_links(host: str) -> str:
+    """How to reach who listens on `host` from this machine."""
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - every address, this machine's own among them
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

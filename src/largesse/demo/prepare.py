@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from largesse.database import Connection, connect_once
 from largesse.database.migrate import upgrade
 from largesse.demo.welcome import welcome
 from largesse.errors import StartError
-from largesse.identity import create_key
+from largesse.identity import create_key, delete_key, key_holds, list_keys
 from largesse.main import database_address
 from largesse.settings import Settings
 from largesse.world import demo_world, load_world
 
 CUSTOMER = "acme"
 SERVICE_ACCOUNT = "hr-bot"
-KEY = "demo"
+KEYS = {"production": "demo", "staging": "demo-staging"}
 PRODUCT = "coffee-house"  # digital, pounds, sold at 10.00
 ACCOUNTS = {"production": "acme-gbp", "staging": "acme-staging-gbp"}
 
@@ -21,8 +23,7 @@ ACCOUNTS = {"production": "acme-gbp", "staging": "acme-staging-gbp"}
 async def prepare(settings: Settings) -> str:
     """Migrates the embedded database, loads the demo world and makes an API key; returns the welcome text.
 
-    Safe to repeat: the world stays as it is, and a new key takes the place of the last demo's, whose secret nobody
-    can read any more. Raises StartError, always so where an external database is set: it may hold real customers.
+    Safe to repeat: the world and the key stay as they are. Raises StartError, always so where an external database is set: it may hold real customers.
     """
     if settings.database_url is not None:
         raise StartError(
@@ -33,7 +34,7 @@ async def prepare(settings: Settings) -> str:
         await upgrade(url)
         async with connect_once(url) as connection:
             loaded = await load_world(connection, demo_world())
-            secret = await _fresh_key(connection, settings.environment)
+            secret = await _demo_key(connection, settings.data_dir, settings.environment)
     return welcome(
         settings.public_url,
         secret,
@@ -42,15 +43,27 @@ async def prepare(settings: Settings) -> str:
     )
 
 
-async def _fresh_key(connection: Connection, environment: str) -> str:
-    """The secret of a new key, made in place of the one of that name."""
+async def _demo_key(connection: Connection, data_dir: Path, environment: str) -> str:
+    """The secret of the demo's API key: the one of the last start, or a new one in place of it where that is lost.
+
+    It is kept in the data directory, for its owner's eyes: beside a demo's world it guards nothing else.
+    """
+    file = data_dir / f"demo-key-{environment}"
+    if file.exists() and await key_holds(
+        connection, kept := file.read_text(encoding="ascii").strip(), environment
+    ):
+        return kept
     async with connection.transaction():
-        await connection.execute(
-            "DELETE FROM api_keys WHERE key = $1 AND customer_id = (SELECT id FROM customers WHERE key = $2)",
-            KEY,
-            CUSTOMER,
-        )
+        for record in await list_keys(connection, CUSTOMER):
+            if record.key == KEYS[environment]:
+                await delete_key(connection, record.id)
         _, secret = await create_key(
-            connection, customer=CUSTOMER, service_account=SERVICE_ACCOUNT, environment=environment, key=KEY
+            connection,
+            customer=CUSTOMER,
+            service_account=SERVICE_ACCOUNT,
+            environment=environment,
+            key=KEYS[environment],
         )
+    file.touch(mode=0o600)
+    file.write_text(f"{secret}\n", encoding="ascii")
     return secret

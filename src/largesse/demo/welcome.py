@@ -31,7 +31,7 @@ Or have three codes to hand out yourself:
 
 {_curl(public_url, secret, {**gift, "codeQuantity": 3})}
 
-Ctrl-C ends it; the data stays. The next start makes a new key in place of this one.
+Ctrl-C ends it. The data and the key stay for the next start.
 """
 
 

@@ -1,7 +1,15 @@
 """Who calls: customers, service accounts, API keys, people."""
 
 from largesse.identity.customers import CustomerRecord, find_customer, list_customers
-from largesse.identity.keys import Authenticator, Caller, KeyRecord, create_key, delete_key, list_keys
+from largesse.identity.keys import (
+    Authenticator,
+    Caller,
+    KeyRecord,
+    create_key,
+    delete_key,
+    key_holds,
+    list_keys,
+)
 from largesse.identity.principal import Principal
 from largesse.identity.standing import require_active, require_plan
 from largesse.identity.users import User, list_users
@@ -16,6 +24,7 @@ __all__ = [
     "create_key",
     "delete_key",
     "find_customer",
+    "key_holds",
     "list_customers",
     "list_keys",
     "list_users",

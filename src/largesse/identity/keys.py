@@ -153,6 +153,15 @@ async def create_key(
     return key_id, secret
 
 
+async def key_holds(connection: Connection, secret: str, environment: str) -> bool:
+    """Whether `secret` is that of an API key of this environment."""
+    return well_formed(secret) and await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM api_keys WHERE hash = $1 AND environment = $2)",
+        secret_hash(secret),
+        environment,
+    )
+
+
 async def list_keys(connection: Connection, customer: str | None = None) -> list[KeyRecord]:
     """All API keys, or those of one customer, oldest first."""
     rows = await connection.fetch(
