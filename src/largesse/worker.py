@@ -14,7 +14,8 @@ from largesse.database import Database
 from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
 from largesse.mail import holding, messages
 from largesse.mail.mailer import Mailer
-from largesse.mail.smtp import MailServer, Postman
+from largesse.mail.postman import Postman
+from largesse.mail.smtp import MailServer
 from largesse.outbox import LEASE_S, Loop, listen, metrics
 from largesse.outbox.housekeeping import measure, prune
 from largesse.settings import Settings

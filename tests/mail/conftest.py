@@ -18,7 +18,8 @@ from largesse.database import Database
 from largesse.identity import Principal
 from largesse.mail import messages
 from largesse.mail.mailer import Mailer
-from largesse.mail.smtp import MailServer, Postman
+from largesse.mail.postman import Postman
+from largesse.mail.smtp import MailServer
 from largesse.orders.reference import new_reference
 from largesse.vault import Vault
 

@@ -18,7 +18,8 @@ from largesse.mail import (
     resend,
 )
 from largesse.mail.mailer import Mailer
-from largesse.mail.smtp import MailServer, Postman
+from largesse.mail.postman import Postman
+from largesse.mail.smtp import MailServer
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 

@@ -15,7 +15,8 @@ from largesse.mail import holding, messages
 from largesse.mail import letter as letters
 from largesse.mail.mailbox import sealing_context
 from largesse.mail.messages import MESSAGES, Message, Sent
-from largesse.mail.smtp import Handover, MailServerAwayError, Postman
+from largesse.mail.postman import Postman
+from largesse.mail.session import Handover, MailServerAwayError
 from largesse.outbox import Lease, Recorder, Schedule, metrics
 from largesse.vault import Vault
 
@@ -23,6 +24,7 @@ SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
 GIVE_UP_AFTER_S = 3 * 86400.0
 _AT_ONCE = 100  # leased together
 _IDLE_S = 10.0  # then the connection is closed
+DRAIN_S = 20.0  # what a message under way may still take when the worker is to end
 _REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # after the mail server was away
 
 log = structlog.get_logger(__name__)
@@ -44,6 +46,7 @@ class Mailer:
         mail_from: str,
         postman: Postman | None,
         captures: bool = False,
+        drain_s: float = DRAIN_S,
     ) -> None:
         self._database = database
         self._vault = vault
@@ -53,6 +56,7 @@ class Mailer:
         self._postman = postman
         self._captures = captures and postman is None
         self._held: set[Lease] = set()
+        self._drain_s = drain_s
         self._draining = False
         self._rests = 0
         self._resting_until = 0.0
@@ -81,8 +85,13 @@ class Mailer:
                 await MESSAGES.renew(connection, list(self._held))
 
     def drain(self) -> None:
-        """Starts no more messages; what is leased goes back."""
+        """Starts no more messages; what is leased goes back. The one under way is waited for, so long and no longer.
+
+        One that has no answer by then may have been taken, and is tried again.
+        """
         self._draining = True
+        if self._postman is not None:
+            self._postman.hurry(self._drain_s)
 
     async def close(self) -> None:
         await self._recorder.close()
@@ -100,7 +109,8 @@ class Mailer:
                 self._held.discard(message.lease)
             self._rests = 0
         except MailServerAwayError as away:
-            self._rest(away)
+            if not self._draining:
+                self._rest(away)
         await asyncio.gather(*writing)
 
     async def _send(self, message: Message) -> Sent:
