@@ -295,6 +295,12 @@ def test_a_key_is_made_listed_without_its_secret_and_deleted(
     assert (deleted.exit_code, deleted.stdout) == (0, f"API key {made['id']} is deleted.\n")
     assert "trial" not in run("keys", "list").stdout
     assert_refused(run("keys", "delete", str(made["id"])), "there is no API key")
+    with_deleted = json.loads(run("keys", "list", "--deleted", "--json").stdout)
+    assert [(key["name"], key["deleted_at"] is None) for key in with_deleted] == [
+        ("acme-prod", True),
+        ("trial", False),
+    ]
+    assert " UTC" in run("keys", "list", "--deleted").stdout.partition("  deleted ")[2]
 
 
 def test_a_new_key_is_shown_to_people_once(run: Run, loaded: dict[str, Any]) -> None:

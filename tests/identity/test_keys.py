@@ -11,7 +11,7 @@ from largesse.database import Database
 from largesse.errors import StartError, Unauthorized, Unavailable
 from largesse.identity import Authenticator
 from largesse.identity.keys import create_key, delete_key, list_keys
-from largesse.identity.secret import new_secret
+from largesse.identity.secret import new_secret, secret_hash
 from largesse.world import load_world, parse_world
 
 WORLD = b"""
@@ -147,6 +147,24 @@ async def test_a_name_is_used_once_for_each_customer(database: Database) -> None
     with pytest.raises(StartError, match="already has an API key 'one'"):
         await make(database, "one", environment="staging")
     await make(database, "one", customer="globex")
+
+
+async def test_a_deleted_key_keeps_its_row_and_frees_its_name(database: Database) -> None:
+    key_id, secret = await make(database, "one")
+    async with database.connection() as connection:
+        await delete_key(connection, key_id)
+        with pytest.raises(StartError, match=f"no API key {key_id}"):
+            await delete_key(connection, key_id)
+        assert await list_keys(connection) == []
+    again, _ = await make(database, "one")
+    assert again > key_id
+    async with database.connection() as connection:
+        first, second = await list_keys(connection, "acme", with_deleted=True)
+    assert (first.id, first.key, first.service_account) == (key_id, "one", "bot")
+    assert first.deleted_at is not None
+    assert (second.id, second.deleted_at) == (again, None)
+    assert await database.fetchval("SELECT hash FROM api_keys WHERE id = $1", key_id) is None
+    assert await database.fetchval("SELECT count(*) FROM api_keys WHERE hash = $1", secret_hash(secret)) == 0
 
 
 async def test_keys_are_listed_without_their_secrets(database: Database) -> None:

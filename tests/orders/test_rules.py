@@ -11,8 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed, Unauthorized
-from largesse.identity import Principal
+from largesse.errors import (
+    Inactive,
+    InsufficientBalance,
+    InvalidRequest,
+    PlanRequired,
+    Problem,
+    ReferenceUsed,
+    Unauthorized,
+)
+from largesse.identity import Principal, Standing
 from largesse.orders.order import Gift, Order, OwnAccounts
 from largesse.orders.request import Wanted
 from largesse.orders.rules import Decided, Ground, LockedAccount, decide
@@ -83,7 +91,12 @@ def make_ground(**taken: str) -> Ground:
         now=NOW,
         ids=count(1),
         movement_ids=count(1),
-        live_keys=frozenset({1, 2}),
+        standings={
+            1: Standing("pro", True),
+            2: Standing("pro", True),
+            4: Standing("pro", False),
+            5: Standing("starter", True),
+        },
         references={(1, "production", name): holder for name, holder in taken.items()},
         accounts={account.id: account for account in accounts},
     )
@@ -99,6 +112,8 @@ def refusal(order: Order, ground: Ground | None = None) -> Problem:
     ("order", "problem"),
     [
         (make_order(key=3), Unauthorized),
+        (make_order(key=4), Inactive),
+        (make_order(key=5), PlanRequired),
         (make_order(account=999), InvalidRequest),
         (make_order(account=5), InvalidRequest),
         (make_order(account=3), InvalidRequest),
@@ -112,6 +127,8 @@ def refusal(order: Order, ground: Ground | None = None) -> Problem:
         (make_order(external_reference="used"), ReferenceUsed),
         # In the order of checks: key, reference, account, balance
         (make_order(external_reference="used", key=3), Unauthorized),
+        (make_order(external_reference="used", key=4), Inactive),
+        (make_order(external_reference="used", key=5), PlanRequired),
         (make_order(external_reference="used", account=999), ReferenceUsed),
         (make_order(external_reference="used", cost_minor=9999), ReferenceUsed),
         (make_order(account=4, cost_minor=9999), InvalidRequest),

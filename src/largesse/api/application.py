@@ -193,9 +193,10 @@ class Application:
 
     async def _identify(self, operation: Operation, headers: Headers) -> Caller:
         caller = await self.services.authenticator.authenticate(_read_secret(headers))
-        require_plan(caller.principal)
+        principal = caller.principal
+        require_plan(principal.plan)
         if operation.needs_active:
-            require_active(caller.principal)
+            require_active(principal.service_account_active, principal.service_account_name)
         if self._requests is not None and (wait_s := self._requests.take(caller.principal.key_id)):
             raise TooManyRequests(
                 f"This key may send {self._rate_limit} requests a minute.", retry_after_s=wait_s

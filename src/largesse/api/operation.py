@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,7 @@ import msgspec
 
 from largesse.catalogue import Catalogue, Snapshot
 from largesse.clock import Clock
-from largesse.database import Database
+from largesse.database import Connection, Database
 from largesse.errors import (
     HeadersTooLarge,
     Inactive,
@@ -28,7 +29,7 @@ from largesse.errors import (
     Unavailable,
     UnsupportedBody,
 )
-from largesse.identity import Authenticator, Caller, Principal
+from largesse.identity import Authenticator, Caller, Principal, hold_key
 from largesse.orders import OrderLists, Sender
 from largesse.settings import Settings
 from largesse.vault import Vault
@@ -90,6 +91,17 @@ class Call:
             return UUID(self.path[name])
         except ValueError:
             raise NotFound(f"There is nothing under {self.path[name]!r}.") from None
+
+    @asynccontextmanager
+    async def writing(self, services: Services) -> AsyncIterator[Connection]:
+        """A transaction for what the call writes, in which its key has been looked at again and cannot be deleted.
+
+        Every operation that writes does so in one, but for orders: the placer looks at their keys itself. Raises
+        Unauthorized, PlanRequired or Inactive.
+        """
+        async with services.database.transaction() as connection:
+            await hold_key(connection, self.principal)
+            yield connection
 
     async def snapshot(self, services: Services) -> Snapshot:
         """The catalogue as it is now, no older than when the key was looked up."""

@@ -8,7 +8,7 @@ import click
 
 from largesse.cli.running import Commands, command, current_database
 from largesse.errors import StartError
-from largesse.identity import create_key, delete_key, list_keys
+from largesse.identity import KeyRecord, create_key, delete_key, list_keys
 from largesse.settings import ENVIRONMENTS
 
 
@@ -46,34 +46,36 @@ async def keys_create(
 
 @keys.command("list")
 @click.option("--customer", help="Only this customer's.")
+@click.option("--deleted", is_flag=True, help="Those that were deleted, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
-async def keys_list(customer: str | None, as_json: bool) -> None:
+async def keys_list(customer: str | None, deleted: bool, as_json: bool) -> None:
     """List API keys, without their secrets."""
     async with current_database() as database, database.connection() as connection:
-        records = await list_keys(connection, customer)
+        records = await list_keys(connection, customer, with_deleted=deleted)
     if as_json:
-        click.echo(
-            json.dumps(
-                [
-                    {
-                        "id": r.id,
-                        "customer": r.customer,
-                        "name": r.key,
-                        "service_account": r.service_account,
-                        "environment": r.environment,
-                        "created_at": r.created_at.isoformat(),
-                        "last_seen_at": r.last_seen_at.isoformat() if r.last_seen_at else None,
-                    }
-                    for r in records
-                ],
-                indent=2,
-            )
-        )
+        click.echo(json.dumps([_described(record, with_deleted=deleted) for record in records], indent=2))
         return
     for r in records:
         seen = f"last seen {r.last_seen_at:%Y-%m-%d %H:%M} UTC" if r.last_seen_at else "never seen"
-        click.echo(f"{r.id:6}  {r.customer}/{r.key}  {r.environment}  as {r.service_account}  {seen}")
+        gone = f"  deleted {r.deleted_at:%Y-%m-%d %H:%M} UTC" if r.deleted_at else ""
+        click.echo(f"{r.id:6}  {r.customer}/{r.key}  {r.environment}  as {r.service_account}  {seen}{gone}")
+
+
+def _described(record: KeyRecord, *, with_deleted: bool) -> dict[str, object]:
+    """A key in JSON; only a list that shows deleted keys says of each when it was."""
+    described: dict[str, object] = {
+        "id": record.id,
+        "customer": record.customer,
+        "name": record.key,
+        "service_account": record.service_account,
+        "environment": record.environment,
+        "created_at": record.created_at.isoformat(),
+        "last_seen_at": record.last_seen_at.isoformat() if record.last_seen_at else None,
+    }
+    if with_deleted:
+        described["deleted_at"] = record.deleted_at.isoformat() if record.deleted_at else None
+    return described
 
 
 @keys.command("delete")

@@ -11,7 +11,14 @@ from largesse.identity.keys import (
     list_keys,
 )
 from largesse.identity.principal import Principal
-from largesse.identity.standing import require_active, require_plan
+from largesse.identity.standing import (
+    Standing,
+    hold_key,
+    require_active,
+    require_plan,
+    require_standing,
+    standings,
+)
 from largesse.identity.users import User, list_users
 
 __all__ = [
@@ -20,14 +27,18 @@ __all__ = [
     "CustomerRecord",
     "KeyRecord",
     "Principal",
+    "Standing",
     "User",
     "create_key",
     "delete_key",
     "find_customer",
+    "hold_key",
     "key_holds",
     "list_customers",
     "list_keys",
     "list_users",
     "require_active",
     "require_plan",
+    "require_standing",
+    "standings",
 ]

@@ -112,6 +112,7 @@ class KeyRecord:
     environment: str
     created_at: datetime
     last_seen_at: datetime | None
+    deleted_at: datetime | None
 
 
 async def create_key(
@@ -119,7 +120,8 @@ async def create_key(
 ) -> tuple[int, str]:
     """Makes an API key called `key` for a service account; returns its id and its secret, told only here.
 
-    Raises StartError when the customer or service account is unknown or the customer has a key of that name.
+    Raises StartError when the customer or service account is unknown or the customer has a key of that name; one that was
+    deleted leaves its name free.
     """
     owner = await connection.fetchrow(
         """
@@ -139,7 +141,7 @@ async def create_key(
         """
         INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash)
         VALUES ($1, $2, $3, $4, $5)
-        ON CONFLICT (customer_id, key) DO NOTHING
+        ON CONFLICT (customer_id, key) WHERE deleted_at IS NULL DO NOTHING
         RETURNING id
         """,
         owner["customer_id"],
@@ -162,23 +164,34 @@ async def key_holds(connection: Connection, secret: str, environment: str) -> bo
     )
 
 
-async def list_keys(connection: Connection, customer: str | None = None) -> list[KeyRecord]:
-    """All API keys, or those of one customer, oldest first."""
+async def list_keys(
+    connection: Connection, customer: str | None = None, *, with_deleted: bool = False
+) -> list[KeyRecord]:
+    """All API keys, or those of one customer, oldest first; those that were deleted only when asked for."""
     rows = await connection.fetch(
         """
-        SELECT k.id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.created_at, k.last_seen_at
+        SELECT k.id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.created_at, k.last_seen_at,
+               k.deleted_at
         FROM api_keys k
         JOIN customers c ON c.id = k.customer_id
         JOIN service_accounts s ON s.id = k.service_account_id
-        WHERE $1::text IS NULL OR c.key = $1
+        WHERE ($1::text IS NULL OR c.key = $1) AND (k.deleted_at IS NULL OR $2)
         ORDER BY k.id
         """,
         customer,
+        with_deleted,
     )
     return [KeyRecord(**row) for row in rows]
 
 
 async def delete_key(connection: Connection, key_id: int) -> None:
-    """Deletes a key; no request that begins afterwards is served with it. Raises StartError for an unknown id."""
-    if await connection.fetchval("DELETE FROM api_keys WHERE id = $1 RETURNING id", key_id) is None:
+    """Deletes a key: what is under way with it is finished or refused, and nothing is done with it afterwards.
+
+    Its row stays, with its name and without its hash. Raises StartError for an unknown id, or one deleted before.
+    """
+    deleted = await connection.fetchval(
+        "UPDATE api_keys SET hash = NULL, deleted_at = now() WHERE id = $1 AND deleted_at IS NULL RETURNING id",
+        key_id,
+    )
+    if deleted is None:
         raise StartError(f"there is no API key {key_id}")

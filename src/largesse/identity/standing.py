@@ -1,18 +1,62 @@
-"""What a key may do at all, whatever it asks for: what its customer's plan and its service account allow."""
+"""What a key may do at all, whatever it asks for: it is there, and its customer's plan and its service account allow it.
+
+Asked when a request comes in, and again inside the transaction that writes what it asked for: a body may be long under
+way. There the key's row is locked as well, so that a deletion waits for the transaction, or the transaction for the
+deletion, and nothing is ever written with a key after its deletion.
+"""
 
 from __future__ import annotations
 
-from largesse.errors import Inactive, PlanRequired
+from typing import NamedTuple
+
+from largesse.database import Connection
+from largesse.errors import Inactive, PlanRequired, Unauthorized
 from largesse.identity.principal import Principal
 
 
-def require_plan(principal: Principal) -> None:
+class Standing(NamedTuple):
+    """What a key that is there stands on."""
+
+    plan: str
+    service_account_active: bool
+
+
+def standings(key_ids: str) -> str:
+    """SQL for the standing of each key of those ids that is there: `id`, `plan` and `active`; locks the keys.
+
+    `key_ids` is SQL for an array of integers. Nothing but a deletion waits for the locks.
+    """
+    return f"""
+        SELECT k.id, c.plan, s.active FROM api_keys k
+        JOIN customers c ON c.id = k.customer_id JOIN service_accounts s ON s.id = k.service_account_id
+        WHERE k.id = ANY({key_ids}) AND k.deleted_at IS NULL FOR KEY SHARE OF k
+    """  # noqa: S608 - put together from constants
+
+
+async def hold_key(connection: Connection, principal: Principal) -> None:
+    """Looks at the principal's key again, and keeps it from being deleted until the transaction ends.
+
+    The first statement of every transaction that writes for a caller. Raises Unauthorized, PlanRequired or Inactive.
+    """
+    row = await connection.fetchrow(standings("ARRAY[$1::int]"), principal.key_id)
+    require_standing(principal, None if row is None else Standing(row["plan"], row["active"]))
+
+
+def require_standing(principal: Principal, standing: Standing | None) -> None:
+    """Raises what keeps a key of that standing, None for a deleted one, from doing what it asked for a moment ago."""
+    if standing is None:
+        raise Unauthorized("The API key was deleted.")
+    require_plan(standing.plan)
+    require_active(standing.service_account_active, principal.service_account_name)
+
+
+def require_plan(plan: str) -> None:
     """Raises PlanRequired when the customer's plan does not include the API."""
-    if principal.plan == "starter":
+    if plan == "starter":
         raise PlanRequired("The API is available on the Pro plan and above; this customer is on Starter.")
 
 
-def require_active(principal: Principal) -> None:
-    """Raises Inactive when the key's service account has been switched off."""
-    if not principal.service_account_active:
-        raise Inactive(f"The service account {principal.service_account_name!r} is not active.")
+def require_active(active: bool, name: str) -> None:
+    """Raises Inactive when the service account of that name has been switched off."""
+    if not active:
+        raise Inactive(f"The service account {name!r} is not active.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from largesse.database import Connection
+from largesse.identity import Standing, standings
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import Ground, LockedAccount
 
@@ -23,7 +24,7 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Se
         SELECT now() AS now,
                ARRAY(SELECT nextval('orders_id_seq')::int FROM generate_series(1, $1)) AS ids,
                ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $2)) AS movement_ids,
-               ARRAY(SELECT id FROM api_keys WHERE id = ANY($3::int[])) AS live_keys,
+               ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$3::int[]")}) AS keys) AS standings,
                ARRAY(SELECT ROW(
                    id, customer_id, environment, kind, currency, balance_minor, open_to_all,
                    ARRAY(SELECT service_account_id FROM account_service_accounts WHERE account_id = accounts.id))
@@ -41,7 +42,7 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Se
         now=row["now"],
         ids=iter(ids or row["ids"]),
         movement_ids=iter(row["movement_ids"]),
-        live_keys=frozenset(row["live_keys"]),
+        standings={key_id: Standing(*rest) for key_id, *rest in row["standings"]},
         references=_taken(references, row["holders"]),
         accounts={account[0]: LockedAccount(*account) for account in row["accounts"]},
     )

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from largesse.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed, Unauthorized
+from largesse.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.funding import Posting
+from largesse.identity import Standing, require_standing
 from largesse.money import canonical
 from largesse.orders.order import Order, ReferenceKey
 
@@ -42,7 +43,7 @@ class Ground:
     now: datetime
     ids: Iterator[int]
     movement_ids: Iterator[int]
-    live_keys: frozenset[int]
+    standings: Mapping[int, Standing]  # of the keys that are there
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
     accounts: Mapping[int, LockedAccount]
 
@@ -75,8 +76,7 @@ def decide(batch: Sequence[Order], ground: Ground) -> Decided:
 
 def _refuse(order: Order, ground: Ground) -> None:
     """Raises the problem that keeps `order` from being placed, in the order of checks of the design."""
-    if order.principal.key_id not in ground.live_keys:
-        raise Unauthorized("The API key was deleted.")
+    require_standing(order.principal, ground.standings.get(order.principal.key_id))
     if order.reference_key is not None and (holder := ground.references.get(order.reference_key)):
         raise reference_used(holder)
     if order.account_id is None:

@@ -108,13 +108,13 @@ async def _deliveries(services: Services, call: Call) -> Reply:
 
 
 async def _redeliver(services: Services, call: Call) -> Reply:
-    async with services.database.transaction() as connection:
+    async with call.writing(services) as connection:
         delivery = await redeliver(connection, call.principal, call.uuid(), _delivery_id(call))
     return Reply(encode_json(delivery), 202)
 
 
 async def _test(services: Services, call: Call) -> Reply:
-    async with services.database.transaction() as connection:
+    async with call.writing(services) as connection:
         delivery = await send_sample(connection, call.principal, call.uuid(), services.clock.now())
     return Reply(encode_json(delivery), 202)
 
@@ -133,7 +133,7 @@ async def _order_deliveries(services: Services, call: Call) -> Reply:
 
 async def _resend(services: Services, call: Call) -> Reply:
     body = decode_body(call.body, Resend)
-    async with services.database.transaction() as connection:
+    async with call.writing(services) as connection:
         recipient = await resend(connection, call.principal, call.path["reference"], body)
     return Reply(encode_json(recipient), 202)
 

@@ -66,7 +66,7 @@ async def _orders(services: Services, call: Call) -> Reply:
 
 async def _order(services: Services, call: Call) -> Reply:
     reference = call.path["reference"]
-    async with services.database.transaction() as connection:
+    async with call.writing(services) as connection:
         order = await read_order(
             connection, call.principal, services.vault, services.settings.public_url, reference
         )
@@ -74,7 +74,7 @@ async def _order(services: Services, call: Call) -> Reply:
 
 
 async def _cancel(services: Services, call: Call) -> Reply:
-    async with services.database.transaction() as connection:
+    async with call.writing(services) as connection:
         cancellation = await cancel_order(connection, call.principal, call.path["reference"])
     return Reply(encode_json(cancellation))
 

@@ -71,7 +71,7 @@ async def _subscribe(services: Services, call: Call) -> Reply:
     allowed = services.settings.webhook_allowed_networks
     target = parse_target(body.target_url, allowed)
     await check_target(target, allowed)
-    async with services.database.connection() as connection:
+    async with call.writing(services) as connection:
         created = await create_subscription(connection, call.principal, services.vault, target, body.event)
     shape = SubscriptionShape(created.id, created.event, created.target_url, created.secret)
     return Reply(encode_json(shape), 201)
@@ -86,7 +86,7 @@ async def _subscriptions(services: Services, call: Call) -> Reply:
 
 
 async def _unsubscribe(services: Services, call: Call) -> Reply:
-    async with services.database.connection() as connection:
+    async with call.writing(services) as connection:
         deleted = await delete_subscription(connection, call.principal, call.uuid())
     if not deleted:
         raise NotFound("There is no subscription of that id.")
