@@ -1,0 +1,114 @@
+"""What is there for running Largesse as services: unit files that systemd takes, and settings that Largesse takes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from largesse.cli import main
+from largesse.settings import load_settings
+from largesse.worker import DATABASE_CONNECTIONS
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").iterdir())
+SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
+MOST_EXPOSED = 2.0  # of 10, by `systemd-analyze security`
+
+services = pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.stem)
+
+
+@pytest.fixture
+def analyze(tmp_path: Path) -> Path:
+    """The units in a folder, as if this checkout were in /opt/largesse."""
+    if shutil.which("systemd-analyze") is None and not os.environ.get("CI"):
+        pytest.skip("systemd-analyze is not installed here: apt install systemd")
+    for unit in UNITS:
+        (tmp_path / unit.name).write_text(unit.read_text().replace("/opt/largesse", str(ROOT)))
+    return tmp_path
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_systemd_finds_nothing_wrong_with_the_units(analyze: Path) -> None:
+    assert run("systemd-analyze", "verify", *sorted(analyze.iterdir())) == ""
+
+
+def test_systemd_finds_what_is_wrong(analyze: Path) -> None:
+    broken = analyze / SERVICES[0].name
+    broken.write_text(broken.read_text().replace("Restart=always", "Restart=sometimes"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(broken)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "sometimes" in done.stderr
+
+
+@services
+def test_a_service_may_do_little(analyze: Path, unit: Path) -> None:
+    said = run("systemd-analyze", "security", "--offline=true", "--no-pager", analyze / unit.name)
+    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", said)
+    assert found, said
+    assert float(found[1]) <= MOST_EXPOSED
+
+
+@services
+def test_a_service_runs_a_command_that_exists(unit: Path) -> None:
+    (line,) = re.findall(
+        r"^ExecStart=/opt/largesse/\.venv/bin/largesse (.+)$", unit.read_text(), re.MULTILINE
+    )
+    name, *arguments = line.split()
+    command = main.commands[name]
+    command.make_context(name, arguments)  # raises for an option that it does not have
+
+
+@services
+def test_a_drain_is_waited_for(unit: Path) -> None:
+    text = unit.read_text()
+    if "Type=oneshot" not in text:
+        (wait,) = re.findall(r"^TimeoutStopSec=(\d+)$", text, re.MULTILINE)
+        assert int(wait) > 30  # what serving processes and workers take at most
+
+
+def test_the_sample_settings_are_settings() -> None:
+    """As systemd and the command read them: a line that is no comment sets a variable to all that follows."""
+    lines = (DEPLOY / "largesse.env").read_text().splitlines()
+    assignment = re.compile(r"#?(LARGESSE_[A-Z_]+)=([^\s\"'$]*)")
+    environ = dict(found.groups() for line in lines if (found := assignment.fullmatch(line)))
+    assert {"LARGESSE_MASTER_KEY", "LARGESSE_SMTP_URL", "LARGESSE_DATABASE_URL"} <= environ.keys()
+    settings = load_settings(environ)
+    assert settings.public_url.startswith("https://")
+    assert settings.smtp_url is not None
+    active = [line for line in lines if line and not line.startswith("#")]
+    assert all(assignment.fullmatch(line) for line in active)
+
+
+def test_the_command_reads_the_settings_as_systemd_does(tmp_path: Path) -> None:
+    """`deploy/largesse` without sudo, on an environment file with blanks and a value that a shell would take apart."""
+    script = (DEPLOY / "largesse").read_text()
+    assert script.count("sudo -u largesse ") == 1
+    (tmp_path / "env").write_text(
+        "# a comment\n\nLARGESSE_MAIL_FROM=Gifts & more <gifts@example.com>\nLARGESSE_X=$HOME;`id`\n"
+    )
+    shell = (
+        script.replace("sudo -u largesse ", "")
+        .replace("/etc/largesse.env", str(tmp_path / "env"))
+        .replace("/var/lib/largesse", str(tmp_path))
+        .replace("/opt/largesse/.venv/bin/largesse", "printenv")
+    )
+    (tmp_path / "largesse").write_text(shell)
+    said = run("sh", tmp_path / "largesse", "LARGESSE_MAIL_FROM", "LARGESSE_X")
+    assert said == "Gifts & more <gifts@example.com>\n$HOME;`id`\n"
+
+
+def test_connections_are_counted_as_they_are_opened() -> None:
+    said = (ROOT / "docs/operations.md").read_text()
+    assert f"a worker {DATABASE_CONNECTIONS} " in said.replace("\n", " ")
