@@ -21,21 +21,24 @@ from bench.outgoing import place_orders, run_worker, served
 from bench.results import Row, Sample
 from bench.suite import Suite, at_least, row
 from bench.world import one_account
-from largesse.mail.letter import GIFT, Gift, Letter, write
+from largesse.i18n import DEFAULT
+from largesse.mail.letter import GIFT, VOUCHER, Gift, Letter, write
 
 _LETTER = Letter(
     kind=GIFT,
     reference="00000000000000000000",
     edition=0,
     environment="production",
+    language=DEFAULT,
     email="ada.lovelace@example.com",
     name="Ada Lovelace",
     sender="Acme People Team",
     message="Thank you for a wonderful year!",
     wrapping_key="default",
     gift="Coffee House e-gift",
-    chooses=False,
-    value="£10.00",
+    comes_as=VOUCHER,
+    value_minor=1000,
+    currency="GBP",
     expiry_days=None,
     recipients=2,
     gifts=[Gift("0000-0000-0000-0000-0", "000000", f"http://127.0.0.1:8000/claim/{40 * 'x'}")],

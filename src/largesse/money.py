@@ -7,9 +7,11 @@ Exponents and symbols come from the CLDR through Babel.
 from __future__ import annotations
 
 import math
+import re
 from decimal import Context, Decimal, Inexact
 from functools import cache, lru_cache
 
+from babel import Locale
 from babel.numbers import format_currency, get_currency_precision, get_currency_symbol
 
 # The largest amount anywhere, in major units: times the 5,000 codes of the largest order and the
@@ -18,6 +20,7 @@ MAX_AMOUNT = 1_000_000_000
 
 # Arithmetic that fails where it would have to round.
 _EXACT = Context(traps=[Inexact])
+_LETTER_THEN_DIGIT = re.compile(r"(?<=[^\W\d_])(?=\d)")
 
 
 class AmountError(ValueError):
@@ -87,12 +90,13 @@ def prefix(currency: str) -> str:
 
 
 @lru_cache(maxsize=10_000)
+def written(minor: int, currency: str, locale: Locale | str) -> str:
+    """An amount as the readers of a locale write it: `£10.00`, `10,00 €` with a no-break space."""
+    text = format_currency(Decimal(minor) / _scale(currency), currency, locale=locale)
+    # The CLDR sets a symbol of letters apart from the digits, Babel does not.
+    return _LETTER_THEN_DIGIT.sub("\N{NO-BREAK SPACE}", text, count=1)
+
+
 def label(minor: int, currency: str) -> str:
     """An amount with its prefix for people: `£10.00`, `¥500`, `CHF 10.00`."""
-    text = format_currency(Decimal(minor) / _scale(currency), currency, locale="en").replace(
-        "\N{NO-BREAK SPACE}", " "
-    )
-    symbol = prefix(currency)
-    if symbol[-1].isalpha():  # the CLDR sets letters apart from digits, Babel does not
-        text = text.replace(symbol, f"{symbol} ", 1).replace("  ", " ")
-    return text
+    return written(minor, currency, "en").replace("\N{NO-BREAK SPACE}", " ")

@@ -20,6 +20,8 @@ from largesse.fulfilment import (
     list_stock,
     serve_all_waiting,
 )
+from largesse.mail.letter import Letter
+from largesse.mail.messages import take
 from largesse.vault import Vault
 
 Codes = Callable[..., list[dict[str, str]]]
@@ -280,6 +282,28 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
     assert state(service, path, recipient) == "fulfilled"
     rows = service.sql("SELECT email FROM messages WHERE kind = 'shipped'")
     assert [row["email"] for row in rows] == ["sam@example.com"]
+
+
+def test_a_recipient_is_written_to_in_the_language_they_went_on_in(
+    service: Any, recipient: Any, codes: Codes, on_pool: Callable[[Work], Any], tmp_path: Path
+) -> None:
+    path = recipient.gift(codes("gift", "hamper")[0])
+    recipient.language = "de"
+    key = form_of(recipient.get(path))["key"]
+    assert recipient.post(f"{path}/address", key=key, email="uwe@example.com", **ADDRESS).status_code == 303
+    file = tmp_path / "shipped.csv"
+    [row] = service.sql("SELECT id FROM shipments WHERE shipped_at IS NULL ORDER BY id DESC LIMIT 1")
+    file.write_text(f"shipment,carrier,tracking_number\n{row['id']},DHL,AB124\n")
+
+    async def ship_and_write(database: Database, vault: Vault) -> Letter:
+        await import_shipments(database, vault, "production", file)
+        async with database.transaction() as connection:
+            taken = await take(connection, 1000, vault, lambda _: "https://gifts.example.com")
+        [letter] = [one.letter for one in taken if one.letter.email == "uwe@example.com"]
+        return letter
+
+    letter = on_pool(ship_and_write)
+    assert letter.subject == "Ihr Geschenk ist unterwegs"
 
 
 def test_the_address_form_is_the_countrys(recipient: Any, codes: Codes) -> None:

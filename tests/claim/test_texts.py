@@ -1,94 +1,15 @@
-"""The catalogues are complete and fit the texts; wrappings, choices and addresses by their rules."""
+"""Wrappings, choices and addresses by their rules."""
 
-import re
 from pathlib import Path
 
 import pytest
-from babel.messages.pofile import read_po
-from jinja2.ext import babel_extract
 
 import largesse.claim
 from largesse.claim.addresses import address_fields, check_address
 from largesse.claim.designs import DESIGNS, design
-from largesse.claim.languages import LANGUAGES, choose_language
 from largesse.claim.rendering import grouped
 
 FOLDER = Path(largesse.claim.__file__).parent
-PLACEHOLDER = re.compile(r"%\(\w+\)s")
-
-
-def texts() -> set[str]:
-    """Every text of the templates."""
-    found = set()
-    for path in sorted((FOLDER / "templates").glob("*.html")):
-        with path.open("rb") as file:
-            for _, _, text, _ in babel_extract(
-                file, ("gettext", "ngettext"), (), {"trimmed": "true", "silent": "false"}
-            ):
-                assert isinstance(text, str)
-                found.add(text)
-    return found
-
-
-@pytest.mark.parametrize("tag", [tag for tag in LANGUAGES if tag != "en"])
-def test_a_catalogue_says_everything_and_nothing_else(tag: str) -> None:
-    with (FOLDER / "locale" / f"{tag}.po").open("rb") as file:
-        catalogue = read_po(file, locale=tag)
-    said = {message.id: message for message in catalogue if message.id}
-    assert said.keys() == texts()
-    for text, message in said.items():
-        assert message.string, text
-        assert not message.fuzzy, text
-        assert sorted(PLACEHOLDER.findall(text)) == sorted(PLACEHOLDER.findall(str(message.string))), text
-
-
-def test_there_is_a_catalogue_for_each_language_but_english() -> None:
-    assert {path.stem for path in (FOLDER / "locale").iterdir()} == set(LANGUAGES) - {"en"}
-
-
-def test_every_text_in_a_template_can_be_translated() -> None:
-    for path in (FOLDER / "templates").glob("*.html"):
-        source = path.read_text()
-        bare = re.sub(
-            r"\{%-?\s*trans.*?endtrans\s*-?%\}|\{#.*?#\}|\{[{%].*?[%}]\}|<[^>]*>",
-            " ",
-            source,
-            flags=re.DOTALL,
-        )
-        bare = re.sub(r'[\w-]+="[^"]*"', " ", bare)
-        assert not re.search(r"[A-Za-z]{3,}", bare), (path.name, bare.split())
-
-
-@pytest.mark.parametrize(
-    ("asked", "remembered", "accepted", "tag"),
-    [
-        ("de", "fr", "en", "de"),
-        ("xx", "fr", "en", "fr"),
-        (None, None, "fr;q=0.2, de;q=0.9", "de"),
-        (None, None, "FR-ca", "fr"),
-        (None, None, "ar", "en"),
-        (None, None, ",".join(["ja"] * 50 + ["de"]), "en"),
-    ],
-)
-def test_the_language_of_a_request(
-    asked: str | None, remembered: str | None, accepted: str, tag: str
-) -> None:
-    assert choose_language(asked, remembered, accepted).tag == tag
-
-
-@pytest.mark.parametrize(
-    ("tag", "minor", "currency", "text"),
-    [
-        ("en", 1000, "GBP", "£10.00"),
-        ("en", 2500, "USD", "US$25.00"),
-        ("en", 1250, "KWD", "KWD\N{NO-BREAK SPACE}1.250"),
-        ("de", 123456, "EUR", "1.234,56\N{NO-BREAK SPACE}€"),
-        ("fr", 123456, "EUR", "1\N{NARROW NO-BREAK SPACE}234,56\N{NO-BREAK SPACE}€"),
-        ("de", 500, "JPY", "500\N{NO-BREAK SPACE}¥"),
-    ],
-)
-def test_amounts_for_their_readers(tag: str, minor: int, currency: str, text: str) -> None:
-    assert LANGUAGES[tag].amount(minor, currency) == text
 
 
 def test_every_wrapping_has_its_colours_and_unknown_keys_look_like_the_default() -> None:

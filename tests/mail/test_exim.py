@@ -211,7 +211,7 @@ async def test_mail_arrives_in_a_mailbox_with_names_links_and_no_markup_of_the_c
         assert not message.defects
         [to] = message["To"].addresses
         assert (to.display_name, to.addr_spec) == (name, address)
-        assert message["From"].addresses[0].display_name == "Grüße von Largesse"
+        assert message["From"].addresses[0].display_name == "Åsa <i>& Co</i> via Grüße von Largesse"
         assert message["Subject"] == f"Åsa <i>& Co</i> sent you {'a gift' if codes == 1 else 'gifts'}"
         assert message["Return-path"] == "<gifts@mail.example.com>"
         text, html = (message.get_body((kind,)).get_content() for kind in ("plain", "html"))

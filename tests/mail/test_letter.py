@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import email
 import email.policy
+import re
+from dataclasses import replace
 from email.header import decode_header, make_header
 from email.message import EmailMessage
 from email.utils import parseaddr
@@ -12,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.claim import designs
+from largesse.i18n import LANGUAGES
 from largesse.mail import mime
-from largesse.mail.letter import Gift, Letter, message_id, to_dial, write
+from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Gift, Letter, message_id, to_dial, write
 from largesse.mail.wrappings import LOOKS, wrapping
 from largesse.orders.wrappings import ALIASES, WRAPPINGS
 
@@ -23,16 +26,16 @@ HOSTILE = "<script>alert(1)</script>\r\nBcc: victim@example.com\r\n\r\n\"'&{{ 7*
 
 def a_letter(**changes: object) -> Letter:
     values: dict[str, object] = {
-        "kind": "gift", "reference": "0000AAAABBBBCCCCDDDD", "edition": 0, "environment": "production", "email": "sam@example.com",
+        "kind": "gift", "reference": "0000AAAABBBBCCCCDDDD", "edition": 0, "environment": "production", "language": LANGUAGES["en"], "email": "sam@example.com",
         "name": "Sam", "sender": "Ada", "message": "Well done!", "wrapping_key": "default",
-        "gift": "Coffee House e-gift", "chooses": False, "value": "£10.00", "expiry_days": None, "recipients": 1,
+        "gift": "Coffee House e-gift", "comes_as": VOUCHER, "value_minor": 1000, "currency": "GBP", "expiry_days": None, "recipients": 1,
         "gifts": [GIFT],
     }  # fmt: skip
     return Letter(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def parse(letter: Letter) -> EmailMessage:
-    raw = write(letter, "Largesse Gifts <gifts@example.com>", at=1_900_000_000)
+def parse(letter: Letter, mail_from: str = "Largesse Gifts <gifts@example.com>") -> EmailMessage:
+    raw = write(letter, mail_from, at=1_900_000_000)
     assert all(len(line) <= 998 for line in raw.split(b"\r\n"))
     assert b"\n" not in raw.replace(b"\r\n", b"")
     message = email.message_from_bytes(raw, policy=email.policy.default)
@@ -68,7 +71,7 @@ class Seen(HTMLParser):
 
 def test_a_letter_says_who_sent_what_and_how_to_get_it() -> None:
     message = parse(a_letter(expiry_days=90))
-    assert message["From"] == "Largesse Gifts <gifts@example.com>"
+    assert message["From"] == "Ada via Largesse Gifts <gifts@example.com>"
     assert message["To"] == "Sam <sam@example.com>"
     assert message["Subject"] == "Ada sent you a gift"
     assert message["Date"].datetime.timestamp() == 1_900_000_000
@@ -132,12 +135,146 @@ def test_line_breaks_of_the_message_are_kept() -> None:
 
 
 def test_without_sender_name_message_and_value_nothing_is_missing() -> None:
-    message = parse(a_letter(sender=None, name=None, message=None, value=None))
-    assert message["Subject"] == "You have been sent a gift"
+    message = parse(a_letter(sender=None, name=None, message=None, value_minor=None))
+    assert message["Subject"] == "There is a gift for you"
     assert message["To"] == "sam@example.com"
     for words in bodies(message):
         assert "None" not in words
         assert "Hello," in words
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+@pytest.mark.parametrize("kind", ["gift", "voucher_ready", "shipped"])
+def test_a_letter_says_the_same_in_every_language(tag: str, kind: str) -> None:
+    message = parse(
+        a_letter(language=LANGUAGES[tag], kind=kind, carrier="DHL", tracking_number="AB1", expiry_days=9)
+    )
+    assert message["Content-Language"] == tag
+    html, text = bodies(message)
+    assert f'<html lang="{tag}" dir="ltr">' in html
+    seen = Seen(html)
+    assert seen.links == [GIFT.link]
+    wanted = {
+        "gift": ["Sam", "Ada", "Well done!", GIFT.code, GIFT.pin, "Coffee House e-gift", "9"],
+        "voucher_ready": ["Sam", "Coffee House e-gift"],
+        "shipped": ["Sam", "Coffee House e-gift", "DHL", "AB1"],
+    }
+    for words in (seen.text, text):
+        assert [word for word in wanted[kind] if word not in words] == []
+    said = set(re.findall(r"\w+", seen.text.replace("e-gift", "")))
+    assert bool({"gift", "Hello", "your"} & said) == (tag == "en")
+
+
+@pytest.mark.parametrize(
+    ("tag", "subject", "many", "ready", "shipped"),
+    [
+        ("en", "Ada sent you a gift", "Ada sent you gifts", "Your gift is ready", "Your gift is on its way"),
+        (
+            "fr",
+            "Un cadeau pour vous de la part de Ada",
+            "Des cadeaux pour vous de la part de Ada",
+            "Votre cadeau est prêt",
+            "Votre cadeau est en route",
+        ),
+        (
+            "de",
+            "Ein Geschenk für Sie von Ada",
+            "Geschenke für Sie von Ada",
+            "Ihr Geschenk ist da",
+            "Ihr Geschenk ist unterwegs",
+        ),
+    ],
+)
+def test_subjects(tag: str, subject: str, many: str, ready: str, shipped: str) -> None:
+    language = LANGUAGES[tag]
+    assert parse(a_letter(language=language))["Subject"] == subject
+    assert parse(a_letter(language=language, gifts=[GIFT, GIFT]))["Subject"] == many
+    assert parse(a_letter(language=language, kind="voucher_ready"))["Subject"] == ready
+    assert parse(a_letter(language=language, kind="shipped"))["Subject"] == shipped
+
+
+@pytest.mark.parametrize(
+    ("comes_as", "step", "expiry"),
+    [
+        (VOUCHER, "Your voucher appears", "Use it within 1 day of opening it."),
+        (PARCEL, "Tell us where to send it.", "Tell us the address within 1 day of opening it."),
+        (CHOICE, "Choose your gift. For one that comes by post", "Choose within 1 day of opening it."),
+    ],
+)
+def test_the_steps_fit_the_gift(comes_as: str, step: str, expiry: str) -> None:
+    html, text = bodies(parse(a_letter(comes_as=comes_as, expiry_days=1)))
+    for words in (Seen(html).text, text):
+        assert step in words
+        assert expiry in words
+        assert ("voucher" in words) == (comes_as == VOUCHER)
+
+
+@pytest.mark.parametrize(
+    ("tag", "currency", "minor", "amount"),
+    [
+        ("en", "GBP", 1000, "£10.00"),
+        ("fr", "EUR", 123456, "1\N{NARROW NO-BREAK SPACE}234,56\N{NO-BREAK SPACE}€"),
+        ("de", "EUR", 123456, "1.234,56\N{NO-BREAK SPACE}€"),
+        ("de", "JPY", 500, "500\N{NO-BREAK SPACE}¥"),
+    ],
+)
+def test_amounts_are_written_as_on_the_pages(tag: str, currency: str, minor: int, amount: str) -> None:
+    language = LANGUAGES[tag]
+    assert language.amount(minor, currency) == amount
+    html, text = bodies(parse(a_letter(language=language, currency=currency, value_minor=minor)))
+    assert amount in Seen(html).text
+    assert amount in text
+
+
+@pytest.mark.parametrize(
+    ("sender", "mail_from", "name"),
+    [
+        ("Acme", "Largesse <gifts@example.com>", "Acme via Largesse"),
+        ("Acme", "gifts@example.com", "Acme via example.com"),
+        (None, "Largesse <gifts@example.com>", "Largesse"),
+        (None, "gifts@example.com", ""),
+        ('Müller & "Söhne", GmbH', "Largesse <gifts@example.com>", 'Müller & "Söhne", GmbH via Largesse'),
+        ("ceo@bank.example", "Largesse <gifts@example.com>", "ceo@bank.example via Largesse"),
+        ("Eve <eve@evil.example>,", "Largesse <gifts@example.com>", "Eve <eve@evil.example>, via Largesse"),
+        (
+            "Eve\r\nBcc: victim@example.com",
+            "Largesse <gifts@example.com>",
+            "Eve Bcc: victim@example.com via Largesse",
+        ),
+        ("=?utf-8?q?Eve?=", "Largesse <gifts@example.com>", "=?utf-8?q?Eve?= via Largesse"),
+        ("\u202eesoH\u202c", "Largesse <gifts@example.com>", "esoH via Largesse"),
+        ("\u2067أحمد", "Largesse <gifts@example.com>", "أحمد via Largesse"),
+        ("x" * 32, '"Acme, Inc." <gifts@example.com>', f"{'x' * 32} via Acme, Inc."),
+    ],
+)
+def test_it_is_from_the_sender_by_way_of_the_house(sender: str | None, mail_from: str, name: str) -> None:
+    message = parse(a_letter(sender=sender), mail_from)
+    [address] = message["From"].addresses
+    assert (address.display_name, address.addr_spec) == (name, "gifts@example.com")
+    assert message["Bcc"] is None
+    assert len(message.keys()) == len(parse(a_letter()).keys())
+
+
+def test_a_name_written_from_right_to_left_stays_apart_from_our_words() -> None:
+    html, text = bodies(parse(a_letter(sender="أحمد", name="נועה", message="שלום\nhello")))
+    assert '<span dir="auto">أحمد</span> has sent you:' in html
+    assert 'Hello <span dir="auto">נועה</span>,' in html
+    assert re.search(r'<p class="said" dir="auto"[^>]*>שלום<br>hello</p>', html)
+    assert "\N{FIRST STRONG ISOLATE}أحمد\N{POP DIRECTIONAL ISOLATE} has sent you:" in text
+    html, text = bodies(parse(a_letter(sender="Zoë")))
+    assert "\N{FIRST STRONG ISOLATE}" not in text + html
+
+
+def test_nothing_a_sender_wrote_turns_the_direction_of_our_words() -> None:
+    turning = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    letter = a_letter(
+        sender=f"A{turning}", name=f"B{turning}", message=f"C{turning}", gift=f"D{turning}",
+        kind="shipped", carrier=f"E{turning}", tracking_number=f"F{turning}",
+    )  # fmt: skip
+    for one in (letter, replace(letter, kind="gift")):
+        message = parse(one)
+        for words in (*bodies(message), *map(str, message.values())):
+            assert not set(words) & set(turning)
 
 
 def test_notices_have_the_link_and_neither_code_nor_pin() -> None:
@@ -172,7 +309,8 @@ def test_the_text_of_several_gifts_is_set_out_in_paragraphs() -> None:
         text
         == f"""Hello Sam,
 
-Ada has sent you a gift: Coffee House e-gift, worth £10.00.
+Ada has sent you:
+Coffee House e-gift, £10.00
 
 Well done!
 
@@ -182,16 +320,16 @@ You have 2 of them, each with a code and a PIN of its own:
 
 1. {GIFT.link}
    Code: 0000-1111-2222-3333-4
-   PIN:  012345
+   PIN: 012345
 
 2. {GIFT.link}
    Code: 0000-1111-2222-3333-4
-   PIN:  012345
+   PIN: 012345
 
 What to do next
-1. Open the link.
-2. Type in the PIN above.
-3. Your gift is yours.
+1. Open your gift.
+2. Type in its PIN.
+3. Your voucher appears: show it in a shop, or use its number online.
 
 Keep this mail to yourself: whoever has the code and the PIN has the gift.
 """
@@ -207,7 +345,7 @@ def test_mail_and_pages_know_the_same_wrappings() -> None:
 
 def test_a_staging_letter_says_what_it_is() -> None:
     for words in bodies(parse(a_letter(environment="staging"))):
-        assert "worth nothing" in words
+        assert "nothing here is worth money" in words
 
 
 def test_a_letter_to_many_offers_a_way_out() -> None:

@@ -101,6 +101,28 @@ async def test_what_the_mail_server_answers(office: Office, answer: str, state: 
         assert await office.states() == ["sent", "sent"]
 
 
+async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_recipient_chose(
+    office: Office,
+) -> None:
+    german, _ = await office.order([(SAM, "Sam", 2)])
+    await office.database.execute("UPDATE orders SET country = 'DE'")
+    await office.order([(KIM, None, 1)])
+    await office.send()
+    await office.database.execute(
+        """
+        INSERT INTO line_states (order_id, number, state, claimed_at, language)
+        SELECT id, 2, 'claimed', now(), 'fr' FROM orders WHERE reference = $1
+        """,
+        german,
+    )
+    await _resend(office, german, SAM)
+    await office.send()
+    first, other, again = office.server.messages()
+    assert [message["Content-Language"] for message in (first, other, again)] == ["de", "en", "fr"]
+    assert first["Subject"] == "Geschenke für Sie von Ada"
+    assert again["Subject"] == "Des cadeaux pour vous de la part de Ada"
+
+
 async def test_a_retry_is_the_same_message(office: Office) -> None:
     await office.order([(SAM, "Sam", 1)])
     await office.send()

@@ -20,6 +20,7 @@ from largesse.codes.states import (
     State,
     expiry,
     record_claim,
+    record_language,
     record_move,
     record_opened,
 )
@@ -177,9 +178,9 @@ class Claims:
                 return None
             return await self._read(connection, line)
 
-    async def choose(self, key: LineKey, product_id: int) -> None:
+    async def choose(self, key: LineKey, product_id: int, language: str) -> None:
         """Settles which product of the collection it is, once. Raises NotPossible."""
-        async with self._changing(key, Step.CHOOSE) as (connection, gift, at):
+        async with self._changing(key, Step.CHOOSE, language) as (connection, gift, at):
             product = next((product for product in gift.choices if product.id == product_id), None)
             if product is None:
                 raise NotPossible
@@ -189,17 +190,19 @@ class Claims:
         if not has_voucher:
             await serve_waiting(self._database, self._vault, product_id, gift.line.value_minor)
 
-    async def deliver_to(self, key: LineKey, address: Mapping[str, str], email: str | None) -> None:
+    async def deliver_to(
+        self, key: LineKey, address: Mapping[str, str], email: str | None, language: str
+    ) -> None:
         """Has the parcel sent to `address`, once; `email` is told when it leaves. Raises NotPossible."""
-        async with self._changing(key, Step.ADDRESS) as (connection, gift, at):
+        async with self._changing(key, Step.ADDRESS, language) as (connection, gift, at):
             assert gift.product is not None, "an address is asked for once the product is settled"
             await request_shipment(connection, self._vault, gift.line, gift.product.id, address, at)
             if email is not None:
                 await self._write_email(connection, key, email)
 
-    async def tell(self, key: LineKey, email: str) -> None:
+    async def tell(self, key: LineKey, email: str, language: str) -> None:
         """Has `email` told when the voucher is there. Raises NotPossible."""
-        async with self._changing(key, Step.WAIT) as (connection, _, _):
+        async with self._changing(key, Step.WAIT, language) as (connection, _, _):
             await self._write_email(connection, key, email)
 
     async def now(self) -> datetime:
@@ -226,8 +229,13 @@ class Claims:
         return Outcome.CLAIMED, None if served else product.id
 
     @asynccontextmanager
-    async def _changing(self, key: LineKey, step: Step) -> AsyncIterator[tuple[Connection, Gift, datetime]]:
-        """A transaction with the line locked and its gift at `step`; NotPossible when it is elsewhere."""
+    async def _changing(
+        self, key: LineKey, step: Step, language: str
+    ) -> AsyncIterator[tuple[Connection, Gift, datetime]]:
+        """A transaction with the line locked and its gift at `step`; NotPossible when it is elsewhere.
+
+        The recipient is written to in `language` from then on.
+        """
         async with self._turns, self._database.transaction() as connection:
             line = await read_line(connection, key, self._environment, lock=True)
             if line is None:
@@ -239,6 +247,7 @@ class Claims:
             if gift.step is Step.EXPIRED and gift.progress.state is not State.EXPIRED:
                 await record_move(connection, key, State.EXPIRED, at)
             if gift.step is step:
+                await record_language(connection, key, language)
                 yield connection, gift, at
         if gift.step is not step:
             raise NotPossible

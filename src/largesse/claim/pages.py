@@ -18,15 +18,15 @@ from largesse.claim.addresses import address_fields, check_address
 from largesse.claim.assets import assets
 from largesse.claim.claims import Answer, Claims, Gift, NotPossible, Outcome, Step
 from largesse.claim.forms import BadForm, read_form
-from largesse.claim.languages import COOKIE as LANGUAGE_COOKIE
-from largesse.claim.languages import Language, choose_language
 from largesse.claim.rendering import HEADERS, Renderer
 from largesse.codes.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.database import DATABASE_AWAY, Database
 from largesse.fulfilment import StockIssuer, TestIssuer
+from largesse.i18n import Language, choose_language
 from largesse.settings import Settings
 from largesse.vault import SealBroken, Vault
 
+_LANGUAGE_COOKIE = "language"
 _YEAR_S = 365 * 24 * 3600
 _LONGEST_EMAIL = 254
 
@@ -163,7 +163,7 @@ class _Pages:
             return self._see(self._gift_address(session.handle))
         if form.get("sure") != "yes":
             return self._show(request, session, gift, template="confirm.html", chosen=chosen)
-        await self._claims_of(request).choose(session.line, chosen.id)
+        await self._claims_of(request).choose(session.line, chosen.id, self._language(request).tag)
         return self._see(f"{self._gift_address(session.handle)}#open")
 
     async def _address(self, request: Request) -> Response:
@@ -177,7 +177,9 @@ class _Pages:
         if errors:
             typed = {**checked.address, "email": form.get("email", "")}
             return self._show(request, session, gift, status=422, typed=typed, errors=errors)
-        await self._claims_of(request).deliver_to(session.line, checked.address, email)
+        await self._claims_of(request).deliver_to(
+            session.line, checked.address, email, self._language(request).tag
+        )
         return self._see(self._gift_address(session.handle))
 
     async def _email(self, request: Request) -> Response:
@@ -190,7 +192,7 @@ class _Pages:
                 return self._see(self._gift_address(session.handle))
             typed = {"email": form.get("email", "")}
             return self._show(request, session, gift, status=422, typed=typed, errors=errors)
-        await self._claims_of(request).tell(session.line, email)
+        await self._claims_of(request).tell(session.line, email, self._language(request).tag)
         return self._see(self._gift_address(session.handle))
 
     def _show(
@@ -297,7 +299,7 @@ class _Pages:
         response.headers["Vary"] = "Accept-Language, Cookie"
         if request.query_params.get("lang") == language.tag:
             response.set_cookie(
-                LANGUAGE_COOKIE,
+                _LANGUAGE_COOKIE,
                 language.tag,
                 max_age=_YEAR_S,
                 path=f"{self._base}/claim",
@@ -327,7 +329,7 @@ class _Pages:
     def _language(self, request: Request) -> Language:
         return choose_language(
             request.query_params.get("lang"),
-            request.cookies.get(LANGUAGE_COOKIE),
+            request.cookies.get(_LANGUAGE_COOKIE),
             request.headers.get("accept-language", ""),
         )
 

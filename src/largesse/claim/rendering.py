@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from largesse.claim.assets import served_name
 from largesse.claim.designs import Design, design
-from largesse.claim.languages import LANGUAGES, Language, translations
+from largesse.i18n import LANGUAGES, Language, template_environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -87,17 +87,7 @@ def grouped(number: str) -> list[str]:
 
 @cache
 def _templates(tag: str) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        extensions=["jinja2.ext.i18n"],
-        auto_reload=False,
-    )
-    environment.policies["ext.i18n.trimmed"] = True
-    environment.install_gettext_translations(translations(tag), newstyle=True)  # type: ignore[attr-defined]
+    environment = template_environment(TEMPLATES, tag)
     environment.filters["qr_code"] = qr_code
     environment.filters["grouped"] = grouped
     return environment

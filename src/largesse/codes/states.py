@@ -101,6 +101,15 @@ async def record_claim(
     )
 
 
+async def record_language(connection: Connection, line: LineKey, language: str) -> None:
+    """Keeps the language in which the recipient of a claimed line goes on."""
+    await connection.execute(
+        "UPDATE line_states SET language = $3 WHERE order_id = $1 AND number = $2 AND language IS DISTINCT FROM $3",
+        *line,
+        language,
+    )
+
+
 async def record_cancelled(
     connection: Connection, order_id: int, numbers: Sequence[int], at: datetime
 ) -> None:

@@ -1,31 +1,27 @@
-"""The letter a recipient gets: all their codes of one order, as HTML and as text."""
+"""The letter a recipient gets: all their codes of one order, or a notice about one of them, as HTML and as text."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parseaddr
-from pathlib import Path
+from typing import Any
 
 import idna
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from largesse.i18n import Language
 from largesse.mail import mime
+from largesse.mail.rendering import render
 from largesse.mail.wrappings import wrapping
 
 _MANY_RECIPIENTS = 2
+# What turns the direction of all that follows (UAX 9): in a name it could make ours of a sender's words.
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
-_templates = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=select_autoescape(["html"]),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-    auto_reload=False,
-)
 GIFT, VOUCHER_READY, SHIPPED = "gift", "voucher_ready", "shipped"
+VOUCHER, PARCEL, CHOICE = "voucher", "parcel", "choice"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,14 +41,16 @@ class Letter:
     reference: str  # the order's
     edition: int  # of a gift 0, or the number of the resend; of a notice the number of its line
     environment: str
+    language: Language
     email: str
     name: str | None
     sender: str | None
     message: str | None
     wrapping_key: str
     gift: str  # its name
-    chooses: bool  # whether the recipient chooses from a collection
-    value: str | None  # for people, `£10.00`; None when it is not told
+    comes_as: str  # a voucher, a parcel, or a choice among a collection
+    value_minor: int | None  # None when it is not told
+    currency: str
     expiry_days: int | None
     recipients: int  # of the whole order
     gifts: Sequence[Gift]
@@ -61,14 +59,7 @@ class Letter:
 
     @property
     def subject(self) -> str:
-        if self.kind == VOUCHER_READY:
-            return "Your gift is ready"
-        if self.kind == SHIPPED:
-            return "Your gift is on its way"
-        what = "a gift" if len(self.gifts) == 1 else "gifts"
-        return (
-            mime.one_line(f"{self.sender} sent you {what}") if self.sender else f"You have been sent {what}"
-        )
+        return _subject_and_sender(self, _words(self), "")[0]
 
 
 def message_id(letter: Letter, domain: str) -> str:
@@ -79,25 +70,18 @@ def message_id(letter: Letter, domain: str) -> str:
 
 def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
     """The whole message, from the configured sender. `at` is its date, in seconds since 1970."""
-    words = {
-        "subject": letter.subject,
-        "name": _said(letter.name),
-        "sender": _said(letter.sender),
+    words = _words(letter)
+    house, address = parseaddr(mail_from)
+    subject, sender = _subject_and_sender(letter, words, house or address.rpartition("@")[2])
+    headers = _headers(letter, subject, sender or house, address)
+    more = {
+        "subject": subject,
         "message": _paragraphs(letter.message),
-        "gift": letter.gift,
-        "value": letter.value,
-        "gifts": letter.gifts,
-        "chooses": letter.chooses,
-        "expiry_days": letter.expiry_days,
-        "environment": letter.environment,
         "wrapping": wrapping(letter.wrapping_key),
-        "kind": letter.kind,
-        "carrier": _said(letter.carrier),
-        "tracking_number": _said(letter.tracking_number),
     }
     template = "letter" if letter.kind == GIFT else "notice"
-    text, html = (_templates.get_template(f"{template}.{ending}").render(words) for ending in ("txt", "html"))
-    return mime.build(_headers(letter, mail_from), text, html, at=at)
+    text, html = (render(f"{template}.{ending}", letter.language, words | more) for ending in ("txt", "html"))
+    return mime.build(headers, text, html, at=at)
 
 
 def to_dial(address: str) -> str:
@@ -108,25 +92,50 @@ def to_dial(address: str) -> str:
     return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
 
 
-def _headers(letter: Letter, mail_from: str) -> dict[str, str]:
-    sender_name, sender_address = parseaddr(mail_from)
+def _words(letter: Letter) -> dict[str, Any]:
+    """What every template may name."""
+    told = letter.value_minor
+    return {
+        "kind": letter.kind,
+        "name": _line(letter.name),
+        "sender": _line(letter.sender),
+        "gift": _line(letter.gift),
+        "comes_as": letter.comes_as,
+        "value": None if told is None else letter.language.amount(told, letter.currency),
+        "expiry_days": letter.expiry_days,
+        "gifts": letter.gifts,
+        "environment": letter.environment,
+        "carrier": _line(letter.carrier),
+        "tracking_number": _line(letter.tracking_number),
+    }
+
+
+def _subject_and_sender(letter: Letter, words: Mapping[str, Any], house: str) -> tuple[str, str]:
+    """The subject, and who it is from: the sender by way of the house; empty where nobody is named."""
+    subject, _, sender = render("headers.txt", letter.language, {**words, "house": house}).partition("\n")
+    return subject, sender.strip()
+
+
+def _headers(letter: Letter, subject: str, sender: str, address: str) -> dict[str, str]:
     headers = {
-        "From": mime.encode_mailbox(sender_name, sender_address),
-        "To": mime.encode_mailbox(letter.name or "", to_dial(letter.email)),
-        "Subject": mime.encode_text(letter.subject),
-        "Message-ID": message_id(letter, sender_address.rpartition("@")[2]),
+        "From": mime.encode_mailbox(sender, address),
+        "To": mime.encode_mailbox(_line(letter.name), to_dial(letter.email)),
+        "Subject": mime.encode_text(subject),
+        "Message-ID": message_id(letter, address.rpartition("@")[2]),
+        "Content-Language": letter.language.tag,
         "Auto-Submitted": "auto-generated",
     }
     if letter.recipients >= _MANY_RECIPIENTS:
         # One letter to many: a way out, as mailbox providers ask for (RFC 2369).
-        headers["List-Unsubscribe"] = f"<mailto:{sender_address}?subject=unsubscribe>"
+        headers["List-Unsubscribe"] = f"<mailto:{address}?subject=unsubscribe>"
     return headers
 
 
-def _said(text: str | None) -> str:
-    return mime.one_line(text or "")
+def _line(text: str | None) -> str:
+    """A name on one line, which turns no direction but its own."""
+    return mime.one_line(_TURNING.sub("", text)) if text else ""
 
 
 def _paragraphs(text: str | None) -> str:
     lines = (text or "").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return "\n".join(mime.one_line(line) for line in lines).strip()
+    return "\n".join(_line(line) for line in lines).strip()

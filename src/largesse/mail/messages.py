@@ -9,8 +9,8 @@ from datetime import datetime
 
 from largesse.codes import open_code
 from largesse.database import Connection, Row
-from largesse.mail.letter import Gift, Letter
-from largesse.money import label
+from largesse.i18n import language_of
+from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Gift, Letter
 from largesse.orders.email import address_key
 from largesse.orders.shapes import claim_link
 from largesse.outbox import Lease, Queue
@@ -82,10 +82,14 @@ async def take(
     orders = await connection.fetch(
         """
         SELECT messages.id, orders.reference, orders.message, orders.from_name, orders.wrapping_key, orders.value_minor,
-               orders.currency, orders.expiry_after_days, orders.recipient_count,
+               orders.currency, orders.country, orders.expiry_after_days, orders.recipient_count,
                extract(epoch FROM clock_now() - coalesce(messages.trying_since, messages.created_at))::float8 AS age_s,
                products.name AS product, products.is_digital, collections.name AS collection,
-               settled.name AS settled, carrier, tracking_number
+               settled.name AS settled, carrier, tracking_number,
+               -- Whoever claimed a gift has chosen a language.
+               (SELECT language FROM line_states AS claimed WHERE claimed.order_id = orders.id
+                AND claimed.number = ANY(line_numbers) AND language IS NOT NULL
+                ORDER BY claimed_at DESC LIMIT 1) AS language
         FROM messages JOIN orders ON orders.id = messages.order_id
         LEFT JOIN products ON products.id = orders.product_id
         LEFT JOIN collections ON collections.id = orders.collection_id
@@ -205,21 +209,23 @@ def _message(row: Row, order: Row, lines: Sequence[Row], vault: Vault, public_ur
     for line in lines:
         code = open_code(vault, line["sealed"], reference, line["number"])
         gifts.append(Gift(code.code_text, code.pin_text, claim_link(code, vault, public_url)))
-    chooses = order["collection"] is not None
+    comes_as = CHOICE if order["collection"] else VOUCHER if order["is_digital"] else PARCEL
     letter = Letter(
         kind=row["kind"],
         reference=reference,
         edition=row["edition"],
         environment=row["environment"],
+        language=language_of(order["language"], order["country"]),
         email=row["email"],
         name=row["name"],
         sender=order["from_name"],
         message=order["message"],
         wrapping_key=order["wrapping_key"],
-        gift=order["settled"] or order["product"] or order["collection"] or "a gift",
-        chooses=chooses,
+        gift=order["settled"] or order["product"] or order["collection"] or "",
+        comes_as=comes_as,
         # What a physical gift costs is between the sender and us.
-        value=label(order["value_minor"], order["currency"]) if chooses or order["is_digital"] else None,
+        value_minor=None if comes_as == PARCEL else order["value_minor"],
+        currency=order["currency"],
         expiry_days=order["expiry_after_days"],
         recipients=order["recipient_count"],
         gifts=gifts,

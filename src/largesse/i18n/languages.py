@@ -1,33 +1,24 @@
-"""The languages of the recipient's pages: which one a request wants, and its texts, amounts and dates."""
+"""The languages of pages and mail: which one somebody wants, and how it writes amounts, dates and countries."""
 
 from __future__ import annotations
 
-import gettext
-import io
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 from functools import cache
-from pathlib import Path
 
 from babel import Locale
 from babel.dates import format_date
-from babel.messages.mofile import write_mo
-from babel.messages.pofile import read_po
-from babel.numbers import format_currency
+from babel.languages import get_official_languages
 
-from largesse.money import exponent
+from largesse.money import written
 
-CATALOGUES = Path(__file__).parent / "locale"
-COOKIE = "language"
-_LETTER_THEN_DIGIT = re.compile(r"(?<=[^\W\d_])(?=\d)")
 _MOST_WANTED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language the pages speak: how its speakers call it, and the locale its amounts and dates follow."""
+    """A language we speak: how its speakers call it, and the locale its amounts and dates follow."""
 
     tag: str
     name: str
@@ -40,9 +31,7 @@ class Language:
 
     def amount(self, minor: int, currency: str) -> str:
         """An amount of minor units for its readers: `£10.00`, `10,00 €`."""
-        text = format_currency(Decimal(minor).scaleb(-exponent(currency)), currency, locale=self.locale)
-        # The CLDR sets a symbol of letters apart from the digits, Babel does not.
-        return _LETTER_THEN_DIGIT.sub("\N{NO-BREAK SPACE}", text, count=1)
+        return written(minor, currency, self.locale)
 
     def day(self, at: datetime | date) -> str:
         """A date for its readers: `20 November 2026`."""
@@ -66,25 +55,27 @@ DEFAULT = LANGUAGES["en"]
 
 def choose_language(asked: str | None, remembered: str | None, accepted: str) -> Language:
     """The language asked for by the switch, else the remembered one, else the best of `Accept-Language`."""
-    for tag in (asked, remembered, *_by_preference(accepted)):
+    return _first_spoken((asked, remembered, *_by_preference(accepted)))
+
+
+def language_of(chosen: str | None, country: str) -> Language:
+    """The language of a recipient: the one they chose, if any, else that of the country their gift is for."""
+    return LANGUAGES.get(chosen or "") or language_of_country(country)
+
+
+@cache
+def language_of_country(country: str) -> Language:
+    """The first of the country's official languages (the CLDR's, ISO 3166-1 alpha-2) that we speak."""
+    return _first_spoken(get_official_languages(country, de_facto=True))
+
+
+def _first_spoken(tags: Iterable[str | None]) -> Language:
+    """The first of these languages that we speak; the default where there is none."""
+    for tag in tags:
         language = LANGUAGES.get((tag or "").lower().split("-", 1)[0])
         if language is not None:
             return language
     return DEFAULT
-
-
-@cache
-def translations(tag: str) -> gettext.NullTranslations:
-    """The texts of a language, read from its catalogue; English is what the templates say."""
-    path = CATALOGUES / f"{tag}.po"
-    if not path.exists():
-        return gettext.NullTranslations()
-    with path.open("rb") as file:
-        catalogue = read_po(file, locale=tag)
-    compiled = io.BytesIO()
-    write_mo(compiled, catalogue)
-    compiled.seek(0)
-    return gettext.GNUTranslations(compiled)
 
 
 def _by_preference(accepted: str) -> list[str]:
