@@ -147,8 +147,14 @@ class MethodNotAllowed(Problem):
 class SlowRequest(Problem):
     status = 408
     slug = "slow-request"
-    title = "The request body took too long"
-    explanation = "A request body must arrive whole within 30 seconds."
+    title = "The request took too long to arrive"
+    explanation = (
+        "The head of a request must arrive whole within 10 seconds, its body within 30 and without a pause of 10. "
+        "The connection is closed."
+    )
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, headers={"Connection": "close"})
 
 
 class ReferenceUsed(Problem):

@@ -11,10 +11,12 @@ from typing import Any
 
 import uvicorn
 
+from largesse.connections import MAX_CONNECTIONS, Keeper, connection_limit
 from largesse.errors import StartError
 from largesse.main import build_app
 from largesse.outbox.metrics import serve_metrics
 from largesse.settings import Settings
+from largesse.worker import OPEN_FILES
 
 _DRAIN_S = 30
 
@@ -36,7 +38,8 @@ def serve(
     `metrics_port` each process serves its metrics: one of them there, the others on the ports that follow.
     """
     require_free(host, port)
-    options = server_options(host, port)
+    limit = connection_limit(settings.max_connections, other_files=OPEN_FILES if with_worker else 0)
+    options = server_options(host, port, limit)
     if processes > 1:
         os.environ["LARGESSE_SERVE_WITH_WORKER"] = "1" if with_worker else ""
         ports = range(metrics_port, metrics_port + processes) if metrics_port is not None else ()
@@ -57,19 +60,18 @@ def serve(
         raise SystemExit(3)
 
 
-def server_options(host: str, port: int) -> dict[str, Any]:
-    """How uvicorn is set, whatever it serves."""
+def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[str, Any]:
+    """How uvicorn is set, whatever it serves; `limit` bounds the connections of a process."""
     return {
         "host": host,
         "port": port,
         "loop": "uvloop",
-        "http": "httptools",
+        "http": Keeper(limit),
         "ws": "none",
         "log_config": None,
         "access_log": False,
         "server_header": False,
         "timeout_graceful_shutdown": _DRAIN_S,
-        "timeout_keep_alive": 75,
         "backlog": 2048,
     }
 

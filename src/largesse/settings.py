@@ -37,6 +37,9 @@ class Settings:
     webhook_allowed_networks: tuple[Network, ...]
     webhook_timeout_s: float
     rate_limit: int  # requests a minute and key; 0: no limit
+    max_connections: (
+        int | None
+    )  # of callers, in a serving process; None: as many as the system allows, up to a bound
     default_expiry_days: int  # after the claim, where an order does not say; 0: never
     log_format: str  # json or console
 
@@ -71,6 +74,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         webhook_allowed_networks=read.networks("LARGESSE_WEBHOOK_ALLOWED_NETWORKS"),
         webhook_timeout_s=read.number("LARGESSE_WEBHOOK_TIMEOUT", 15.0, lowest=0.1, highest=300.0),
         rate_limit=int(read.number("LARGESSE_RATE_LIMIT", 0, lowest=0, highest=1_000_000)),
+        max_connections=int(read.number("LARGESSE_MAX_CONNECTIONS", 0, lowest=0, highest=1_000_000)) or None,
         default_expiry_days=int(read.number("LARGESSE_DEFAULT_EXPIRY_DAYS", 365, lowest=0, highest=36_500)),
         log_format=read.choice("LARGESSE_LOG_FORMAT", ("json", "console"), "json"),
     )

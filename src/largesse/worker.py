@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 from types import TracebackType
 from typing import Self
 
@@ -11,6 +10,7 @@ import structlog
 
 from largesse.codes.attempts import prune_guesses
 from largesse.database import Database
+from largesse.files import allow_files
 from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
 from largesse.mail import holding, messages
 from largesse.mail.mailer import Mailer
@@ -25,12 +25,13 @@ from largesse.webhooks.delivery import IN_FLIGHT, LANES_AT_ONCE, Deliverer
 from largesse.webhooks.sending import Sender
 
 DATABASE_CONNECTIONS = 16  # what the pool should have: one for each loop and writer that may want one at once
+# Sockets of both rooms of deliveries, and all else; many systems start at 1,024 files.
+OPEN_FILES = 2 * LANES_AT_ONCE * IN_FLIGHT + 1_024
 _EVENTS_AT_ONCE = 500
 _MAIL_JOBS_AT_ONCE = 100
 _MAIL_CONNECTIONS = 4
 _MEASURE_EVERY_S = 5.0
 _PRUNE_EVERY_S = 60.0
-_OTHER_FILES = 1_024
 _SERVE_WAITING_EVERY_S = 30.0
 _RELEASE_EVERY_S = 2.0
 
@@ -78,7 +79,7 @@ class Worker:
         self._keep: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        _allow_connections()
+        allow_files(OPEN_FILES)
         self._work = [asyncio.create_task(loop.run()) for loop in self._working]
         self._keep = [asyncio.create_task(loop.run()) for loop in self._keeping]
         self._keep.append(asyncio.create_task(listen(self._database, self.wake)))
@@ -187,15 +188,6 @@ class Worker:
         """A lane was filled or freed; which room it is in now, its outcomes decide."""
         for loop in self._delivering:
             loop.waker.wake()
-
-
-def _allow_connections() -> None:
-    """Lets the process have as many open sockets as both rooms may want; many systems start at 1,024 files."""
-    wanted = 2 * LANES_AT_ONCE * IN_FLIGHT + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def _mailers(database: Database, settings: Settings, vault: Vault, *, captures: bool) -> list[Mailer]:

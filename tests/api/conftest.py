@@ -23,7 +23,9 @@ import pytest
 import uvicorn
 
 from largesse.api import Application
+from largesse.connections import Keeper
 from largesse.main import build_app
+from largesse.serving import server_options
 from largesse.settings import Settings, load_settings
 from largesse.world import load_world, parse_world
 
@@ -276,20 +278,13 @@ def staging(service: Service, start_service: ServiceFactory) -> Service:
 
 
 @contextmanager
-def serving(app: Any) -> Iterator[str]:
-    """Serves `app` in a thread of its own for as long as the block; gives its address."""
+def serving(app: Any, keeper: Keeper | None = None) -> Iterator[str]:
+    """Serves `app` in a thread of its own for as long as the block, as `largesse serve` would; gives its address."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-    config = uvicorn.Config(
-        app,
-        loop="uvloop",
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=10,
-    )
+    options = server_options("127.0.0.1", 0) | {"lifespan": "on", "timeout_graceful_shutdown": 10}
+    if keeper is not None:
+        options["http"] = keeper
+    config = uvicorn.Config(app, **options)
     started: Future[None] = Future()
     server = _Server(config, started)
     thread = threading.Thread(target=server.serve_until_told, args=(listener,), name="uvicorn")

@@ -117,14 +117,25 @@ class Installation:
         self.run("migrate")
         self.world = json.loads(self.run("load", "world.yaml", "--json"))
 
-    def serve(self, *, wait: bool = True, extra: Sequence[str] = (), debug: bool = False) -> Service:
-        """A serving process; with `wait`, one that answers; with `debug`, one that logs all there is to log."""
+    def serve(
+        self,
+        *,
+        wait: bool = True,
+        extra: Sequence[str] = (),
+        debug: bool = False,
+        open_files: int | None = None,
+    ) -> Service:
+        """A serving process; with `wait`, one that answers; with `debug`, one that logs all there is to log.
+
+        `open_files` is the hard limit of files it may open.
+        """
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         log = self.folder / f"serve-{len(self.services)}.log"
         with log.open("wb") as stream:
             process = subprocess.Popen(
                 [
+                    *(("sh", "-c", f'ulimit -n {open_files} && exec "$@"', "sh") if open_files else ()),
                     sys.executable,
                     *(("-c", DEBUGGED) if debug else ("-m", "largesse")),
                     "serve",

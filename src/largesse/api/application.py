@@ -46,6 +46,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 BODY_TIMEOUT_S = 30
+BODY_PAUSE_S = 10
 MAX_HEADER_BYTES = 32 * 1024
 _MAX_QUERY_PARAMETERS = 50
 _KEPT_QUERIES = 1_000
@@ -330,14 +331,21 @@ async def _read_body(headers: Headers, receive: Receive) -> bytes:
         raise UnsupportedBody("The `Content-Type` must be application/json.")
     if headers.content_encoding.strip().lower() not in {b"", b"identity"}:
         raise UnsupportedBody("The body must be sent without a `Content-Encoding`.")
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            return await _receive_body(receive)
+        async with asyncio.timeout_at(began_s + BODY_PAUSE_S) as pause:
+            return await _receive_body(
+                receive,
+                lambda: pause.reschedule(min(loop.time() + BODY_PAUSE_S, began_s + BODY_TIMEOUT_S)),
+            )
     except TimeoutError:
-        raise SlowRequest(f"The body did not arrive within {BODY_TIMEOUT_S} seconds.") from None
+        raise SlowRequest(
+            f"The body did not arrive within {BODY_TIMEOUT_S} seconds, or nothing of it for {BODY_PAUSE_S}."
+        ) from None
 
 
-async def _receive_body(receive: Receive) -> bytes:
+async def _receive_body(receive: Receive, on_progress: Callable[[], None]) -> bytes:
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -351,6 +359,8 @@ async def _receive_body(receive: Receive) -> bytes:
         chunks.append(chunk)
         if not message.get("more_body"):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        if chunk:
+            on_progress()
 
 
 async def _send(reply: Reply, request_id: bytes, method: str, send: Send) -> None:

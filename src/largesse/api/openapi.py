@@ -56,7 +56,7 @@ _DETAILS = {
     "not-found": "There is nothing at this address.",
     "method-not-allowed": "PUT is not allowed here; GET, POST is.",
     "reference-used": "`externalReference` is already used by order 0WBQK7M2PXR4D9VA1C3E; nothing was placed.",
-    "slow-request": "The body did not arrive within 30 seconds.",
+    "slow-request": "The body did not arrive within 30 seconds, or nothing of it for 10.",
     "too-large": "At most 4194304 bytes of a body are read.",
     "unsupported-body": "The `Content-Type` must be application/json.",
     "headers-too-large": "The headers have 40000 bytes; at most 32768 are read.",

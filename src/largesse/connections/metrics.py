@@ -1,0 +1,19 @@
+"""What is counted of connections. Nothing here is done for each request."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge
+
+OPEN = Gauge("largesse_connections_open", "Connections of callers that are open now.")
+LIMIT = Gauge("largesse_connections_limit", "How many connections this process holds at most.")
+REFUSED = Counter(
+    "largesse_connections_refused",
+    "Connections answered 503 at once, since the process held as many as it may.",
+)
+CLOSED = Counter("largesse_connections_closed", "Connections the service closed, by why.", ["reason"])
+
+IDLE = CLOSED.labels("idle")
+LATE = CLOSED.labels("late")
+UNREAD = CLOSED.labels("unread")
+MALFORMED = CLOSED.labels("malformed")
+ROOM = CLOSED.labels("room")

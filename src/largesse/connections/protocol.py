@@ -1,0 +1,220 @@
+"""One connection: uvicorn's HTTP/1.1 on httptools, held to what a request may be.
+
+- What comes after a body is no header: trailers are dropped, so that none passes for a key or a proxy's word.
+- A head, and what a body is wrapped in, have a size; the keeper sees to the time they take.
+- What cannot be read as HTTP is answered with a problem, and after the answers that are owed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import os
+from typing import TYPE_CHECKING, Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from largesse.api.application import MAX_BODY_BYTES, MAX_HEADER_BYTES, problem_reply
+from largesse.connections import metrics
+from largesse.errors import HeadersTooLarge, InvalidRequest, Problem, TooLarge
+
+if TYPE_CHECKING:
+    from largesse.connections.keeper import Keeper
+
+# More than headers that are answered in full detail may have, for the request line and what stands between them.
+_MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
+# With the sizes of its chunks and the trailers.
+_MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
+
+
+class _Reads(enum.Enum):
+    NOTHING = enum.auto()  # between two requests
+    HEAD = enum.auto()
+    BODY = enum.auto()
+
+
+class Connection(HttpToolsProtocol):
+    """A caller's connection."""
+
+    def __init__(self, keeper: Keeper, **uvicorns: Any) -> None:
+        super().__init__(**uvicorns)
+        self._keeper = keeper
+        self._reads = _Reads.NOTHING
+        self._bytes = (
+            0  # of the request that is being read, as they came, but for those that came with its first
+        )
+        self._is_broken = False  # nothing more is read
+
+    @property
+    def unread_bytes(self) -> int:
+        """What was answered and waits for the client to read it."""
+        return self.transport.get_write_buffer_size()
+
+    @property
+    def said_nothing(self) -> bool:
+        """Whether nothing of a request has come since the last one."""
+        return self._reads is _Reads.NOTHING
+
+    # What the keeper asks for
+
+    def end(self) -> None:
+        """Closes once what was answered has been read."""
+        self.transport.close()
+        if self.unread_bytes:
+            self._keeper.await_reading(self)
+
+    def abort(self) -> None:
+        """Closes at once."""
+        self.transport.abort()
+
+    def give_way(self) -> None:
+        """Closes so that its place is free, whatever the client has still to read."""
+        if self.unread_bytes:
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def refuse(self, problem: Problem, *, at_once: bool = False) -> None:
+        """Reads no more, answers `problem` where that is still possible, and closes.
+
+        Answers that are owed to earlier requests go first, and then there is none to this one. `at_once` does not wait
+        until the client has seen the answer.
+        """
+        if self._is_broken or self.transport.is_closing():
+            self.end()
+            return
+        self._is_broken = True
+        if self._is_answered():
+            # A request that had its answer gets no second one.
+            self._part(None if self._reads is _Reads.BODY else problem, at_once=at_once)
+        elif self._reads is not _Reads.BODY:
+            self.cycle.keep_alive = False
+        elif self.pipeline:
+            self.pipeline.popleft()  # the request whose body it is; those before it are answered
+        else:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self._part(None if self.cycle.response_started else problem)
+
+    def _part(self, problem: Problem | None, *, at_once: bool = False) -> None:
+        """Ends with `problem`, or without a word."""
+        if problem is None:
+            self.end()
+            return
+        self._write(problem)
+        if at_once:
+            self.end()
+            return
+        # Closed with bytes unread, the socket would be reset, and the answer might never be seen.
+        self.transport.write_eof()
+        self._keeper.await_head(self)
+
+    def _is_answered(self) -> bool:
+        """Whether every request that came whole, or had its head read, has had its answer."""
+        return bool(getattr(self.cycle, "response_complete", True))  # before the first there is none
+
+    def _write(self, problem: Problem) -> None:
+        reply = problem_reply(problem)
+        headers = [
+            *self.server_state.default_headers,
+            (b"content-type", reply.media_type.encode()),
+            (b"content-length", str(len(reply.body)).encode()),
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+            (b"x-request-id", os.urandom(8).hex().encode()),
+            *(
+                (name.encode(), value.encode("latin-1"))
+                for name, value in reply.headers
+                if name != "connection"
+            ),
+            (b"connection", b"close"),
+        ]
+        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(STATUS_LINE[reply.status] + lines + b"\r\n" + reply.body)
+
+    # What the transport tells
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._keeper.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._keeper.leave(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_broken:
+            return
+        scope = self.scope
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # answered as if it had not been asked for
+        except httptools.HttpParserError:
+            metrics.MALFORMED.inc()
+            self.refuse(InvalidRequest("The request cannot be read as HTTP/1.1."))
+            return
+        self._bytes = self._bytes + len(data) if self.scope is scope else 0
+        if self._reads is _Reads.HEAD:
+            if self._is_answered():
+                self._keeper.await_head(self)
+            if self._bytes > _MAX_HEAD_BYTES:
+                self.refuse(
+                    HeadersTooLarge(f"The head of the request has more than {_MAX_HEAD_BYTES} bytes.")
+                )
+        elif self._reads is _Reads.BODY and self._bytes > _MAX_WRAPPED_BODY_BYTES:
+            self.refuse(TooLarge(f"The body with its chunks has more than {_MAX_WRAPPED_BODY_BYTES} bytes."))
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._keeper.await_reading(self)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._keeper.was_read(self)
+
+    # What the parser tells
+
+    def on_message_begin(self) -> None:
+        self._keeper.idle.pop(self, None)
+        self._reads = _Reads.HEAD
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._keeper.has_head(self)
+        super().on_headers_complete()
+        self._reads = _Reads.BODY
+        # The request keeps its list; what the parser calls headers from here on are trailers.
+        self.headers = []
+
+    def on_message_complete(self) -> None:
+        self._reads = _Reads.NOTHING
+        super().on_message_complete()
+        if self.cycle.response_complete and not self.transport.is_closing():
+            self._keeper.rest(self)
+
+    # What the request under way tells
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            if self.unread_bytes:
+                self._keeper.await_reading(self)
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self._is_broken:
+            self.end()
+        elif self._reads is _Reads.NOTHING:
+            self._keeper.rest(self)
+        else:
+            self._keeper.await_head(self)
+
+    def shutdown(self) -> None:
+        """Closes where no request is under way, as the server asks for when it stops."""
+        super().shutdown()
+        if self.transport.is_closing() and self.unread_bytes:
+            self._keeper.await_reading(self)

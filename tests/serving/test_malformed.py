@@ -1,0 +1,115 @@
+"""What is no HTTP, or too much of it, gets a problem, and after the answers that are owed."""
+
+from __future__ import annotations
+
+import select
+
+import pytest
+from tests.serving.conftest import Answer, chunked, get
+
+from largesse.api.application import MAX_BODY_BYTES, MAX_HEADER_BYTES
+
+JSON = "Content-Type: application/json"
+
+
+def check(answer: Answer | None, status: int, slug: str) -> None:
+    assert answer is not None
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert set(answer.json) == {"type", "title", "status", "detail", "instance"}
+    assert (answer.json["type"], answer.json["status"]) == (f"/problems/{slug}", status)
+    assert answer.headers["connection"] == "close"
+    assert answer.headers["x-request-id"]
+    assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GARBAGE\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # TLS to a port that speaks none
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /me HTTP/1.1\r\nHost localhost\r\n\r\n",
+        b"GET /me HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"POST /me HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET http://[::1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+)
+def test_what_is_no_http(service, wire, data: bytes) -> None:
+    connection = wire(service.url)
+    check(connection.ask(data), 400, "invalid-request")
+    assert connection.answer() is None
+    again = wire(service.url)
+    assert again.ask(get("/health")).status == 200
+    check(again.ask(data), 400, "invalid-request")
+
+
+def test_a_broken_chunk(service, wire) -> None:
+    data = chunked("/send/gift", b"{}", JSON, f"X-Api-Key: {service.keys['hr']}")
+    connection = wire(service.url)
+    check(connection.ask(data.replace(b"\r\n2\r\n", b"\r\nzz\r\n")), 400, "invalid-request")
+    assert connection.answer() is None
+
+
+def test_garbage_waits_for_the_answers_before_it(service, wire) -> None:
+    key = f"X-Api-Key: {service.keys['hr']}"
+    connection = wire(service.url)
+    connection.send(get("/me", key) + get("/products", key) + b"GARBAGE\r\n\r\n")
+    answers = [connection.answer() for _ in range(3)]
+    assert [answer and answer.status for answer in answers] == [200, 200, None]
+    assert answers[1] is not None
+    assert answers[1].headers.get("connection") == "close"
+
+
+def test_a_broken_chunk_waits_for_the_answers_before_it(service, wire) -> None:
+    key = f"X-Api-Key: {service.keys['hr']}"
+    broken = chunked("/send/gift", b"{}", JSON, key).replace(b"\r\n2\r\n", b"\r\nzz\r\n")
+    connection = wire(service.url)
+    connection.send(get("/me", key) + get("/products", key) + broken)
+    answers = [connection.answer() for _ in range(3)]
+    assert [answer and answer.status for answer in answers] == [200, 200, None]
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        (b"GET /me HTTP/1.1\r\nX-Padding: ", b"x" * 4096),
+        (b"GET /me HTTP/1.1\r\n", b"X: 1\r\n" * 512),
+        (b"GET /me?", b"x" * 4096),
+    ],
+)
+def test_a_head_without_end(service, wire, start: bytes, piece: bytes) -> None:
+    connection = wire(service.url)
+    connection.send(start)
+    sent = 0
+    while not select.select([connection.socket], [], [], 0.001)[0]:
+        connection.send(piece)
+        sent += len(piece)
+        assert sent < 100 * MAX_HEADER_BYTES
+    assert sent > 2 * MAX_HEADER_BYTES
+    check(connection.answer(), 431, "headers-too-large")
+    assert connection.answer() is None
+
+
+def test_trailers_without_end(service, wire) -> None:
+    connection = wire(service.url)
+    connection.send(
+        chunked("/send/gift", b"{}", JSON, f"X-Api-Key: {service.keys['hr']}").removesuffix(b"\r\n") + b"X: "
+    )
+    sent = 0
+    while not select.select([connection.socket], [], [], 0)[0]:
+        connection.send(b"x" * (1 << 16))
+        sent += 1 << 16
+        assert sent < 40 * MAX_BODY_BYTES
+    assert sent > MAX_BODY_BYTES
+    check(connection.answer(), 413, "too-large")
+
+
+@pytest.mark.parametrize("upgrade", ["h2c", "websocket"])
+def test_an_upgrade_is_not_made(service, wire, upgrade: str) -> None:
+    connection = wire(service.url)
+    asking = get(
+        "/health", f"Upgrade: {upgrade}", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABk"
+    )
+    for data in (asking, get("/health"), asking, get("/nothing")):
+        assert connection.ask(data).status == (404 if b"nothing" in data else 200)
