@@ -1,0 +1,44 @@
+"""The letters in a real browser: nothing is cut off on a phone, and axe finds nothing, by day and by night."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from itertools import cycle
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+from tests.mail.test_letter import GIFT, a_letter, bodies
+
+from largesse.i18n import LANGUAGES
+from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, write
+from largesse.orders.wrappings import WRAPPINGS
+
+KINDS = [
+    {"comes_as": VOUCHER},
+    {"comes_as": PARCEL, "value_minor": None, "expiry_days": 90},
+    {"comes_as": CHOICE, "gifts": [GIFT] * 3, "environment": "staging", "expiry_days": 1},
+    {"kind": "voucher_ready"},
+    {"kind": "shipped", "carrier": "DHL", "tracking_number": "JD014600003SE" * 6},
+    {"sender": "W" * 32, "name": "N" * 200, "message": "m" * 256, "gift": "g" * 200},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_letters_fit_a_phone_and_can_be_read_by_all(browser: Browser, scheme: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)  # type: ignore[arg-type]
+    wrappings = cycle(WRAPPINGS)
+    for number, kind in enumerate(KINDS):
+        language = LANGUAGES[list(LANGUAGES)[number % len(LANGUAGES)]]
+        letter = a_letter(language=language, wrapping_key=next(wrappings), **kind)
+        raw = write(letter, "Largesse <gifts@example.com>", at=0)
+        page.set_content(bodies(email.message_from_bytes(raw, policy=email.policy.default))[0])
+        width, window = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert width <= window, kind
+        found = Axe().run(
+            page, options={"rules": {"landmark-one-main": {"enabled": False}, "region": {"enabled": False}}}
+        )
+        assert found.violations_count == 0, found.generate_report()
+    page.close()
