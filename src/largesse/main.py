@@ -29,6 +29,7 @@ from largesse.outbox import Bell
 from largesse.outbox.metrics import serve_metrics
 from largesse.settings import Settings, load_settings
 from largesse.vault import load_vault
+from largesse.webhooks import Resolver
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 _WATCH_EVERY_S = 1.0
@@ -106,6 +107,8 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
         stack.push_async_callback(authenticator.close)
         order_lists = OrderLists(database)
         stack.push_async_callback(order_lists.close)
+        resolver = Resolver()
+        stack.push_async_callback(resolver.close)
         yield Services(
             settings=settings,
             database=database,
@@ -115,6 +118,7 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
             authenticator=authenticator,
             sender=Sender(database, catalogue, placer, vault, clock, settings.public_url),
             order_lists=order_lists,
+            resolver=resolver,
         )
 
 

@@ -20,7 +20,7 @@ from largesse.outbox import LEASE_S, Loop, listen, metrics
 from largesse.outbox.housekeeping import measure, prune
 from largesse.settings import Settings
 from largesse.vault import Vault
-from largesse.webhooks import lanes
+from largesse.webhooks import Resolver, lanes
 from largesse.webhooks.delivery import IN_FLIGHT, LANES_AT_ONCE, Deliverer
 from largesse.webhooks.sending import Sender
 
@@ -52,7 +52,10 @@ class Worker:
     ) -> None:
         self._database = database
         self._vault = vault
-        self._sender = Sender(settings.webhook_allowed_networks, settings.webhook_timeout_s)
+        self._resolver = Resolver()
+        self._sender = Sender(
+            settings.webhook_allowed_networks, settings.webhook_timeout_s, self._resolver.look_up
+        )
         self._deliverer = Deliverer(database, vault, self._sender, self._wake_delivering)
         self._mailers = _mailers(database, settings, vault, captures=captures)
         self._holds = settings.smtp_url is None and not captures
@@ -108,6 +111,7 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._keep, return_exceptions=True)
         await self._sender.close()
+        await self._resolver.close()
         log.info("worker.stopped")
 
     def wake(self) -> None:

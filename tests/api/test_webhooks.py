@@ -36,6 +36,13 @@ def test_a_subscription_is_made_listed_and_deleted(service, problem) -> None:
     problem(client.delete(f"/webhooks/{created['id']}"), 404, "not-found")
 
 
+def test_a_target_may_have_any_port(service) -> None:
+    answer = subscribe(service, "crm", targetUrl="https://93.184.215.14:8443/hook")
+    assert answer.status_code == 201
+    assert answer.json()["targetUrl"] == "https://93.184.215.14:8443/hook"
+    assert service.client("crm").delete(f"/webhooks/{answer.json()['id']}").status_code == 204
+
+
 @pytest.mark.parametrize(
     "name",
     ["x", "1", "0" * 32, "5f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a", "7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6"],
@@ -71,7 +78,9 @@ def test_an_id_of_no_subscription(service, problem, name: str) -> None:
         ({"targetUrl": "https://169.254.169.254/"}, "targetUrl"),
         ({"targetUrl": "https://100.64.0.1/"}, "targetUrl"),
         ({"targetUrl": "https://user:hunter2@93.184.215.14/"}, "targetUrl"),
-        ({"targetUrl": "https://93.184.215.14:8443/"}, "targetUrl"),
+        ({"targetUrl": "http://93.184.215.14:8443/"}, "targetUrl"),
+        ({"targetUrl": "https://127.0.0.1:8443/"}, "targetUrl"),
+        ({"targetUrl": "https://93.184.215.14:65536/"}, "targetUrl"),
         ({"targetUrl": "https://93.184.215.14/" + "x" * 2048}, "targetUrl"),
         ({"targetUrl": "https://93.184.215.14/\n"}, "targetUrl"),
         ({"targetUrl": "https://93.184.215.14/\u0000"}, "targetUrl"),

@@ -123,12 +123,14 @@ class Installation:
         wait: bool = True,
         extra: Sequence[str] = (),
         debug: bool = False,
+        program: str = "",
         open_files: int | None = None,
     ) -> Service:
         """A serving process; with `wait`, one that answers; with `debug`, one that logs all there is to log.
 
-        `open_files` is the hard limit of files it may open.
+        `program` is Python that runs the command in its own way; `open_files` is the hard limit of files it may open.
         """
+        program = program or (DEBUGGED if debug else "")
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         log = self.folder / f"serve-{len(self.services)}.log"
@@ -137,7 +139,7 @@ class Installation:
                 [
                     *(("sh", "-c", f'ulimit -n {open_files} && exec "$@"', "sh") if open_files else ()),
                     sys.executable,
-                    *(("-c", DEBUGGED) if debug else ("-m", "largesse")),
+                    *(("-c", program) if program else ("-m", "largesse")),
                     "serve",
                     "--port",
                     str(port),

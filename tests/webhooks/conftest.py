@@ -3,9 +3,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, ip_address
 
 import pytest
 from aiohttp import web
@@ -15,9 +15,12 @@ from largesse.database import Connection, Database
 from largesse.identity import Principal
 from largesse.vault import Vault
 from largesse.webhooks import CreatedSubscription, create_subscription, parse_target
+from largesse.webhooks.addresses import Address
 from largesse.webhooks.delivery import Deliverer
 from largesse.webhooks.lanes import fan_out
+from largesse.webhooks.resolver import UnresolvedError
 from largesse.webhooks.sending import Sender
+from largesse.webhooks.targets import LookUp
 
 LOOPBACK = (IPv4Network("127.0.0.0/8"),)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -51,10 +54,24 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def world(database: Database, vault: Vault, principal: Principal) -> AsyncIterator[World]:
-    async with Sender(LOOPBACK, timeout_s=5.0) as sender:
+    async with Sender(LOOPBACK, 5.0, no_names) as sender:
         world = World(database, vault, principal, Deliverer(database, vault, sender, lambda: None))
         yield world
         await world.deliverer.close()
+
+
+def answering(*addresses: str) -> LookUp:
+    """A look-up that finds these addresses, whatever the name."""
+
+    async def look_up(host: str, customer_id: int) -> Sequence[Address]:
+        return [ip_address(address) for address in addresses]
+
+    return look_up
+
+
+async def no_names(host: str, customer_id: int) -> Sequence[Address]:
+    """A look-up that knows no name, for tests whose targets are addresses."""
+    raise UnresolvedError(host)
 
 
 async def make_principal(connection: Connection, name: str) -> Principal:

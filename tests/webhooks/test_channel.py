@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from tests.webhooks.conftest import LOOPBACK
+from tests.webhooks.conftest import LOOPBACK, no_names
 
 from largesse.webhooks.outcomes import Answer
 from largesse.webhooks.sending import Sender
@@ -43,7 +43,7 @@ class Script:
 
 @pytest.fixture
 async def sender() -> AsyncIterator[Sender]:
-    async with Sender(LOOPBACK, timeout_s=5.0) as sender:
+    async with Sender(LOOPBACK, 5.0, no_names) as sender:
         yield sender
 
 
@@ -51,7 +51,7 @@ async def ask(sender: Sender, script: Script, times: int = 1) -> list[Answer]:
     server = await asyncio.start_server(script.handle, "127.0.0.1", 0)
     script.port = server.sockets[0].getsockname()[1]
     answers = [
-        await sender.post(f"http://127.0.0.1:{script.port}/hook?x=1", b'{"id":1}', {"X-Test": "yes"})
+        await sender.post(f"http://127.0.0.1:{script.port}/hook?x=1", b'{"id":1}', {"X-Test": "yes"}, 1)
         for _ in range(times)
     ]
     server.close()

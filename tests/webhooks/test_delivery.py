@@ -17,15 +17,18 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.webhooks.conftest import LOOPBACK, Receiver, World, make_principal
+from tests.webhooks.conftest import LOOPBACK, Receiver, World, answering, make_principal, no_names
+from tests.webhooks.nameserver import name_server
 
 from largesse.outbox import Lease
 from largesse.webhooks import (
+    Resolver,
     check_target,
     create_subscription,
     delete_subscription,
     lanes,
     parse_target,
+    resolver,
     sending,
 )
 from largesse.webhooks.delivery import Deliverer
@@ -188,10 +191,10 @@ async def test_attempts_keep_the_first_2_kib_of_the_answer(world: World, receive
     ("kind", "error"),
     [("hangs", "timeout"), ("drips headers", "timeout"), ("drips the body", "timeout"), ("resets", "connection_lost"),
      ("talks nonsense", "bad_answer"), ("is not there", "connect"), ("has a bad certificate", "tls"),
-     ("has no such name", "dns")],
+     ("has no such name", "dns"), ("drips its handshake", "timeout"), ("says nothing of its certificate", "timeout")],
 )  # fmt: skip
 async def test_a_broken_receiver_is_a_failure_to_retry(world: World, kind: str, error: str) -> None:
-    async with Sender(LOOPBACK, timeout_s=0.5) as sender, broken_receiver(kind) as url:
+    async with Sender(LOOPBACK, 0.5, no_names) as sender, broken_receiver(kind) as url:
         world.deliverer = Deliverer(world.database, world.vault, sender, lambda: None)
         await world.database.execute("UPDATE webhook_lanes SET due_at = 'infinity'")
         await world.subscribe(url)
@@ -245,6 +248,55 @@ async def test_a_hanging_receiver_delays_nobody_and_has_at_most_4_in_flight(
     assert set(await world.states()) == {"delivered"}
 
 
+async def test_names_that_hang_delay_no_other_customer(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("LONGEST_S", "_TRY_S"):
+        monkeypatch.setattr(resolver, limit, 100.0)  # longer than the test waits for anything
+    async with world.database.connection() as connection:
+        other = await make_principal(connection, "other")
+    for number in range(100):
+        await world.subscribe(f"http://{number}.silent.example/")
+    await world.place(4)
+    await world.fan_out()
+    async with name_server({"good.example": ["127.0.0.1"]}) as server:
+        names = Resolver(nameservers=[server.address])
+        async with Sender(LOOPBACK, 100.0, names.look_up) as sender:
+            world.deliverer = Deliverer(world.database, world.vault, sender, lambda: None)
+            while await world.deliverer.step(failing=False):
+                pass
+            await world.subscribe(receiver.url().replace("127.0.0.1", "good.example"), other)
+            await world.place(20, other)
+            await world.fan_out()
+            async with asyncio.timeout(30):
+                while len(receiver.got) < 20:
+                    await world.deliverer.step(failing=False)
+                    await asyncio.sleep(0.01)
+            assert (
+                await world.database.fetchval("SELECT count(*) FROM delivery_attempts WHERE error = 'dns'")
+                == 0
+            )
+            world.deliverer.drain()
+            await names.close()
+            await world.deliverer.close()
+    assert sorted(await world.states()) == ["delivered"] * 20 + ["pending"] * 400
+    assert await world.database.fetchval("SELECT count(*) FROM delivery_attempts WHERE error = 'dns'") == 400
+
+
+async def test_the_time_out_counts_from_before_the_look_up(receiver: Receiver) -> None:
+    receiver.answer = receiver.hang
+    async with name_server({"slow.example": ["127.0.0.1"]}, delay_s=1.0) as server:
+        names = Resolver(nameservers=[server.address])
+        async with Sender(LOOPBACK, 1.5, names.look_up) as sender:
+            answer = await sender.post(receiver.url().replace("127.0.0.1", "slow.example"), b"{}", {}, 1)
+            silent = await sender.post("http://a.silent.example/", b"{}", {}, 1)
+        await names.close()
+    assert len(receiver.got) == 1, "it was heard, in what the look-up left of the time"
+    for one in (answer, silent):
+        assert one.error == "timeout"
+        assert 1.4 < one.duration_s < 2.4
+
+
 async def test_a_failing_subscription_moves_to_the_other_room_until_it_succeeds(
     world: World, receiver: Receiver
 ) -> None:
@@ -267,7 +319,7 @@ async def test_two_workers_never_serve_one_subscription_at_once(world: World, re
     receiver.answer = receiver.hang
     await world.place(20)
     await world.fan_out()
-    async with Sender(LOOPBACK, timeout_s=5.0) as sender:
+    async with Sender(LOOPBACK, 5.0, no_names) as sender:
         second = Deliverer(world.database, world.vault, sender, lambda: None)
         await asyncio.gather(*(d.step(failing=False) for d in (world.deliverer, second) for _ in range(3)))
         await receiver.full.wait()
@@ -428,26 +480,20 @@ async def test_a_name_that_turns_inward_is_never_dialled(
 
     listener = await asyncio.start_server(connected, inside, 0)
     port = listener.sockets[0].getsockname()[1]
-    real_look_up, loop = socket.getaddrinfo, asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
     real_connect = loop.create_connection
-    answer = "1.1.1.1"
-
-    def look_up(host: str, *arguments: object, **more: object) -> object:
-        return real_look_up(answer if host == "rebinds.example.com" else host, *arguments, **more)  # type: ignore[arg-type]
 
     def connect(factory: object, host: str, _: int, **more: object) -> object:
         return real_connect(factory, host, port, **more)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr(loop, "create_connection", connect)  # whatever port is dialled, the listener has it
     target = parse_target("https://rebinds.example.com/", ())
-    await check_target(target, ())
+    await check_target(target, (), answering("1.1.1.1"), world.principal.customer_id)
     async with world.database.connection() as connection:
         await create_subscription(connection, world.principal, world.vault, target, "order.created")
-    answer = inside
     errors = []
     for allowed in ((), (ip_network(inside),)):
-        async with Sender(allowed, timeout_s=2.0) as sender:
+        async with Sender(allowed, 2.0, answering(inside)) as sender:
             world.deliverer = Deliverer(world.database, world.vault, sender, lambda: None)
             await world.place()
             await world.deliver()
@@ -463,28 +509,23 @@ async def test_a_name_that_turns_inward_is_never_dialled(
 
 
 async def test_a_target_that_is_no_longer_allowed_is_not_dialled(receiver: Receiver) -> None:
-    async with Sender((), timeout_s=2.0) as sender:
-        assert (await sender.post(receiver.url(), b"{}", {})).error == "forbidden_target"
+    async with Sender((), 2.0, no_names) as sender:
+        assert (await sender.post(receiver.url(), b"{}", {}, 1)).error == "forbidden_target"
     assert receiver.got == []
 
 
 @pytest.mark.parametrize(
     "address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fe80::1", "64:ff9b::a00:1"]
 )
-async def test_no_inner_address_is_dialled(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    tail: tuple[object, ...] = (443, 0, 0) if ":" in address else (443,)
-    found = [(family, socket.SOCK_STREAM, 6, "", (address, *tail))]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
-    async with Sender((), timeout_s=2.0) as sender:
-        assert (await sender.post("https://example.com/", b"{}", {})).error == "forbidden_address"
+async def test_no_inner_address_is_dialled(address: str) -> None:
+    async with Sender((), 2.0, answering(address)) as sender:
+        answer = await sender.post("https://example.com/", b"{}", {}, 1)
+    assert answer.error == "forbidden_address"
 
 
-async def test_allowed_networks_do_not_open_plain_http_to_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("1.1.1.1", 80))]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
-    async with Sender(LOOPBACK, timeout_s=2.0) as sender:
-        assert (await sender.post("http://example.com/", b"{}", {})).error == "forbidden_address"
+async def test_allowed_networks_do_not_open_plain_http_to_the_world() -> None:
+    async with Sender(LOOPBACK, 2.0, answering("1.1.1.1")) as sender:
+        assert (await sender.post("http://example.com/", b"{}", {}, 1)).error == "forbidden_address"
 
 
 async def test_a_lane_whose_secret_does_not_open_harms_no_other(world: World, receiver: Receiver) -> None:
@@ -522,7 +563,8 @@ async def broken_receiver(kind: str) -> AsyncIterator[str]:
     port = server.sockets[0].getsockname()[1]
     if kind == "is not there":
         server.close()
-    yield f"{'https' if kind == 'has a bad certificate' else 'http'}://127.0.0.1:{port}/"
+    of_tls = {"has a bad certificate", "drips its handshake", "says nothing of its certificate"}
+    yield f"{'https' if kind in of_tls else 'http'}://127.0.0.1:{port}/"
     server.close()
     for handler in handlers:
         handler.cancel()
@@ -530,7 +572,7 @@ async def broken_receiver(kind: str) -> AsyncIterator[str]:
 
 
 async def _misbehave(kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    if kind == "hangs":
+    if kind in {"hangs", "says nothing of its certificate"}:
         await reader.read()
         await asyncio.Event().wait()
     elif kind == "talks nonsense":
@@ -540,9 +582,16 @@ async def _misbehave(kind: str, reader: asyncio.StreamReader, writer: asyncio.St
         linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     elif kind.startswith("drips"):
-        writer.write(b"HTTP/1.1 200 OK\r\n" + (b"Content-Length: 999\r\n\r\n" if "body" in kind else b"X: "))
+        drop = b"x"
+        if "handshake" in kind:  # the head of a TLS record that is long in coming
+            writer.write(b"\x16\x03\x03\x40\x00\x02")
+            drop = b"\0"
+        else:
+            writer.write(
+                b"HTTP/1.1 200 OK\r\n" + (b"Content-Length: 999\r\n\r\n" if "body" in kind else b"X: ")
+            )
         while True:
-            writer.write(b"x")
+            writer.write(drop)
             await writer.drain()
             await asyncio.sleep(0.05)
 

@@ -33,6 +33,7 @@ from largesse.identity import Authenticator, Caller, Principal, hold_key
 from largesse.orders import OrderLists, Sender
 from largesse.settings import Settings
 from largesse.vault import Vault
+from largesse.webhooks import Resolver
 
 _INT32 = 2_147_483_647
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -52,6 +53,7 @@ class Services:
     authenticator: Authenticator
     sender: Sender
     order_lists: OrderLists
+    resolver: Resolver
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from largesse.webhooks.addresses import is_public
 from largesse.webhooks.records import AttemptRecord, DeliveryRecord, list_deliveries, redeliver, send_sample
+from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.subscriptions import (
     EVENTS,
     MAX_SUBSCRIPTIONS,
@@ -19,6 +20,7 @@ __all__ = [
     "AttemptRecord",
     "CreatedSubscription",
     "DeliveryRecord",
+    "Resolver",
     "Subscription",
     "Target",
     "check_target",

@@ -137,7 +137,7 @@ class Deliverer:
 
     async def _attempt(self, turn: _Turn, job: Job) -> Attempted:
         headers = signing.headers(job.id, job.event, turn.secret, job.body)
-        answer = await self._sender.post(turn.lane.target_url, job.body, headers)
+        answer = await self._sender.post(turn.lane.target_url, job.body, headers, turn.lane.customer_id)
         number = MAX_ATTEMPTS - job.attempts_left + 1
         now = datetime.now(UTC)
         verdict = judge(answer, attempt=number, attempts_left=job.attempts_left, now=now)

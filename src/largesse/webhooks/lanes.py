@@ -47,6 +47,7 @@ class Lane:
 
     lease: Lease
     failing: bool
+    customer_id: int
     target_url: str
     sealed_secret: bytes
     jobs: list[Job]
@@ -113,7 +114,7 @@ async def take_lanes(connection: Connection, limit: int, jobs_each: int, *, fail
     jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
     rows = await connection.fetch(
         """
-        SELECT webhook_subscriptions.id AS subscription_id, target_url, sealed_secret, due.id, due.event, events.order_id,
+        SELECT webhook_subscriptions.id AS subscription_id, webhook_subscriptions.customer_id, target_url, sealed_secret, due.id, due.event, events.order_id,
                coalesce(due.sample, events.body) AS body, due.created_at, due.attempts, due.attempts_left
         FROM webhook_subscriptions
         CROSS JOIN LATERAL (
@@ -132,7 +133,12 @@ async def take_lanes(connection: Connection, limit: int, jobs_each: int, *, fail
         subscription_id = row["subscription_id"]
         if subscription_id not in lanes:
             lanes[subscription_id] = Lane(
-                leases[subscription_id], failing, row["target_url"], row["sealed_secret"], []
+                leases[subscription_id],
+                failing,
+                row["customer_id"],
+                row["target_url"],
+                row["sealed_secret"],
+                [],
             )
         lanes[subscription_id].jobs.append(
             Job(

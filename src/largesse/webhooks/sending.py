@@ -1,18 +1,16 @@
 """Attempts: a POST over a connection whose address was judged as it was dialled.
 
-Names are looked up here and nowhere else, each address is judged, and what is dialled is the judged address itself,
+Names are looked up for each connection, each address is judged, and what is dialled is the judged address itself,
 never the name. So a name that changes its mind, a host written in an odd way, a redirect: none gets past it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import time
 from collections import defaultdict
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
 from types import TracebackType
@@ -22,11 +20,10 @@ from largesse.errors import InvalidRequest
 from largesse.webhooks.addresses import Address, Network
 from largesse.webhooks.channel import BadAnswerError, Channel, Response
 from largesse.webhooks.outcomes import Answer
-from largesse.webhooks.targets import Target, parse_target, permits
+from largesse.webhooks.resolver import UnresolvedError
+from largesse.webhooks.targets import LookUp, Target, parse_target, permits
 
 _KEPT_OPEN_S = 5.0  # after the last answer
-_RESOLVING_THREADS = 64
-_NAMES_KEPT_S = 10.0
 _FIRST_ADDRESSES_S = (
     3.0  # for each address of a name but the last, so that a dead one leaves time for the next
 )
@@ -43,16 +40,20 @@ class _ConnectError(Exception):
 
 
 class Sender:
-    """Makes attempts. Close it, or use it as a context manager."""
+    """Makes attempts, with names looked up by `look_up`. Close it, or use it as a context manager."""
 
     def __init__(
-        self, allowed_networks: tuple[Network, ...], timeout_s: float, *, tls: ssl.SSLContext | None = None
+        self,
+        allowed_networks: tuple[Network, ...],
+        timeout_s: float,
+        look_up: LookUp,
+        *,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._allowed_networks = allowed_networks
         self._timeout_s = timeout_s
+        self._look_up = look_up
         self._tls = tls or ssl.create_default_context()
-        self._threads = ThreadPoolExecutor(_RESOLVING_THREADS, thread_name_prefix="webhook-dns")
-        self._names: dict[str, tuple[float, list[Address]]] = {}
         self._idle: dict[_Place, list[tuple[float, Channel]]] = defaultdict(list)
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -72,11 +73,15 @@ class Sender:
             for _, channel in idle:
                 channel.abort()
         self._idle.clear()
-        self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.sleep(0)  # the transports close in the next turn of the loop
 
-    async def post(self, target_url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """Posts `body` and returns what came of it; never raises for anything the other side does."""
+    async def post(
+        self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int
+    ) -> Answer:
+        """Posts `body` and returns what came of it; never raises for anything the other side does.
+
+        The time-out is for all of it, the look-up of the name included.
+        """
         started = time.perf_counter()
         try:
             target, head = _read_target(target_url, self._allowed_networks)
@@ -86,13 +91,13 @@ class Sender:
         request = f"{head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
         try:
             async with asyncio.timeout(self._timeout_s):
-                response = await self._post(target, request)
+                response = await self._post(target, request, customer_id)
         except (OSError, _ConnectError, BadAnswerError) as failure:
             return Answer(None, name_of(failure), None, b"", time.perf_counter() - started)
         taken_s = time.perf_counter() - started
         return Answer(response.status, None, response.retry_after, response.body, taken_s)
 
-    async def _post(self, target: Target, request: bytes) -> Response:
+    async def _post(self, target: Target, request: bytes, customer_id: int) -> Response:
         place = (target.scheme, target.host, target.port)
         idle = self._idle[place]
         while idle:
@@ -108,18 +113,17 @@ class Sender:
                 continue
             self._keep(place, channel)
             return response
-        channel = await self._connect(target)
+        channel = await self._connect(target, customer_id)
         response = await channel.post(request)
         self._keep(place, channel)
         return response
 
-    async def _connect(self, target: Target) -> Channel:
+    async def _connect(self, target: Target, customer_id: int) -> Channel:
         """A connection to an address that is permitted, and to no other."""
-        permitted = [
-            address
-            for address in await self._addresses(target)
-            if permits(target, address, self._allowed_networks)
-        ]
+        addresses: Sequence[Address] = (
+            [target.address] if target.address is not None else await self._look_up(target.host, customer_id)
+        )
+        permitted = [address for address in addresses if permits(target, address, self._allowed_networks)]
         if not permitted:
             raise ForbiddenAddressError
         for address in permitted[:-1]:
@@ -149,20 +153,6 @@ class Sender:
             raise ForbiddenAddressError
         return channel
 
-    async def _addresses(self, target: Target) -> list[Address]:
-        if target.address is not None:
-            return [target.address]
-        kept = self._names.get(target.host)
-        if kept is not None and kept[0] > time.monotonic():
-            return kept[1]
-        # In threads of their own: names that hang hold up no other work of the process.
-        found = await asyncio.get_running_loop().run_in_executor(
-            self._threads, socket.getaddrinfo, target.host, None, socket.AF_UNSPEC, socket.SOCK_STREAM
-        )
-        addresses = list(dict.fromkeys(ip_address(address[0]) for *_, address in found))
-        self._names[target.host] = (time.monotonic() + _NAMES_KEPT_S, addresses)
-        return addresses
-
     def _keep(self, place: _Place, channel: Channel) -> None:
         if not channel.reusable:
             return
@@ -171,7 +161,7 @@ class Sender:
             self._sweeping = asyncio.get_running_loop().call_later(_KEPT_OPEN_S, self._sweep)
 
     def _sweep(self) -> None:
-        """Closes what has lain idle, and forgets names that are too old."""
+        """Closes what has lain idle."""
         now = time.monotonic()
         for place, idle in list(self._idle.items()):
             for since, channel in idle:
@@ -180,7 +170,6 @@ class Sender:
             idle[:] = [(since, channel) for since, channel in idle if channel.reusable]
             if not idle:
                 del self._idle[place]
-        self._names = {name: kept for name, kept in self._names.items() if kept[0] > now}
         self._sweeping = (
             asyncio.get_running_loop().call_later(_KEPT_OPEN_S, self._sweep) if self._idle else None
         )
@@ -202,7 +191,7 @@ def name_of(failure: Exception) -> str:
         return "forbidden_address"
     if isinstance(failure, TimeoutError):
         return "timeout"
-    if isinstance(failure, socket.gaierror):
+    if isinstance(failure, UnresolvedError):
         return "dns"
     if isinstance(failure, ssl.SSLError):
         return "tls"

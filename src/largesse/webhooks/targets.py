@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address
 
 import idna
 
@@ -22,8 +21,8 @@ from largesse.webhooks.addresses import Address, Network, is_inside, is_public
 MAX_URL_CHARACTERS = 2048
 RESOLVE_TIMEOUT_S = 3.0
 
-# Gives the addresses of a host name; raises OSError when it has none.
-Resolver = Callable[[str], Awaitable[Sequence[Address]]]
+# Gives the addresses of a host name on behalf of a customer; raises OSError when it has none.
+LookUp = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>/[^?#]*)?(?P<query>\?[^#]*)?", re.IGNORECASE
@@ -50,15 +49,14 @@ class Target:
 
     @property
     def only_allowed(self) -> bool:
-        """Whether it is fit for the allowed networks alone: plain http, another port than 443, a local name."""
-        return self.scheme == "http" or self.port != 443 or (self.address is None and _is_local(self.host))
+        """Whether it is fit for the allowed networks alone: plain http, or a local name."""
+        return self.scheme == "http" or (self.address is None and _is_local(self.host))
 
 
 def parse_target(url: str, allowed_networks: tuple[Network, ...]) -> Target:
     """The target `url` names. Raises InvalidRequest naming `targetUrl` and the rule it breaks.
 
-    Plain http, ports other than 443, local names and addresses that are not public pass only when
-    `allowed_networks` could hold them.
+    Plain http, local names and addresses that are not public pass only when `allowed_networks` could hold them.
     """
     target = _parse(url)
     if target.address is not None:
@@ -70,9 +68,9 @@ def parse_target(url: str, allowed_networks: tuple[Network, ...]) -> Target:
 
 
 async def check_target(
-    target: Target, allowed_networks: tuple[Network, ...], resolver: Resolver | None = None
+    target: Target, allowed_networks: tuple[Network, ...], look_up: LookUp, customer_id: int
 ) -> None:
-    """Resolves a target's name and raises InvalidRequest unless every address is permitted.
+    """Looks a target's name up for a customer and raises InvalidRequest unless every address is permitted.
 
     A public name that does not resolve within RESOLVE_TIMEOUT_S passes: the delivery judges its socket.
     """
@@ -80,7 +78,7 @@ async def check_target(
         return  # judged when it was parsed
     try:
         async with asyncio.timeout(RESOLVE_TIMEOUT_S):
-            addresses = await (resolver or resolve)(target.host)
+            addresses = await look_up(target.host, customer_id)
     except (OSError, TimeoutError):
         addresses = []
     if not addresses and target.only_allowed:
@@ -94,12 +92,6 @@ def permits(target: Target, address: Address, allowed_networks: tuple[Network, .
     if is_inside(address, allowed_networks):
         return True
     return not target.only_allowed and is_public(address)
-
-
-async def resolve(host: str) -> list[Address]:
-    """The addresses of a host name, by the machine's resolver. Raises OSError when it has none."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return [ip_address(address[0]) for *_, address in found]
 
 
 def _parse(url: str) -> Target:
@@ -177,6 +169,4 @@ def _is_local(name: str) -> bool:
 def _refused(target: Target) -> InvalidRequest:
     if target.scheme != "https":
         return InvalidRequest("`targetUrl` must be an https address.")
-    if target.port != 443:
-        return InvalidRequest("`targetUrl` must use port 443.")
     return InvalidRequest("`targetUrl` must be a publicly reachable address.")

@@ -33,7 +33,7 @@ class Subscribe(msgspec.Struct, rename="camel"):
         str,
         Meta(
             max_length=2048,
-            description="A publicly reachable HTTPS address on port 443",
+            description="A publicly reachable HTTPS address",
             examples=[_EXAMPLE_URL],
             extra_json_schema={"format": "uri"},
         ),
@@ -70,7 +70,7 @@ async def _subscribe(services: Services, call: Call) -> Reply:
     body = decode_body(call.body, Subscribe)
     allowed = services.settings.webhook_allowed_networks
     target = parse_target(body.target_url, allowed)
-    await check_target(target, allowed)
+    await check_target(target, allowed, services.resolver.look_up, call.principal.customer_id)
     async with call.writing(services) as connection:
         created = await create_subscription(connection, call.principal, services.vault, target, body.event)
     shape = SubscriptionShape(created.id, created.event, created.target_url, created.secret)

@@ -1,0 +1,72 @@
+"""Webhook targets whose names are never answered: the others of the process notice nothing, and it ends at once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from typing import Any
+
+import aiohttp
+from tests.webhooks.nameserver import name_server
+
+HANGING = 24
+ORDERS = 40
+
+# `largesse` with names asked of a server of the test's.
+ASKING = """
+import functools, sys
+from largesse import cli, main
+main.Resolver = functools.partial(main.Resolver, nameservers=["{address}"])
+cli.main(prog_name="largesse")
+"""
+
+
+async def test_names_that_hang_hold_up_neither_other_customers_nor_the_end(start_installation: Any) -> None:
+    installation = start_installation()
+    keys = installation.world["api_keys"]
+    async with name_server() as server:
+        program = ASKING.format(address=server.address)
+        service = await asyncio.to_thread(installation.serve, program=program)
+        async with aiohttp.ClientSession(service.url, connector=aiohttp.TCPConnector(limit=0)) as session:
+
+            async def post(path: str, key: str, body: dict[str, Any]) -> int:
+                async with session.post(path, json=body, headers={"X-Api-Key": keys[key]}) as response:
+                    await response.read()
+                    return response.status
+
+            def subscribe(first: int, count: int) -> list[asyncio.Task[int]]:
+                return [
+                    asyncio.create_task(
+                        post(
+                            "/webhooks",
+                            "acme-prod",
+                            {"targetUrl": f"https://{number}.silent.example/", "event": "order.created"},
+                        )
+                    )
+                    for number in range(first, first + count)
+                ]
+
+            hanging = subscribe(0, HANGING)
+            await _until_asked(server.asked, 16)  # which is as many as one customer may have under way
+            order = {"productId": installation.id("products", "coffee"), "value": 5, "codeQuantity": 1}
+            began = time.monotonic()
+            placed = [post("/send/gift", "globex-prod", order) for _ in range(ORDERS)]
+            assert await asyncio.gather(*placed) == [200] * ORDERS
+            assert time.monotonic() - began < 10
+            assert await asyncio.gather(*hanging) == [201] * HANGING, "the delivery will judge its socket"
+
+            late = subscribe(HANGING, 8)
+            await asyncio.sleep(0.1)
+            began = time.monotonic()
+            service.process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(service.process.wait, 45) == 0
+            assert time.monotonic() - began < 15
+            await asyncio.gather(*late, return_exceptions=True)
+    assert "Traceback" not in service.log.read_text()
+
+
+async def _until_asked(asked: set[str], count: int) -> None:
+    async with asyncio.timeout(45):
+        while len(asked) < count:  # noqa: ASYNC110 - filled by the name server
+            await asyncio.sleep(0.01)
