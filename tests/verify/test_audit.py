@@ -351,6 +351,17 @@ ORDER_CORRUPTIONS = (
         "INSERT INTO code_readings (order_id, service_account_id) VALUES (9999, 1)",
     ),
     _c(
+        "order-acts-have-orders",
+        None,
+        """INSERT INTO order_acts (order_id, act, service_account_id, api_key_id, acted_at)
+           VALUES (9999, 'cancel', 1, 1, now())""",
+    ),
+    _c(
+        "orders-have-keys",
+        (str(DIGITAL),),
+        f"UPDATE orders SET api_key_id = 9999 WHERE id = {DIGITAL}",
+    ),
+    _c(
         "orders-have-customers",
         (str(DIGITAL),),
         f"UPDATE orders SET service_account_id = 9999 WHERE id = {DIGITAL}",

@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Router
 
 from largesse.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.client import client_address
 from largesse.database import DATABASE_AWAY
 from largesse.decoding import decode_query
 from largesse.errors import (
@@ -187,13 +188,14 @@ class Application:
         self, operation: Operation, path: dict[str, str], scope: Scope, headers: Headers, receive: Receive
     ) -> Reply:
         """The checks in the order the design gives them, then the operation."""
-        caller = await self._identify(operation, headers) if operation.needs_key else None
+        caller = await self._identify(operation, scope, headers) if operation.needs_key else None
         query = _read_query(scope["query_string"], operation.query)
         body = await _read_body(headers, receive) if operation.body is not None else b""
         return await operation.handler(self.services, Call(caller, path, query, body))
 
-    async def _identify(self, operation: Operation, headers: Headers) -> Caller:
-        caller = await self.services.authenticator.authenticate(_read_secret(headers))
+    async def _identify(self, operation: Operation, scope: Scope, headers: Headers) -> Caller:
+        secret = _read_secret(headers)
+        caller = await self.services.authenticator.authenticate(secret, client_address(scope))
         principal = caller.principal
         require_plan(principal.plan)
         if operation.needs_active:

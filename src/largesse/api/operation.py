@@ -80,6 +80,12 @@ class Call:
         assert self.caller is not None, "the operation needs a key"
         return self.caller.principal
 
+    @property
+    def address(self) -> str | None:
+        """The network address it came from, as far as that is known."""
+        assert self.caller is not None, "the operation needs a key"
+        return self.caller.address
+
     def id(self) -> int:
         """The `{id}` of the path; what is no int32 names nothing, which is NotFound."""
         text = self.path["id"]

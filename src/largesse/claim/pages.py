@@ -19,6 +19,7 @@ from largesse.claim.assets import assets
 from largesse.claim.claims import Answer, Claims, Gift, NotPossible, Outcome, Step
 from largesse.claim.forms import BadForm, read_form
 from largesse.claim.rendering import HEADERS, Renderer
+from largesse.client import client_address
 from largesse.codes.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.database import DATABASE_AWAY, Database
 from largesse.fulfilment import StockIssuer, TestIssuer
@@ -115,8 +116,7 @@ class _Pages:
         return Response(status_code=204, headers=HEADERS)
 
     async def _claim(self, request: Request, code: bytes | None, form: Mapping[str, str]) -> Response:
-        host = request.client.host if request.client else ""
-        attempt = Attempt(code, read_typed_pin(form.get("pin", "")), host)
+        attempt = Attempt(code, read_typed_pin(form.get("pin", "")), client_address(request.scope) or "")
         answer = await self._claims_of(request).claim(attempt, self._language(request).tag)
         if answer.outcome is Outcome.REFUSED:
             return self._page(request, "refused.html", status=403)

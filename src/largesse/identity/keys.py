@@ -29,10 +29,11 @@ _FLUSH_EVERY_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and the version of the catalogue when that was looked up."""
+    """Who calls and from which network address, and the version of the catalogue when that was looked up."""
 
     principal: Principal
     catalogue_version: int
+    address: str | None = None
 
 
 class Authenticator:
@@ -48,13 +49,13 @@ class Authenticator:
         self._written_at: dict[int, float] = {}
         self._writer = asyncio.create_task(self._write_last_seen_for_ever())
 
-    async def authenticate(self, secret: str) -> Caller:
-        """Who calls with `secret`. Raises Unauthorized."""
+    async def authenticate(self, secret: str, address: str | None = None) -> Caller:
+        """Who calls with `secret` from that network address. Raises Unauthorized."""
         if not well_formed(secret):
             raise Unauthorized(_UNKNOWN_KEY)
-        caller = await self._lookups.submit(secret_hash(secret))
-        self._seen.add(caller.principal.key_id)
-        return caller
+        found = await self._lookups.submit(secret_hash(secret))
+        self._seen.add(found.principal.key_id)
+        return Caller(found.principal, found.catalogue_version, address)
 
     async def close(self) -> None:
         await self._lookups.close()

@@ -13,6 +13,7 @@ from msgspec import Meta
 from largesse.database import Connection
 from largesse.errors import InvalidRequest, TooManyRequests
 from largesse.identity import Principal
+from largesse.orders.acts import record_resend
 from largesse.orders.email import address_key
 from largesse.orders.finding import find_order, find_own_order
 from largesse.orders.lines import LineRecord, read_line_records
@@ -98,9 +99,16 @@ async def list_order_deliveries(
 
 
 async def resend(
-    connection: Connection, principal: Principal, reference: str, body: Resend
+    connection: Connection,
+    principal: Principal,
+    reference: str,
+    body: Resend,
+    *,
+    address: str | None = None,
 ) -> RecipientDelivery:
-    """Sends a recipient's mail once more, as a message of its own. Call it inside a transaction.
+    """Sends a recipient's mail once more, as a message of its own. Who asked, from `address`, is kept.
+
+    Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, InvalidRequest when the address
     is no recipient of it or the first mail has not left yet, TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
@@ -128,13 +136,14 @@ async def resend(
                 WHERE states.order_id = $1 AND states.number = line AND states.state = 'cancelled')
             ORDER BY line)) AS uncancelled (standing)
         WHERE order_id = $1 AND email = $2 AND kind = 'gift' AND standing <> '{}' ORDER BY edition DESC LIMIT 1
-        RETURNING due_at, edition, cardinality(line_numbers) AS code_count
+        RETURNING id, due_at, edition, cardinality(line_numbers) AS code_count
         """,
         order_id,
         first["email"],
     )
     if row is None:
         raise InvalidRequest("The codes of this recipient were cancelled.")
+    await record_resend(connection, principal, address, order_id, row["id"])
     await ring(connection)
     return RecipientDelivery(
         email=first["email"],

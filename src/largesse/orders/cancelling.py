@@ -14,6 +14,7 @@ from largesse.database import Connection, Row
 from largesse.funding import Posting, own_accounts, post
 from largesse.identity import Principal
 from largesse.money import to_number
+from largesse.orders.acts import record_cancel
 from largesse.orders.finding import find_own_order
 
 
@@ -28,11 +29,13 @@ class Cancellation(msgspec.Struct, kw_only=True, rename="camel"):
     currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
 
 
-async def cancel_order(connection: Connection, principal: Principal, reference: str) -> Cancellation:
+async def cancel_order(
+    connection: Connection, principal: Principal, reference: str, *, address: str | None = None
+) -> Cancellation:
     """Voids every line of the order that nobody has claimed and refunds it to where the order was paid from.
 
     Claims and this lock the same rows of `lines`, so a line is either claimed or refunded. Mail that has not left goes
-    out without the voided codes, or not at all. Call it inside a transaction.
+    out without the voided codes, or not at all. Who did it, from `address`, is kept. Call it inside a transaction.
 
     Raises NotFound for an order of another customer or environment, OtherServiceAccount for one of another service account.
     """
@@ -43,6 +46,7 @@ async def cancel_order(connection: Connection, principal: Principal, reference: 
         await record_cancelled(connection, order["id"], issued, at)
         await _refund(connection, order, len(issued), at)
         await _hold_mail_back(connection, order["id"])
+        await record_cancel(connection, principal, address, order["id"])
     return await _standing(connection, order)
 
 

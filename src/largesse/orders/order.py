@@ -46,6 +46,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     own_accounts: OwnAccounts
     codes: list[IssuedCode]
     sealed: Iterable[SealedCode]
+    address: str | None = None  # the network address that the caller sent it from
 
     @property
     def currency(self) -> str:

@@ -8,17 +8,25 @@ from largesse.codes import CODES_AT_ONCE, IssuedCode, open_code
 from largesse.database import Connection
 from largesse.identity import Principal
 from largesse.money import to_number
+from largesse.orders.acts import record_reading
 from largesse.orders.finding import find_order, require_own
 from largesse.orders.shapes import SendResponse, issued_codes
 from largesse.vault import Vault
 
 
 async def read_order(
-    connection: Connection, principal: Principal, vault: Vault, public_url: str, reference: str
+    connection: Connection,
+    principal: Principal,
+    vault: Vault,
+    public_url: str,
+    reference: str,
+    *,
+    address: str | None = None,
 ) -> SendResponse:
     """The send response again, for whoever lost it.
 
-    Codes of a batch are given out again, to the service account that placed it alone, and that is recorded; call it
+    Codes of a batch are given out again, to the service account that placed it alone, and that is recorded
+    with `address`; call it
     inside a transaction. Raises NotFound for an order of another customer or environment, OtherServiceAccount.
     """
     row = await find_order(connection, principal, reference)
@@ -26,11 +34,7 @@ async def read_order(
     if row["delivery_mode"] == "manual":
         require_own(principal, row)
         codes = await _read_codes(connection, vault, reference, row["id"])
-        await connection.execute(
-            "INSERT INTO code_readings (order_id, service_account_id) VALUES ($1, $2)",
-            row["id"],
-            principal.service_account_id,
-        )
+        await record_reading(connection, principal, address, row["id"])
     return SendResponse(
         reference=row["reference"],
         gift_selection_type=row["gift_selection"],

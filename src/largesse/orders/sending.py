@@ -113,6 +113,7 @@ class Sender:
             own_accounts=await self._accounts_beside(principal, gift.currency),
             codes=codes,
             sealed=sealed if is_large(wanted.code_count) else list(sealed),
+            address=caller.address,
         )
 
     async def _template(self, principal: Principal, body: SendTemplate) -> Template:

@@ -77,6 +77,8 @@ class _OrderRow(msgspec.Struct):
     scheduled_for: datetime | None
     expiry_after_days: int | None
     account_id: int | None
+    api_key_id: int
+    address: str | None
     event_body: str
 
 
@@ -106,6 +108,8 @@ def _order_row(p: Placed) -> _OrderRow:
         p.order.wanted.scheduled_for,
         p.order.wanted.expiry_after_days,
         p.order.account_id,
+        p.order.principal.key_id,
+        p.order.address,
         _encode(order_record(p)).decode(),
     )
 
@@ -129,7 +133,7 @@ _WRITE_ORDERS = f"""
             collection_id integer, template_id integer, country text, currency text, value_minor bigint,
             total_minor bigint, code_count integer, recipient_count integer, delivery_mode text,
             wrapping_key text, from_name text, message text, scheduled_for timestamptz,
-            expiry_after_days integer, account_id integer, event_body text)
+            expiry_after_days integer, account_id integer, api_key_id integer, address inet, event_body text)
     ), new_lines AS (
         INSERT INTO lines (order_id, number, recipient_email, recipient_name, code_lookup, sealed)
         SELECT order_id, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
@@ -147,12 +151,12 @@ _WRITE_ORDERS = f"""
         id, reference, customer_id, environment, service_account_id, source, external_reference,
         gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
         total_minor, code_count, recipient_count, delivery_mode, wrapping_key, from_name, message,
-        scheduled_for, expiry_after_days, account_id, created_at)
+        scheduled_for, expiry_after_days, account_id, api_key_id, address, created_at)
     SELECT
         id, reference, customer_id, environment, service_account_id, source, external_reference,
         gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
         total_minor, code_count, recipient_count, delivery_mode, wrapping_key, from_name, message,
-        scheduled_for, expiry_after_days, account_id, $1
+        scheduled_for, expiry_after_days, account_id, api_key_id, address, $1
     FROM new
 """  # noqa: S608 - constants
 

@@ -22,6 +22,7 @@ REFERENCES = (
     _belongs_to_order("events", "child.id"),
     _belongs_to_order("mail_jobs", "child.order_id"),
     _belongs_to_order("code_readings", "child.id"),
+    _belongs_to_order("order_acts", "child.id"),
     Check(
         "orders-have-customers",
         "Every order is of a customer that exists, by one of its service accounts.",
@@ -30,6 +31,14 @@ REFERENCES = (
         WHERE NOT EXISTS (SELECT FROM customers c WHERE c.id = o.customer_id)
            OR NOT EXISTS (SELECT FROM service_accounts s
                           WHERE s.id = o.service_account_id AND s.customer_id = o.customer_id)
+        """,
+    ),
+    Check(
+        "orders-have-keys",
+        "The API key that placed an order is known, deleted or not.",
+        """
+        SELECT o.id FROM orders o
+        WHERE o.api_key_id IS NOT NULL AND NOT EXISTS (SELECT FROM api_keys k WHERE k.id = o.api_key_id)
         """,
     ),
     Check(

@@ -134,7 +134,9 @@ async def _order_deliveries(services: Services, call: Call) -> Reply:
 async def _resend(services: Services, call: Call) -> Reply:
     body = decode_body(call.body, Resend)
     async with call.writing(services) as connection:
-        recipient = await resend(connection, call.principal, call.path["reference"], body)
+        recipient = await resend(
+            connection, call.principal, call.path["reference"], body, address=call.address
+        )
     return Reply(encode_json(recipient), 202)
 
 

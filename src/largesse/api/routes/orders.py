@@ -68,14 +68,21 @@ async def _order(services: Services, call: Call) -> Reply:
     reference = call.path["reference"]
     async with call.writing(services) as connection:
         order = await read_order(
-            connection, call.principal, services.vault, services.settings.public_url, reference
+            connection,
+            call.principal,
+            services.vault,
+            services.settings.public_url,
+            reference,
+            address=call.address,
         )
     return Reply(encode_json(order))
 
 
 async def _cancel(services: Services, call: Call) -> Reply:
     async with call.writing(services) as connection:
-        cancellation = await cancel_order(connection, call.principal, call.path["reference"])
+        cancellation = await cancel_order(
+            connection, call.principal, call.path["reference"], address=call.address
+        )
     return Reply(encode_json(cancellation))
 
 
