@@ -110,6 +110,25 @@ async def test_no_more_wait_than_may() -> None:
     await batcher.close()
 
 
+async def test_a_group_fills_half_of_the_room_and_leaves_the_rest_to_others() -> None:
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(recorder.handle, tasks=1, max_items=20, max_waiting=12, group=lambda item: item % 10)
+    tasks = await start(batcher, [9])
+    tasks += await start(batcher, [11, 21, 31, 41, 51, 61])
+    for item in (71, 71):
+        with pytest.raises(Unavailable, match="Too many"):
+            await batcher.submit(item)
+    tasks += await start(batcher, [12, 22, 32])
+    with pytest.raises(Unavailable, match="Too many"):
+        await batcher.submit(42)
+    tasks += await start(batcher, [13, 23])
+    recorder.gate.set()
+    assert len(await asyncio.gather(*tasks)) == 12
+    assert await batcher.submit(81) == 162
+    await batcher.close()
+
+
 async def test_closing_handles_what_waits_and_takes_no_more() -> None:
     recorder = Recorder()
     recorder.gate.clear()

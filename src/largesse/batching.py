@@ -6,7 +6,8 @@ takes all of them, up to a bound. Under load the batches grow by themselves and 
 Items may belong to groups. Those of one group are handled in order, by one task at a time: where they would meet at the
 same lock, they meet in one batch instead. Others pass by a batch of one group, on the tasks that are left; a batch of
 several is everybody's, and who comes later waits for the next, as a batch for each would cost more than it saves. Groups
-take turns at going first, so that one that keeps sending does not keep the others waiting.
+take turns at going first, so that one that keeps sending does not keep the others waiting. Of the room to wait in, a group may
+fill half, two of them a third each, and so on: there is always some for another.
 """
 
 from __future__ import annotations
@@ -61,11 +62,12 @@ class Batcher(Generic[Item, Outcome]):
         """The outcome of `item`. Raises Unavailable when too many wait already or the batcher has closed."""
         if self._closing:
             raise Unavailable("The service is stopping.")
-        if self._waiting_count >= self._max_waiting:
-            raise Unavailable("Too many requests are waiting.")
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        room = self._max_waiting - self._waiting_count
         group = None if self._group is None else self._group(item)
         waiting = self._waiting.get(group)
+        if room <= 0 or (waiting and self._group is not None and len(waiting) >= room):
+            raise Unavailable("Too many requests are waiting.")
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         if waiting is None:
             waiting = self._waiting[group] = deque()
         waiting.append((item, future))

@@ -22,7 +22,10 @@ CREATE CONSTRAINT TRIGGER hold_commit AFTER INSERT ON orders
 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold_commit()
 """
 COMMITTING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-BEHIND = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))"
+ASKING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%pg_xact_status%'
+"""
 
 
 @pytest.fixture
@@ -132,13 +135,14 @@ async def test_a_commit_that_the_server_is_still_at_is_waited_for(
         proxy.at_commit = "during"
         sending = asyncio.create_task(send("once"))
         try:
-            committing = await _until(lambda: beside.fetchval(COMMITTING))
+            await _until(lambda: beside.fetchval(COMMITTING))
             assert proxy.at_commit is None
 
             async def is_settling() -> bool:
-                return sending.done() or await beside.fetchval(BEHIND, committing) > 0
+                return sending.done() or await beside.fetchval(ASKING) > 0
 
             await _until(is_settling)
+            await asyncio.wait([sending], timeout=1)
             assert not sending.done(), await sending
         finally:
             await beside.execute("SELECT pg_advisory_unlock(42)")

@@ -23,7 +23,7 @@ from largesse.errors import (
 from largesse.identity import Principal, Standing
 from largesse.orders.order import Gift, Order, OwnAccounts
 from largesse.orders.request import Wanted
-from largesse.orders.rules import Decided, Ground, LockedAccount, decide
+from largesse.orders.rules import Decided, Ground, LedgerAccount, decide
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 OWN = {1: OwnAccounts(91, 92), 2: OwnAccounts(93, 94)}
@@ -66,15 +66,17 @@ def make_order(
     )
 
 
-def make_ground(**taken: str) -> Ground:
-    """Accounts 1 and 2 of customer 1 (2 for service account 1 alone), 3 in staging, 4 in euro, 5 of customer 2."""
+def make_ground(*held: int, **taken: str) -> Ground:
+    """Accounts 1 and 2 of customer 1 (2 for service account 1 alone), 3 in staging, 4 in euro, 5 of customer 2.
+
+    `held` are those that somebody else has locked."""
 
     def funding(
         number: int, customer: int, balance: int, *, to_all: bool = True, only: tuple[int, ...] = ()
-    ) -> LockedAccount:
+    ) -> LedgerAccount:
         environment = "staging" if number == 3 else "production"
         currency = "EUR" if number == 4 else "GBP"
-        return LockedAccount(number, customer, environment, "funding", currency, balance, to_all, only)
+        return LedgerAccount(number, customer, environment, "funding", currency, balance, to_all, only)
 
     accounts = [
         funding(1, 1, 1000),
@@ -83,12 +85,14 @@ def make_ground(**taken: str) -> Ground:
         funding(4, 1, 1000),
         funding(5, 2, 1000),
         *(
-            LockedAccount(number, 1 + (number > 92), "production", kind, "GBP", 0, False, ())
+            LedgerAccount(number, 1 + (number > 92), "production", kind, "GBP", 0, False, ())
             for number, kind in ((91, "receivable"), (92, "sales"), (93, "receivable"), (94, "sales"))
         ),
     ]
     return Ground(
         now=NOW,
+        transaction_id="1",
+        locked=frozenset(account.id for account in accounts) - set(held),
         ids=count(1),
         movement_ids=count(1),
         standings={

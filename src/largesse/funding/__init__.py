@@ -7,7 +7,15 @@ from largesse.funding.accounts import (
     list_accounts,
     list_funding_accounts,
 )
-from largesse.funding.ledger import Posting, own_accounts, post, posting_arguments, posting_ctes, top_up
+from largesse.funding.ledger import (
+    Posting,
+    lock_balances,
+    own_accounts,
+    post,
+    posting_arguments,
+    posting_ctes,
+    top_up,
+)
 from largesse.funding.receivables import Receivable, list_receivables, settle
 from largesse.funding.statements import Statement, StatementEntry, read_statement, statement_entries
 
@@ -22,6 +30,7 @@ __all__ = [
     "list_accounts",
     "list_funding_accounts",
     "list_receivables",
+    "lock_balances",
     "own_accounts",
     "post",
     "posting_arguments",

@@ -67,6 +67,15 @@ def posting_arguments(postings: Sequence[Posting]) -> tuple[str, list[int], list
     return _encode(postings).decode(), list(balances), list(balances.values())
 
 
+async def lock_balances(connection: Connection, account_ids: Sequence[int]) -> dict[int, int]:
+    """Locks accounts until the transaction ends, in the order of their ids; returns their balances by id."""
+    rows = await connection.fetch(
+        "SELECT id, balance_minor FROM accounts WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE",
+        account_ids,
+    )
+    return {row["id"]: row["balance_minor"] for row in rows}
+
+
 async def own_accounts(
     connection: Connection, customer_id: int, environment: str, currency: str
 ) -> dict[str, int]:
@@ -136,11 +145,7 @@ async def pay_in(
     """
     if amount_minor <= 0:
         raise StartError("the amount must be greater than zero")
-    locked = await connection.fetch(
-        "SELECT id, balance_minor FROM accounts WHERE id = ANY($1::int[]) ORDER BY id FOR UPDATE",
-        [to, deposits],
-    )
-    balances: dict[int, int] = {row["id"]: row["balance_minor"] for row in locked}
+    balances = await lock_balances(connection, [to, deposits])
     if reference is not None:
         earlier = await connection.fetchval(
             "SELECT amount_minor FROM entries WHERE account_id = $1 AND reference = $2", to, reference

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated
 
@@ -11,7 +10,7 @@ from msgspec import Meta
 
 from largesse.codes.states import record_cancelled
 from largesse.database import Connection, Row
-from largesse.funding import Posting, own_accounts, post
+from largesse.funding import Posting, lock_balances, own_accounts, post
 from largesse.identity import Principal
 from largesse.money import to_number
 from largesse.orders.acts import record_cancel
@@ -71,11 +70,7 @@ async def _refund(connection: Connection, order: Row, count: int, at: datetime) 
     """Moves what `count` lines cost out of sales, back to the funding account or off the receivable one."""
     own = await own_accounts(connection, order["customer_id"], order["environment"], order["currency"])
     payer_id = own["receivable"] if order["account_id"] is None else order["account_id"]
-    rows = await connection.fetch(
-        "SELECT id, balance_minor FROM accounts WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE",
-        [payer_id, own["sales"]],
-    )
-    balances: Mapping[int, int] = {row["id"]: row["balance_minor"] for row in rows}
+    balances = await lock_balances(connection, [payer_id, own["sales"]])
     movement_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     amount_minor = order["total_minor"] // order["code_count"] * count
     await post(

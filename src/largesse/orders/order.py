@@ -14,6 +14,8 @@ from largesse.orders.wrappings import DEFAULT_WRAPPING
 
 # What a caller's reference is unique for: customer, environment and the reference.
 ReferenceKey = tuple[int, str, str]
+# The payer's account and the one of sales.
+AccountIds = tuple[int, int]
 
 
 class Gift(msgspec.Struct, frozen=True):
@@ -57,6 +59,16 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return self.wanted.account_id
 
     @property
+    def payer_id(self) -> int:
+        """The account that the order is paid from: the funding account, or the receivable one."""
+        return self.own_accounts.receivable if self.account_id is None else self.account_id
+
+    @property
+    def account_ids(self) -> AccountIds:
+        """The accounts that placing it changes, and that it therefore locks."""
+        return (self.payer_id, self.own_accounts.sales)
+
+    @property
     def wrapping_key(self) -> str:
         return self.wanted.wrapping_key or DEFAULT_WRAPPING
 
@@ -82,3 +94,6 @@ class Placed(msgspec.Struct, frozen=True):
     id: int
     order: Order
     created_at: datetime
+
+
+Outcome = Placed | Exception

@@ -9,26 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import asyncpg
+import msgspec
 import structlog
 
 from largesse.batching import Batcher
 from largesse.database import DATABASE_AWAY, Connection, Database
 from largesse.errors import Problem, Unavailable
-from largesse.orders.order import Order, Placed
-from largesse.orders.reading import lock_accounts, read_ground
-from largesse.orders.rules import decide
+from largesse.orders.aside import WaitingRoom
+from largesse.orders.order import Order, Outcome, Placed
+from largesse.orders.reading import BEGIN, find_free, lock_accounts, read_ground
+from largesse.orders.rules import Decided, Ground, Held, ReferenceHeld, decide
+from largesse.orders.settling import Settler, Unsettled
 from largesse.orders.writing import write_lines, write_orders
 
 _log = structlog.get_logger(__name__)
-
-Outcome = Placed | Exception
-# What was written of a batch, and the refusals by place in it.
-Written = tuple[list[Placed], Mapping[int, Problem]]
-Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]
 
 # Orders of more codes than this go through a lane of their own, so that they do not delay small ones.
 SMALL_ORDER_CODES = 100
@@ -36,9 +35,24 @@ SMALL_ORDER_CODES = 100
 MAX_ORDERS = 250
 # Of small orders; those of one customer are placed by one of them at a time.
 _SMALL_TASKS = 2
+# How often a small order whose accounts are locked rides with the next batch, where it costs nothing: most locks are those of
+# another process's batch, and gone by then.
+_RIDES = 2
+_MAX_WAITING = 5_000
+# How long an order waits for accounts that somebody else has locked.
+PATIENCE_S = 10.0
 _ALONE_ATTEMPTS = 5
-_SETTLE_ATTEMPTS = 40
-_SETTLE_EVERY_S = 0.25
+
+
+class Written(msgspec.Struct):
+    """What a transaction has written of a batch, and what became of the others by their place in it."""
+
+    placed: list[Placed]
+    refusals: Mapping[int, Problem | Held]
+    transaction_id: str
+
+
+Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]
 
 
 def is_large(code_count: int) -> bool:
@@ -46,14 +60,11 @@ def is_large(code_count: int) -> bool:
     return code_count > SMALL_ORDER_CODES
 
 
-class CommitUncertain(Exception):
-    """The connection broke during COMMIT: the batch may or may not have been placed."""
-
-
 class Placer:
     """Places orders. `max_orders` bounds a batch; the benchmark sets 1 to see what one commit an order costs.
 
-    `on_placed` is called after each order: it wakes whoever delivers.
+    `on_placed` is called after each order: it wakes whoever delivers. An order whose accounts somebody else has locked waits
+    aside for at most `patience_s`; at most `max_waiting` do, and as many small ones that nothing holds up.
     """
 
     def __init__(
@@ -61,15 +72,18 @@ class Placer:
         database: Database,
         *,
         max_orders: int = MAX_ORDERS,
+        max_waiting: int = _MAX_WAITING,
+        patience_s: float = PATIENCE_S,
         on_placed: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._on_placed = on_placed
+        self._settler = Settler(database)
         self._small: Batcher[Order, Placed] = Batcher(
             partial(self._place, _place_small),
             tasks=_SMALL_TASKS,
             max_items=max_orders,
-            max_waiting=5_000,
+            max_waiting=max_waiting,
             max_weight=1_000,
             weigh=lambda order: order.code_count,
             group=_customer_of,
@@ -77,29 +91,55 @@ class Placer:
         self._large: Batcher[Order, Placed] = Batcher(
             partial(self._place, _place_large), tasks=1, max_items=1, max_waiting=50, group=_customer_of
         )
+        self._aside = WaitingRoom(
+            partial(self._place, _place_aside),
+            self._find_free,
+            patience_s=patience_s,
+            max_waiting=max_waiting,
+        )
 
     async def place(self, order: Order) -> Placed:
         """Places `order` durably.
 
         Raises Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or
-        Unavailable when the database is away; in each case nothing of the order exists.
+        Unavailable when the database is away or the account is in use elsewhere; in each case nothing of the order exists.
         """
-        lane = self._large if is_large(order.code_count) else self._small
-        placed = await lane.submit(order)
+        try:
+            placed = await self._submit(order)
+        except Unsettled as unsettled:
+            placed = await unsettled.outcome()
         self._on_placed()
         return placed
 
     async def close(self) -> None:
         """Places what waits, then ends."""
         await asyncio.gather(self._small.close(), self._large.close())
+        await self._aside.close()
+        await self._settler.close()
+
+    async def _submit(self, order: Order) -> Placed:
+        lane, rides = (self._large, 1) if is_large(order.code_count) else (self._small, _RIDES)
+        for _ in range(rides):
+            if self._aside.holds(order.account_ids):
+                break
+            with contextlib.suppress(Held):
+                return await lane.submit(order)
+        return await self._aside.submit(order)
+
+    async def _find_free(self, account_ids: Iterable[int]) -> set[int]:
+        async with self._database.connection() as connection:
+            return await find_free(connection, account_ids)
 
     async def _place(self, writer: Writer, batch: list[Order]) -> Sequence[Outcome]:
         try:
             return await self._transact(writer, batch)
-        except CommitUncertain:
-            return await self._settle(batch)
         except DATABASE_AWAY:
             raise
+        except Held as held:
+            return [held] * len(batch)
+        except asyncpg.LockNotAvailableError:
+            # The accounts are ours: what was waited for in vain is whoever takes a reference of the batch.
+            return [ReferenceHeld()] * len(batch)
         except asyncpg.PostgresError as error:
             # Something in this batch cannot be written (another process took a reference first, say).
             # Alone, each order meets its own fate, and none fails for its neighbour.
@@ -116,67 +156,33 @@ class Placer:
         for _ in range(_ALONE_ATTEMPTS):
             try:
                 return (await self._transact(writer, [order]))[0]
-            except CommitUncertain:
-                return await self._settle_alone(order)
+            except asyncpg.LockNotAvailableError:
+                return ReferenceHeld()
             except (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError) as error:
                 outcome = error
             except Exception as error:  # noqa: BLE001 - it is this order's outcome
                 return error
         return outcome
 
-    async def _settle_alone(self, order: Order) -> Outcome:
-        try:
-            return (await self._settle([order]))[0]
-        except Unavailable as error:
-            return error
-
     async def _transact(self, writer: Writer, batch: Sequence[Order]) -> Sequence[Outcome]:
+        """The outcomes of a batch that is placed in one transaction; Unsettled ones when its COMMIT got no answer."""
         async with self._database.connection() as connection:
             try:
-                placed, refusals = await writer(connection, batch)
+                written = await writer(connection, batch)
             except BaseException:
                 await _roll_back(connection)
                 raise
-            if not placed:
+            outcomes: dict[str, Outcome] = {placed.order.reference: placed for placed in written.placed}
+            if not outcomes:
                 await _roll_back(connection)
             else:
                 try:
                     await connection.execute("COMMIT")
-                except DATABASE_AWAY as error:
-                    raise CommitUncertain from error
-        by_reference = {p.order.reference: p for p in placed}
-        return [refusals.get(at) or by_reference[order.reference] for at, order in enumerate(batch)]
-
-    async def _settle(self, batch: Sequence[Order]) -> Sequence[Outcome]:
-        """Finds out after a broken COMMIT which orders exist; never places again.
-
-        Locking the accounts first waits for the old transaction to end, should the server still be at it.
-        """
-        for _ in range(_SETTLE_ATTEMPTS):
-            try:
-                async with self._database.transaction() as connection:
-                    await lock_accounts(connection, batch)
-                    rows = await connection.fetch(
-                        "SELECT reference, id, created_at FROM orders WHERE reference = ANY($1::text[])",
-                        [order.reference for order in batch],
-                    )
-            except DATABASE_AWAY:
-                await asyncio.sleep(_SETTLE_EVERY_S)
-                continue
-            found = {row["reference"]: row for row in rows}
-            _log.warning("commit_settled", orders=len(batch), placed=len(found))
-            return [
-                Placed(found[order.reference]["id"], order, found[order.reference]["created_at"])
-                if order.reference in found
-                else Unavailable("The database went away; nothing was placed.")
-                for order in batch
-            ]
-        _log.error("commit_unsettled", references=[order.reference for order in batch])
-        raise Unavailable(
-            "The database went away before it said whether the order was placed. Repeat with the same "
-            "`externalReference`, or look in GET /orders.",
-            retry_after_s=5,
-        )
+                except DATABASE_AWAY:
+                    orders = [placed.order for placed in written.placed]
+                    unsettled = self._settler.settle(orders, written.transaction_id)
+                    outcomes = dict(zip(outcomes, unsettled, strict=True))
+        return [written.refusals.get(at) or outcomes[order.reference] for at, order in enumerate(batch)]
 
 
 def _customer_of(order: Order) -> int:
@@ -190,13 +196,10 @@ async def _roll_back(connection: Connection) -> None:
 
 
 async def _place_small(connection: Connection, batch: Sequence[Order]) -> Written:
-    """Writes what of the batch can be placed, in a transaction that it begins."""
+    """Writes what of the batch can be placed without waiting for anyone, in a transaction that it begins."""
     await lock_accounts(connection, batch, begin=True)
     ground = await read_ground(connection, batch)
-    decided = decide(batch, ground)
-    if not decided.placed:
-        return [], decided.refusals
-    return await write_orders(connection, decided, ground.now, with_lines=True), decided.refusals
+    return await _write(connection, decide(batch, ground), ground, with_lines=True)
 
 
 async def _place_large(connection: Connection, batch: Sequence[Order]) -> Written:
@@ -204,14 +207,30 @@ async def _place_large(connection: Connection, batch: Sequence[Order]) -> Writte
 
     Whether it can be placed at all is asked first without a lock, and again under it, in a transaction that it begins.
     """
-    await connection.execute("BEGIN")
-    likely = decide(batch, await read_ground(connection, batch))
+    await connection.execute(BEGIN)
+    ground = await read_ground(connection, batch)
+    likely = decide(batch, dataclasses.replace(ground, locked=frozenset(ground.accounts)))
     if not likely.placed:
-        return [], likely.refusals
+        return Written([], likely.refusals, ground.transaction_id)
     await write_lines(connection, likely.placed)
-    await lock_accounts(connection, batch)
+    await lock_accounts(connection, batch, wait=True)
     ground = await read_ground(connection, batch, ids=[order_id for order_id, _ in likely.placed])
+    return await _write(connection, decide(batch, ground), ground, with_lines=False)
+
+
+async def _place_aside(connection: Connection, batch: Sequence[Order]) -> Written:
+    """Writes orders of the same accounts, small ones or a large one, and waits for the accounts a while first."""
+    await lock_accounts(connection, batch, begin=True, wait=True)
+    ground = await read_ground(connection, batch)
     decided = decide(batch, ground)
-    if not decided.placed:
-        return [], decided.refusals
-    return await write_orders(connection, decided, ground.now, with_lines=False), decided.refusals
+    by_copy = any(is_large(order.code_count) for _, order in decided.placed)
+    if by_copy:
+        await write_lines(connection, decided.placed)
+    return await _write(connection, decided, ground, with_lines=not by_copy)
+
+
+async def _write(connection: Connection, decided: Decided, ground: Ground, *, with_lines: bool) -> Written:
+    placed = (
+        await write_orders(connection, decided, ground.now, with_lines=with_lines) if decided.placed else []
+    )
+    return Written(placed, decided.refusals, ground.transaction_id)

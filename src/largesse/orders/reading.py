@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import asyncpg
 
 from largesse.database import Connection
 from largesse.identity import Standing, standings
 from largesse.orders.order import Order, ReferenceKey
-from largesse.orders.rules import Ground, LockedAccount
+from largesse.orders.rules import Ground, Held, LedgerAccount
 
+# The longest that a batch waits for anything that another transaction holds. Placers that share an account have it some
+# ten milliseconds each; who waits longer waits for something else, and had better make room (largesse.orders.aside).
+WAIT_MS = 200
 # What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up.
-BEGIN = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan;"
+BEGIN = f"BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL lock_timeout = {WAIT_MS};"
+# The transaction's own setting that names the accounts it has locked.
+_LOCKED = "largesse.locked_accounts"
 
 
 async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Sequence[int] = ()) -> Ground:
@@ -21,7 +28,8 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Se
     references = [order.reference_key for order in batch if order.reference_key is not None]
     row = await connection.fetchrow(
         f"""
-        SELECT now() AS now,
+        SELECT now() AS now, pg_current_xact_id()::text AS transaction_id,
+               current_setting('{_LOCKED}', true) AS locked,
                ARRAY(SELECT nextval('orders_id_seq')::int FROM generate_series(1, $1)) AS ids,
                ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $2)) AS movement_ids,
                ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$3::int[]")}) AS keys) AS standings,
@@ -34,47 +42,55 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Se
         0 if ids else len(batch),
         len(batch),
         list({order.principal.key_id for order in batch}),
-        [account_id for account_id, _ in _accounts(batch)],
+        list({account_id for order in batch for account_id in order.account_ids}),
         *_columns(references),
     )
     assert row is not None
     return Ground(
         now=row["now"],
+        transaction_id=row["transaction_id"],
+        locked=frozenset(map(int, row["locked"].split(","))) if row["locked"] else frozenset(),
         ids=iter(ids or row["ids"]),
         movement_ids=iter(row["movement_ids"]),
         standings={key_id: Standing(*rest) for key_id, *rest in row["standings"]},
         references=_taken(references, row["holders"]),
-        accounts={account[0]: LockedAccount(*account) for account in row["accounts"]},
+        accounts={account[0]: LedgerAccount(*account) for account in row["accounts"]},
     )
 
 
-async def lock_accounts(connection: Connection, batch: Sequence[Order], *, begin: bool = False) -> None:
-    """Locks every account the batch may touch, in id order, until its transaction ends.
+async def lock_accounts(
+    connection: Connection, batch: Sequence[Order], *, begin: bool = False, wait: bool = False
+) -> None:
+    """Locks the accounts that the batch may touch until its transaction ends: those that nobody else has locked.
 
-    Ids of customers who have no order in the batch find nothing. What is decided on is read by a statement of its own: one
-    that waited for a lock still sees the other tables as they were before.
+    With `wait` it waits for the others too, in id order, so that no two ever wait for each other; it raises Held where that
+    takes too long. Ids of customers who have no order in the batch find nothing. What is decided on is read by a statement
+    of its own: one that waited for a lock still sees the other tables as they were before.
 
-    With `begin` the transaction begins with the same round trip: the simple protocol takes several statements at once, and
-    no parameters, which numbers do not need.
+    With `begin` the transaction begins with the same round trip. The simple protocol takes several statements at once, no
+    parameters, which numbers do not need, and gives no rows: what was locked is left where `read_ground` finds it.
     """
-    accounts = _accounts(batch)
-    ids, customers = (",".join(map(str, set(column))) for column in zip(*accounts, strict=True))
-    await connection.execute(
-        f"{BEGIN if begin else ''} SELECT FROM accounts WHERE id IN ({ids}) AND customer_id IN ({customers}) "
-        "ORDER BY id FOR NO KEY UPDATE"
-    )
-
-
-def _accounts(batch: Sequence[Order]) -> set[tuple[int, int]]:
-    """The ids of the accounts that orders may touch, each with the customer whose it has to be."""
-    accounts: set[tuple[int, int]] = set()
-    for order in batch:
-        customer_id = order.principal.customer_id
-        accounts.add((order.own_accounts.sales, customer_id))
-        accounts.add(
-            (order.own_accounts.receivable if order.account_id is None else order.account_id, customer_id)
+    ids = ",".join(map(str, {account_id for order in batch for account_id in order.account_ids}))
+    customers = ",".join(map(str, {order.principal.customer_id for order in batch}))
+    try:
+        await connection.execute(
+            f"""
+            {BEGIN if begin else ""}
+            SELECT set_config('{_LOCKED}', coalesce(string_agg(id::text, ','), ''), true) FROM (
+                SELECT id FROM accounts WHERE id IN ({ids}) AND customer_id IN ({customers})
+                ORDER BY id FOR NO KEY UPDATE {"" if wait else "SKIP LOCKED"}) AS locked
+            """  # noqa: S608 - numbers
         )
-    return accounts
+    except asyncpg.LockNotAvailableError as error:
+        raise Held from error
+
+
+async def find_free(connection: Connection, account_ids: Iterable[int]) -> set[int]:
+    """Which of these accounts nobody has locked just now."""
+    rows = await connection.fetch(
+        "SELECT id FROM accounts WHERE id = ANY($1::int[]) FOR NO KEY UPDATE SKIP LOCKED", list(account_ids)
+    )
+    return {row["id"] for row in rows}
 
 
 async def read_references(

@@ -14,8 +14,8 @@ from largesse.orders.order import Order, ReferenceKey
 
 
 @dataclass(slots=True)
-class LockedAccount:
-    """A ledger account under this transaction's row lock, with its running balance."""
+class LedgerAccount:
+    """A ledger account with its running balance."""
 
     id: int
     customer_id: int
@@ -36,25 +36,35 @@ class LockedAccount:
         )
 
 
+class Held(Exception):
+    """Somebody else has locked what the order needs: it is neither placed nor refused, and can be tried again."""
+
+
+class ReferenceHeld(Held):
+    """Its accounts could be had, but somebody else is taking a reference of its batch and has not finished."""
+
+
 @dataclass(slots=True)
 class Ground:
     """What a batch is decided on, all read under its locks."""
 
     now: datetime
+    transaction_id: str  # the database's name for the transaction that read this
+    locked: frozenset[int]  # accounts by id: those this transaction has locked
     ids: Iterator[int]
     movement_ids: Iterator[int]
     standings: Mapping[int, Standing]  # of the keys that are there
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
-    accounts: Mapping[int, LockedAccount]
+    accounts: Mapping[int, LedgerAccount]
 
 
 @dataclass(slots=True)
 class Decided:
-    """The orders to write with their postings, and an answer for each order of the batch."""
+    """The orders to write with their postings; a refusal, or that it is held, for each of the others."""
 
     placed: list[tuple[int, Order]] = field(default_factory=list)
     postings: list[Posting] = field(default_factory=list)
-    refusals: dict[int, Problem] = field(default_factory=dict)  # by place in the batch
+    refusals: dict[int, Problem | Held] = field(default_factory=dict)  # by place in the batch
 
 
 def decide(batch: Sequence[Order], ground: Ground) -> Decided:
@@ -63,7 +73,7 @@ def decide(batch: Sequence[Order], ground: Ground) -> Decided:
     for at, order in enumerate(batch):
         try:
             _refuse(order, ground)
-        except Problem as refusal:
+        except (Problem, Held) as refusal:
             decided.refusals[at] = refusal
             continue
         order_id = next(ground.ids)
@@ -75,24 +85,30 @@ def decide(batch: Sequence[Order], ground: Ground) -> Decided:
 
 
 def _refuse(order: Order, ground: Ground) -> None:
-    """Raises the problem that keeps `order` from being placed, in the order of checks of the design."""
+    """Raises the problem that keeps `order` from being placed, in the order of checks of the design, or Held."""
     require_standing(order.principal, ground.standings.get(order.principal.key_id))
     if order.reference_key is not None and (holder := ground.references.get(order.reference_key)):
         raise reference_used(holder)
-    if order.account_id is None:
-        return
-    account = ground.accounts.get(order.account_id)
+    account = None if order.account_id is None else _funding_account(order, ground)
+    if not ground.locked.issuperset(order.account_ids):
+        raise Held
+    if account is not None and account.balance_minor < order.total_minor:
+        raise InsufficientBalance(
+            f"The order costs {canonical(order.total_minor, order.currency)} {order.currency}, "
+            f"the account holds {canonical(account.balance_minor, account.currency)} {account.currency}."
+        )
+
+
+def _funding_account(order: Order, ground: Ground) -> LedgerAccount:
+    """The account that the order names. Raises InvalidRequest when it cannot be drawn from."""
+    account = ground.accounts.get(order.payer_id)
     if account is None or not account.is_open_to(order):
         raise InvalidRequest("`accountId` names no funding account that this key can draw from.")
     if account.currency != order.currency:
         raise InvalidRequest(
             f"`accountId` names an account in {account.currency}, but the order is in {order.currency}."
         )
-    if account.balance_minor < order.total_minor:
-        raise InsufficientBalance(
-            f"The order costs {canonical(order.total_minor, order.currency)} {order.currency}, "
-            f"the account holds {canonical(account.balance_minor, account.currency)} {account.currency}."
-        )
+    return account
 
 
 def reference_used(holder: str) -> ReferenceUsed:
@@ -106,11 +122,8 @@ def reference_used(holder: str) -> ReferenceUsed:
 def _post(order_id: int, order: Order, ground: Ground) -> Iterator[Posting]:
     """The order's movement: out of the funding account, or the receivable one, into sales."""
     movement_id = next(ground.movement_ids)
-    payer_id = order.own_accounts.receivable if order.account_id is None else order.account_id
-    for account_id, amount_minor in (
-        (payer_id, -order.total_minor),
-        (order.own_accounts.sales, order.total_minor),
-    ):
+    payer_id, sales_id = order.account_ids
+    for account_id, amount_minor in ((payer_id, -order.total_minor), (sales_id, order.total_minor)):
         account = ground.accounts[account_id]
         account.balance_minor += amount_minor
         yield Posting(account_id, movement_id, "order", order_id, amount_minor, account.balance_minor)

@@ -1,0 +1,108 @@
+"""Settling: finding out after a COMMIT whose answer was lost whether it happened. Nothing is placed again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import asyncpg
+import structlog
+
+from largesse.database import DATABASE_AWAY, Connection, Database
+from largesse.errors import Unavailable
+from largesse.orders.order import Order, Outcome, Placed
+
+_log = structlog.get_logger(__name__)
+
+# Batches settled at once: each takes a connection now and then.
+_AT_ONCE = 3
+_PATIENCE_S = 10.0
+_EVERY_S = 0.25
+
+
+class Unsettled(Exception):
+    """The connection broke during COMMIT: the order may or may not have been placed. `outcome` will tell."""
+
+    def __init__(self, settling: asyncio.Task[dict[str, Outcome]], order: Order) -> None:
+        super().__init__()
+        self._settling = settling
+        self._reference = order.reference
+
+    async def outcome(self) -> Placed:
+        """The order if it was placed. Raises Unavailable when it was not, or when that could not be told in time."""
+        outcome = (await asyncio.shield(self._settling))[self._reference]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class Settler:
+    """Settles batches aside, so that those that come after need not wait."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._tasks: set[asyncio.Task[dict[str, Outcome]]] = set()
+
+    def settle(self, orders: Sequence[Order], transaction_id: str) -> list[Unsettled]:
+        """Begins to settle the orders of one transaction, which the database knows as `transaction_id`."""
+        task = asyncio.create_task(self._settle(orders, transaction_id))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return [Unsettled(task, order) for order in orders]
+
+    async def close(self) -> None:
+        """Ends when everything is settled."""
+        await asyncio.gather(*self._tasks)
+
+    async def _settle(self, orders: Sequence[Order], transaction_id: str) -> dict[str, Outcome]:
+        try:
+            async with asyncio.timeout(_PATIENCE_S), self._slots:
+                placed = await self._find(orders, transaction_id)
+        except TimeoutError:
+            _log.error("commit_unsettled", references=[order.reference for order in orders])
+            unknown = Unavailable(
+                "The database went away before it said whether the order was placed. Repeat with the same "
+                "`externalReference`, or look in GET /orders.",
+                retry_after_s=5,
+            )
+            return {order.reference: unknown for order in orders}
+        _log.warning("commit_settled", orders=len(orders), placed=len(placed))
+        gone = Unavailable("The database went away; nothing was placed.")
+        return {order.reference: placed.get(order.reference, gone) for order in orders}
+
+    async def _find(self, orders: Sequence[Order], transaction_id: str) -> dict[str, Placed]:
+        """Those of the orders that exist, by reference, once the transaction has ended, should the server still be at it."""
+        while True:
+            try:
+                async with self._database.connection() as connection:
+                    if await _has_ended(connection, transaction_id):
+                        rows = await connection.fetch(
+                            "SELECT reference, id, created_at FROM orders WHERE reference = ANY($1::text[])",
+                            [order.reference for order in orders],
+                        )
+                        break
+            except DATABASE_AWAY:
+                pass
+            await asyncio.sleep(_EVERY_S)
+        by_reference = {order.reference: order for order in orders}
+        return {
+            row["reference"]: Placed(row["id"], by_reference[row["reference"]], row["created_at"])
+            for row in rows
+        }
+
+
+async def _has_ended(connection: Connection, transaction_id: str) -> bool:
+    """Whether nothing can come of a transaction any more that has not come of it yet.
+
+    A standby cannot tell: what it has not replayed yet looks as if it had never been.
+    """
+    try:
+        row = await connection.fetchrow(
+            "SELECT pg_is_in_recovery(), pg_xact_status($1::text::xid8) = 'in progress'", transaction_id
+        )
+    except asyncpg.InvalidParameterValueError:
+        return True  # it lies in the future of a standby that was promoted before it saw it
+    assert row is not None
+    is_standby, in_progress = row
+    return not is_standby and not in_progress

@@ -1,0 +1,301 @@
+"""Accounts that somebody else has locked keep nobody waiting but those who need them, and those not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from largesse.codes import SealedCodes, draw_codes
+from largesse.database import Connection, Database
+from largesse.errors import Unavailable
+from largesse.funding import lock_balances, own_accounts
+from largesse.identity import Principal
+from largesse.orders.order import Gift, Order, OwnAccounts, Placed
+from largesse.orders.placer import Placer
+from largesse.orders.reading import BEGIN, lock_accounts
+from largesse.orders.reference import new_reference
+from largesse.orders.request import Wanted
+from largesse.vault import Vault
+from largesse.world import load_world, parse_world
+
+CUSTOMERS = 12
+WORLD = "customers:\n" + "".join(
+    f"""
+  - key: c{n}
+    name: Customer {n}
+    plan: pro
+    funding: invoiced
+    service_accounts: [{{key: bot, name: Bot}}]
+    api_keys: [{{key: k{n}, service_account: bot, environment: production}}]
+"""
+    for n in range(1, CUSTOMERS + 1)
+)
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+VAULT = Vault((bytes(32),))
+MANY = 101  # codes: a large order
+
+
+class Town:
+    """Invoiced customers, numbered from 1."""
+
+    def __init__(self, database: Database, own: dict[int, OwnAccounts]) -> None:
+        self.database = database
+        self.own = own
+
+    def order(self, customer: int, external_reference: str | None = None, *, codes: int = 1) -> Order:
+        reference = new_reference(NOW)
+        drawn = draw_codes(codes)
+        return Order(
+            reference=reference,
+            principal=Principal(
+                customer, "production", customer, "Customer", "pro", "invoiced", customer, "Bot", True
+            ),
+            gift=Gift("gift", 1, None, None, "GB", "GBP", 100, 100),
+            wanted=Wanted(
+                source="api",
+                recipients=(),
+                code_count=codes,
+                wrapping_key=None,
+                from_name=None,
+                message=None,
+                scheduled_for=None,
+                account_id=None,
+                expiry_after_days=None,
+                external_reference=external_reference,
+            ),
+            own_accounts=self.own[customer],
+            codes=drawn,
+            sealed=list(SealedCodes(VAULT, drawn, reference)),
+        )
+
+    @asynccontextmanager
+    async def locked(self, *customers: int) -> AsyncIterator[Connection]:
+        """Somebody else holds the accounts of these customers for as long as the block lasts."""
+        async with self.database.connection() as holder:
+            transaction = holder.transaction()
+            await transaction.start()
+            await holder.execute(
+                "SELECT FROM accounts WHERE customer_id = ANY($1::int[]) ORDER BY id FOR UPDATE", customers
+            )
+            try:
+                yield holder
+            finally:
+                await transaction.rollback()
+
+    async def placed(self) -> int:
+        return await self.database.fetchval("SELECT count(*) FROM orders")
+
+
+@pytest.fixture
+async def town(database_url: str) -> AsyncIterator[Town]:
+    database = await Database.connect(database_url, max_connections=20)
+    try:
+        own = {}
+        async with database.connection() as connection:
+            await load_world(connection, parse_world(WORLD.encode(), "world.yaml"))
+            for customer in range(1, CUSTOMERS + 1):
+                accounts = await own_accounts(connection, customer, "production", "GBP")
+                own[customer] = OwnAccounts(accounts["receivable"], accounts["sales"])
+        yield Town(database, own)
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize("codes", [1, MANY])
+async def test_any_number_of_locked_customers_keep_no_other_waiting(town: Town, codes: int) -> None:
+    """Before, two locked customers held both tasks for small orders, and one the task for large ones."""
+    placer = Placer(town.database)
+    held: list[asyncio.Task[Placed]] = []
+    try:
+        async with town.locked(*range(1, CUSTOMERS)):
+            for _ in range(3):
+                held += [
+                    asyncio.create_task(placer.place(town.order(n, codes=codes))) for n in range(1, CUSTOMERS)
+                ]
+                await asyncio.sleep(0.05)
+                async with asyncio.timeout(20):
+                    await placer.place(town.order(CUSTOMERS))
+                    await placer.place(town.order(CUSTOMERS, codes=MANY))
+            assert not any(task.done() for task in held)
+        async with asyncio.timeout(30):
+            await asyncio.gather(*held)
+    finally:
+        await placer.close()
+    assert await town.placed() == len(held) + 6
+
+
+async def test_who_becomes_free_does_not_wait_for_those_who_do_not(town: Town) -> None:
+    """Eleven are locked, and the one freed is placed while the ten others stay so: whoever's turn it was."""
+    placer = Placer(town.database, patience_s=60)
+    try:
+        async with town.locked(*range(2, CUSTOMERS)):
+            async with town.locked(1):
+                held = [asyncio.create_task(placer.place(town.order(n))) for n in range(1, CUSTOMERS)]
+                await asyncio.sleep(0.5)
+            async with asyncio.timeout(30):
+                await held[0]
+            assert not any(task.done() for task in held[1:])
+        async with asyncio.timeout(30):
+            await asyncio.gather(*held)
+    finally:
+        await placer.close()
+
+
+async def test_an_order_does_not_wait_for_ever(town: Town) -> None:
+    placer = Placer(town.database, patience_s=0.3)
+    try:
+        async with town.locked(1, 2, 3, 4):
+            waiting = [placer.place(town.order(n, codes=codes)) for n in (1, 2, 3, 4) for codes in (1, MANY)]
+            async with asyncio.timeout(30):
+                outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [Unavailable] * 8
+        assert all(isinstance(o, Unavailable) and o.headers["Retry-After"] == "5" for o in outcomes)
+        await placer.place(town.order(1))
+    finally:
+        await placer.close()
+    assert await town.placed() == 1
+
+
+async def test_orders_that_waited_are_placed_together(town: Town) -> None:
+    placer = Placer(town.database)
+    try:
+        async with town.locked(1):
+            held = [asyncio.create_task(placer.place(town.order(1))) for _ in range(100)]
+            await asyncio.sleep(0.4)
+        async with asyncio.timeout(30):
+            await asyncio.gather(*held)
+    finally:
+        await placer.close()
+    transactions = await town.database.fetchval("SELECT count(DISTINCT xmin::text) FROM orders")
+    assert transactions <= 3
+
+
+async def test_a_customer_fills_half_the_room_at_most(town: Town) -> None:
+    placer = Placer(town.database, max_waiting=12)
+    try:
+        async with town.locked(1, 2):
+            first = [asyncio.create_task(placer.place(town.order(1))) for _ in range(10)]
+            await _done(first, 4)
+            second = [asyncio.create_task(placer.place(town.order(2))) for _ in range(10)]
+            await _done(second, 7)
+            await placer.place(town.order(3))
+        outcomes = await asyncio.gather(*first, *second, return_exceptions=True)
+    finally:
+        await placer.close()
+    assert [type(outcome).__name__ for outcome in outcomes].count("Placed") == 6 + 3
+    assert await town.placed() == 9 + 1
+
+
+async def _done(tasks: list[asyncio.Task[Placed]], count: int) -> None:
+    """Returns when so many of the tasks are done."""
+    done: set[asyncio.Task[Placed]] = set()
+    async with asyncio.timeout(30):
+        while len(done) < count:
+            done |= (await asyncio.wait(set(tasks) - done, return_when=asyncio.FIRST_COMPLETED))[0]
+
+
+async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_waiting(town: Town) -> None:
+    """The other transaction holds no account: only writing the order finds it, and its neighbours must not pay for that."""
+    placer = Placer(town.database, patience_s=60)
+    try:
+        async with town.database.connection() as other:
+            taking = other.transaction()
+            await taking.start()
+            await other.execute(
+                """
+                INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source,
+                    external_reference, gift_selection, country, currency, value_minor, total_minor, code_count,
+                    recipient_count, delivery_mode, wrapping_key, created_at)
+                VALUES (1000000, 'R', 1, 'production', 1, 'api', 'taken', 'gift', 'GB', 'GBP', 1, 1, 1, 0, 'manual',
+                    'default', now())
+                """
+            )
+            held = asyncio.create_task(placer.place(town.order(1, "taken")))
+            orders = [town.order(n, f"{n}-{m}") for n in (1, 2, 3) for m in range(40)]
+            async with asyncio.timeout(30):
+                await asyncio.gather(*(placer.place(order) for order in orders))
+            assert not held.done()
+            await taking.rollback()
+        async with asyncio.timeout(30):
+            await held
+    finally:
+        await placer.close()
+    assert await town.placed() == 121
+
+
+async def test_two_placers_have_a_shared_account_in_turn(town: Town) -> None:
+    """Both keep it busy without a pause, and neither keeps the other from it."""
+    placers = [Placer(town.database) for _ in range(2)]
+    count = 40
+
+    async def keep_placing(placer: Placer) -> None:
+        for _ in range(count):
+            await placer.place(town.order(1))
+
+    try:
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(keep_placing(placer) for placer in placers for _ in range(8)))
+    finally:
+        for placer in placers:
+            await placer.close()
+    assert await town.placed() == 2 * 8 * count
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        lambda connection, orders: lock_accounts(connection, orders, wait=True),
+        lambda connection, orders: lock_balances(connection, _account_ids(orders)[::-1]),
+    ],
+    ids=["orders", "balances"],
+)
+async def test_accounts_are_locked_in_the_order_of_their_ids_whatever_the_plan(
+    town: Town, database_url: str, lock: Callable[[Connection, list[Order]], Awaitable[object]]
+) -> None:
+    """Who waits for an account holds those with lower ids and none with higher ones, so that no two wait for each other.
+
+    The plan here reads the table from its beginning, and the row of the lowest id stands last in it.
+    """
+    orders = [town.order(n) for n in (1, 2, 3)]
+    ids = _account_ids(orders)
+    await town.database.execute("UPDATE accounts SET key = key WHERE id = $1", ids[0])
+    name = await town.database.fetchval("SELECT current_database()")
+    for plan in ("indexscan", "indexonlyscan", "bitmapscan"):
+        await town.database.execute(f'ALTER DATABASE "{name}" SET enable_{plan} = off')
+    fresh = await Database.connect(database_url)
+    try:
+        last = "SELECT id FROM accounts WHERE id = ANY($1::int[]) ORDER BY ctid DESC LIMIT 1"
+        assert await fresh.fetchval(last, ids) == ids[0]
+        for at, number in enumerate(ids):
+            async with fresh.connection() as holder, fresh.connection() as locker:
+                holding = holder.transaction()
+                await holding.start()
+                await holder.execute("SELECT FROM accounts WHERE id = $1 FOR UPDATE", number)
+                await locker.execute(BEGIN)
+                await locker.execute("SET LOCAL lock_timeout = 0")
+                locking = asyncio.ensure_future(lock(locker, orders))
+                await _waits(fresh, locker)
+                free = await fresh.fetch("SELECT id FROM accounts FOR UPDATE SKIP LOCKED")
+                await holding.rollback()
+                await locking
+                await locker.execute("ROLLBACK")
+            held = set(ids) - {row["id"] for row in free}
+            assert sorted(held) == ids[: at + 1]
+    finally:
+        await fresh.close()
+
+
+def _account_ids(orders: list[Order]) -> list[int]:
+    return sorted(number for order in orders for number in order.account_ids)
+
+
+async def _waits(database: Database, connection: Connection) -> None:
+    """Returns when `connection` waits for a lock."""
+    query = "SELECT cardinality(pg_blocking_pids($1)) > 0, pg_sleep(0.005)"
+    async with asyncio.timeout(30):
+        while not await database.fetchval(query, connection.get_server_pid()):
+            pass
