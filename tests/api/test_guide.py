@@ -6,13 +6,14 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
-from largesse.webhooks.signing import signature
+from largesse.webhooks.signing import Signer, new_secret, signature
 
 if TYPE_CHECKING:
     from conftest import Service
@@ -83,12 +84,62 @@ def test_the_python_sample_checks_signatures() -> None:
     assert not names["is_genuine"](BODY, "sha256=é", SECRET)
 
 
+def delivered(secret: str) -> dict[str, str]:
+    """The headers of a delivery made now, as servers hand them over: in lower case."""
+    headers = Signer(secret.encode()).headers(7, "order.created", BODY)
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def test_the_python_samples_check_standard_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {}
+    exec(block("python", "def read_event("), names)  # noqa: S102 - text of our own
+    exec(block("python", "def is_genuine_and_new("), names)  # noqa: S102 - text of our own
+    secret = new_secret()
+    headers = delivered(secret)
+    assert names["read_event"](BODY, headers, secret) == json.loads(BODY)
+    assert names["is_genuine_and_new"](BODY, headers, secret)
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: int(headers["webhook-timestamp"]) - 3600.0)
+        old = delivered(secret)
+    for body, changed in [*forged(headers), (BODY, old)]:
+        assert not names["is_genuine_and_new"](body, changed, secret)
+        with pytest.raises(names["standardwebhooks"].WebhookVerificationError):
+            names["read_event"](body, changed, secret)
+
+
+def forged(headers: dict[str, str]) -> list[tuple[bytes, dict[str, str]]]:
+    """A body changed, a signature that is none, and another instant."""
+    earlier = str(int(headers["webhook-timestamp"]) - 10)
+    return [
+        (BODY + b" ", headers),
+        (BODY, {**headers, "webhook-signature": "v1,c2hvcnQ="}),
+        (BODY, {**headers, "webhook-timestamp": earlier}),
+    ]
+
+
+def test_the_node_sample_checks_standard_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("needs node")
+    secret = new_secret()
+    headers = delivered(secret)
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: int(headers["webhook-timestamp"]) - 3600.0)
+        old = delivered(secret)
+    calls = [(body.decode(), changed) for body, changed in [(BODY, headers), *forged(headers), (BODY, old)]]
+    script = block("js", "isGenuineAndNew") + (
+        f"\nfor (const [body, headers] of {json.dumps(calls)})"
+        f" console.log(isGenuineAndNew(Buffer.from(body), headers, {json.dumps(secret)}));"
+    )
+    answer = subprocess.run(["node", "-e", script], capture_output=True, text=True, timeout=60, check=True)
+    assert answer.stdout.split() == ["true", "false", "false", "false", "false"]
+
+
 def test_the_node_sample_checks_signatures() -> None:
     if shutil.which("node") is None:
         pytest.skip("needs node")
     header = signature(SECRET.encode(), BODY)
     calls = [[BODY.decode(), header], [BODY.decode() + " ", header], [BODY.decode(), "sha256=short"]]
-    script = block("js", "isGenuine") + (
+    script = block("js", "isGenuine(") + (
         f"\nfor (const [body, header] of {json.dumps(calls)})"
         f" console.log(isGenuine(Buffer.from(body), header, {json.dumps(SECRET)}));"
     )

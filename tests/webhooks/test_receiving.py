@@ -1,6 +1,7 @@
-"""A receiver as a caller would write it: every delivery is checked by a library made for this scheme of signatures.
+"""A receiver as a caller would write it: every delivery is checked by libraries made for its two schemes of signatures.
 
-The scheme is GitHub's (`sha256=` and the hexadecimal HMAC of the raw body), the library `gidgethub`.
+One scheme is GitHub's (`sha256=` and the hexadecimal HMAC of the raw body), its library `gidgethub`; the other is Standard
+Webhooks', with its own library.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import httpx
 import msgspec
 import pytest
 from gidgethub import ValidationFailure, sansio
+from standardwebhooks import Webhook, WebhookVerificationError
 from tests.api.conftest import RICH_WORLD, Service, ServiceFactory, start_service
 from tests.webhooks.conftest import LOOPBACK, Receiver
 
@@ -71,3 +73,6 @@ async def test_a_library_for_the_scheme_accepts_every_delivery_and_the_body_is_t
         for body, with_secret in ((got.body + b" ", secret), (got.body, secret + "x")):
             with pytest.raises(ValidationFailure):
                 sansio.validate_event(body, signature=signature, secret=with_secret)
+        assert Webhook(secret).verify(got.body, got.headers) == msgspec.json.decode(got.body)
+        with pytest.raises(WebhookVerificationError):
+            Webhook(secret).verify(got.body + b" ", got.headers)

@@ -404,6 +404,19 @@ def _order_created(record: Json) -> Json:
                 "`sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the subscription's secret",
                 f"sha256={'0f' * 32}",
             ),
+            header("webhook-id", "The delivery, the same over all its attempts", "7"),
+            header(
+                "webhook-timestamp",
+                "When this attempt was made, in seconds since 1970: refuse one that is more than five minutes off",
+                "1893488400",
+            ),
+            header(
+                "webhook-signature",
+                "`v1,` and the base64 HMAC-SHA256 of `webhook-id`, `webhook-timestamp` and the raw body, joined with "
+                "full stops, keyed with the bytes that the secret's base64 (what follows `whsec_`) stands for: the "
+                "scheme of Standard Webhooks",
+                f"v1,{'0f' * 21}0=",
+            ),
         ],
         "requestBody": {"required": True, "content": {"application/json": {"schema": record}}},
         "responses": {

@@ -18,10 +18,11 @@ import structlog
 from largesse.database import Database
 from largesse.outbox import Lease, Recorder, metrics
 from largesse.vault import Vault
-from largesse.webhooks import lanes, signing
+from largesse.webhooks import lanes
 from largesse.webhooks.lanes import Attempted, Job, Lane
 from largesse.webhooks.outcomes import MAX_ATTEMPTS, judge
 from largesse.webhooks.sending import Sender
+from largesse.webhooks.signing import Signer
 from largesse.webhooks.subscriptions import secret_context
 
 IN_FLIGHT = 4  # attempts of one subscription
@@ -42,7 +43,7 @@ class _Turn:
     lane: Lane
     jobs: Iterator[Job]
     ends: float  # time.monotonic
-    secret: bytes
+    signer: Signer
     writing: list[asyncio.Future[bool]] = field(default_factory=list)
     gone: bool = False
 
@@ -121,7 +122,7 @@ class Deliverer:
     async def _take_turn(self, lane: Lane) -> bool:
         """Makes the lane's attempts; False when one of them could not be written down."""
         secret = self._vault.open(lane.sealed_secret, secret_context(lane.subscription_id))
-        turn = _Turn(lane, iter(lane.jobs), time.monotonic() + _TURN_S, secret)
+        turn = _Turn(lane, iter(lane.jobs), time.monotonic() + _TURN_S, Signer(secret))
         await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(lane.jobs)))))
         return all(await asyncio.gather(*turn.writing))
 
@@ -136,7 +137,7 @@ class Deliverer:
             turn.writing.append(self._recorder.add(attempted))
 
     async def _attempt(self, turn: _Turn, job: Job) -> Attempted:
-        headers = signing.headers(job.id, job.event, turn.secret, job.body)
+        headers = turn.signer.headers(job.id, job.event, job.body)
         answer = await self._sender.post(turn.lane.target_url, job.body, headers, turn.lane.customer_id)
         number = MAX_ATTEMPTS - job.attempts_left + 1
         now = datetime.now(UTC)

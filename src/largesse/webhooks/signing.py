@@ -1,14 +1,29 @@
-"""The headers of a delivery, its signature among them (spec.md, Events)."""
+"""The headers of a delivery, with two signatures: the contract's over the body, and Standard Webhooks' over instant and body.
+
+The contract's (X-Service-Signature) does not tell a delivery from its replay. Standard Webhooks' (webhook-signature,
+https://www.standardwebhooks.com) covers the id of the delivery and the instant of the attempt too.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
+import secrets
 import time
 
 from largesse import __version__
 
 USER_AGENT = f"Largesse/{__version__}"
+_PREFIX = "whsec_"
+
+# Within the 24 to 64 bytes that Standard Webhooks asks for, and without the `=` that base64 ends others in.
+_SECRET_BYTES = 33
+
+
+def new_secret() -> str:
+    """A signing secret as Standard Webhooks writes it: `whsec_` and the base64 of random bytes."""
+    return _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode("ascii")
 
 
 def signature(secret: bytes, body: bytes) -> str:
@@ -16,13 +31,37 @@ def signature(secret: bytes, body: bytes) -> str:
     return f"sha256={hmac.digest(secret, body, hashlib.sha256).hex()}"
 
 
-def headers(delivery_id: int, event: str, secret: bytes, body: bytes) -> dict[str, str]:
-    """The headers of one attempt. `webhook-id` stays the same over all attempts of a delivery."""
-    return {
-        "Content-Type": "application/json",
-        "User-Agent": USER_AGENT,
-        "X-Service-Event": event,
-        "X-Service-Signature": signature(secret, body),
-        "webhook-id": str(delivery_id),
-        "webhook-timestamp": str(int(time.time())),
-    }
+def standard_key(secret: bytes) -> bytes:
+    """What a secret's base64 stands for: the key of the standard signature.
+
+    The first secrets were written in the URL-safe alphabet and without padding.
+    """
+    text = secret.removeprefix(_PREFIX.encode())
+    return base64.b64decode(text.translate(bytes.maketrans(b"-_", b"+/")) + b"==")
+
+
+def standard_signature(key: bytes, delivery_id: int, at: int, body: bytes) -> str:
+    """`v1,` and the base64 HMAC-SHA256 of id, instant (seconds since 1970) and raw body, with a full stop between them."""
+    signed = b"%d.%d.%b" % (delivery_id, at, body)
+    return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode('ascii')}"
+
+
+class Signer:
+    """Signs the deliveries of one subscription."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._key = standard_key(secret)
+
+    def headers(self, delivery_id: int, event: str, body: bytes) -> dict[str, str]:
+        """The headers of an attempt made now. `webhook-id` stays the same over all attempts of a delivery."""
+        at = int(time.time())
+        return {
+            "Content-Type": "application/json",
+            "User-Agent": USER_AGENT,
+            "X-Service-Event": event,
+            "X-Service-Signature": signature(self._secret, body),
+            "webhook-id": str(delivery_id),
+            "webhook-timestamp": str(at),
+            "webhook-signature": standard_signature(self._key, delivery_id, at, body),
+        }

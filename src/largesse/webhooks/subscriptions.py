@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid4
@@ -12,12 +11,11 @@ from largesse.errors import InvalidRequest
 from largesse.identity import Principal
 from largesse.vault import Vault
 from largesse.webhooks.lanes import end_subscription
+from largesse.webhooks.signing import new_secret
 from largesse.webhooks.targets import Target
 
 EVENTS = ("order.created",)
 MAX_SUBSCRIPTIONS = 100  # of one customer, both environments together
-
-_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ async def create_subscription(
     if event not in EVENTS:
         raise InvalidRequest(f"`event` must be one of: {', '.join(EVENTS)}.")
     subscription_id = uuid4()
-    secret = f"whsec_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    secret = new_secret()
     async with connection.transaction():
         await _hold_to_limit(connection, principal.customer_id)
         await connection.execute(
