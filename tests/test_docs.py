@@ -21,7 +21,7 @@ from largesse.webhooks.delivery import IN_FLIGHT
 from largesse.webhooks.outcomes import MAX_ATTEMPTS
 
 ROOT = Path(__file__).parents[1]
-ALL = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 OPERATORS = (ROOT / "docs/operations.md").read_text()
 DEVELOPERS = (ROOT / "docs/guide-developer.md").read_text()
 
@@ -158,6 +158,28 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert target.exists(), link
         if fragment:
             assert fragment in anchors(target), link
+
+
+def test_the_readme_leads_to_every_document() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for path in ALL:
+        if path.parent.name != "decisions" and path.name != "README.md":
+            assert f"]({path.relative_to(ROOT)})" in readme
+
+
+def test_nothing_is_cited_that_is_not_here() -> None:
+    """Documents and make targets that comments and docstrings name."""
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for source in [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "src").rglob("*.sql"),
+        *(ROOT / "bench").rglob("*.py"),
+    ]:
+        text = source.read_text()
+        for name in re.findall(r"[\w/.-]+\.md\b", text):
+            assert name in {path.name for path in ALL} or (ROOT / name).is_file(), f"{source}: {name}"
+        for name in re.findall(r"`make ([a-z-]+)", text):
+            assert name in targets or name.startswith("bench-"), f"{source}: make {name}"
 
 
 @document

@@ -1,4 +1,4 @@
-"""The OpenAPI document: well formed, whole, true to `spec.md` and to what the service answers."""
+"""The OpenAPI document: well formed, whole, true to the contract and to what the service answers."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_examples_of_members_fit(name: str) -> None:
             hold_to_schema(schema, example)
 
 
-# The document and spec.md
+# The document and the contract
 
 INT32, INT64, DATE = "integer int32", "integer int64", "string date-time"
 NUMBER, TEXT, FLAG = "number double", "string", "boolean"

@@ -187,7 +187,7 @@ class Application:
     async def _answer(
         self, operation: Operation, path: dict[str, str], scope: Scope, headers: Headers, receive: Receive
     ) -> Reply:
-        """The checks in the order the design gives them, then the operation."""
+        """The checks in the order the contract gives them, then the operation."""
         caller = await self._identify(operation, scope, headers) if operation.needs_key else None
         query = _read_query(scope["query_string"], operation.query)
         body = await _read_body(headers, receive) if operation.body is not None else b""

@@ -1,4 +1,4 @@
-"""Which amounts a gift or collection can be sent for (`spec.md`, POST /send/gift and /send/collection)."""
+"""Which amounts a gift or collection can be sent for (docs/contract.md, Sending)."""
 
 from __future__ import annotations
 

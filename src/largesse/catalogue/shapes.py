@@ -1,4 +1,4 @@
-"""What callers see of the catalogue: the JSON of a product and of a collection (`spec.md`, Resources)."""
+"""What callers see of the catalogue: the JSON of a product and of a collection (docs/contract.md, Products and Collections)."""
 
 from __future__ import annotations
 

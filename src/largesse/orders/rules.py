@@ -85,7 +85,7 @@ def decide(batch: Sequence[Order], ground: Ground) -> Decided:
 
 
 def _refuse(order: Order, ground: Ground) -> None:
-    """Raises the problem that keeps `order` from being placed, in the order of checks of the design, or Held."""
+    """Raises the problem that keeps `order` from being placed, in the order of checks of the contract, or Held."""
     require_standing(order.principal, ground.standings.get(order.principal.key_id))
     if order.reference_key is not None and (holder := ground.references.get(order.reference_key)):
         raise reference_used(holder)

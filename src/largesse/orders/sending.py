@@ -62,7 +62,7 @@ class Sender:
     async def send(self, caller: Caller, raw: bytes, wanted: type[SendBody]) -> SendResponse:
         """Places the order in the JSON body `raw` of the type `wanted`.
 
-        Checks in the design's order: 400 for what cannot be read at all, 409 for a used reference whatever else
+        Checks in the contract's order: 400 for what cannot be read at all, 409 for a used reference whatever else
         the body holds, 400 for the rest, 402 for the balance.
         """
         principal = caller.principal

@@ -1,4 +1,4 @@
-"""`largesse verify`: does what is stored agree with itself? docs/verify.md lists the checks."""
+"""`largesse verify`: does what is stored agree with itself? Each check says in a sentence what must hold."""
 
 from largesse.verify.audit import CHECKS, audit
 from largesse.verify.check import Check, Finding, Report

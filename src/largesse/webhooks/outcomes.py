@@ -1,4 +1,4 @@
-"""What a receiver's answer means: the table of spec.md, Events, as plain rules."""
+"""What a receiver's answer means: the table of docs/contract.md, Webhooks, as plain rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from largesse.outbox import Schedule
 
 MAX_ATTEMPTS = 12
-# Roughly 4 seconds, 16 seconds, a minute, and so on up to 6 hours (spec.md, Events).
+# Roughly 4 seconds, 16 seconds, a minute, and so on up to 6 hours (docs/contract.md, Webhooks).
 SCHEDULE = Schedule(first_s=4.0, factor=4.0, cap_s=6 * 3600.0)
 
 
