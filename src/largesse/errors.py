@@ -14,6 +14,7 @@
     ├── ReferenceUsed       409
     ├── TooLarge            413
     ├── UnsupportedBody     415
+    ├── Misdirected         421
     ├── TooManyRequests     429
     ├── HeadersTooLarge     431
     ├── InternalError       500
@@ -176,6 +177,16 @@ class UnsupportedBody(Problem):
     slug = "unsupported-body"
     title = "The request body must be JSON"
     explanation = "Send `Content-Type: application/json`, UTF-8, without a content encoding."
+
+
+class Misdirected(Problem):
+    status = 421
+    slug = "misdirected"
+    title = "This service does not answer to that host name"
+    explanation = (
+        "The captured mailbox is for the user of the machine it runs on. It answers to that machine's names alone, so that "
+        "no web page elsewhere can read it under a name of its own."
+    )
 
 
 class TooManyRequests(Problem):

@@ -21,12 +21,12 @@ from largesse.database import DATABASE_FAILED, Database
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.errors import StartError
+from largesse.exposition import serve_metrics
 from largesse.identity import Authenticator
 from largesse.logs import configure_logs
 from largesse.mailbox import mailbox_pages
 from largesse.orders import MAX_ORDERS, OrderLists, Placer, Sender
 from largesse.outbox import Bell
-from largesse.outbox.metrics import serve_metrics
 from largesse.settings import Settings, load_settings
 from largesse.vault import load_vault
 from largesse.webhooks import Resolver
@@ -44,15 +44,24 @@ def create_app() -> Application:
     _end_with_parent()
     if ports := os.environ.get("LARGESSE_SERVE_METRICS_PORTS"):
         serve_metrics([int(port) for port in ports.split(",")])
-    return build_app(settings, with_worker=bool(os.environ.get("LARGESSE_SERVE_WITH_WORKER")))
+    return build_app(
+        settings,
+        with_worker=bool(os.environ.get("LARGESSE_SERVE_WITH_WORKER")),
+        listens_on=os.environ.get("LARGESSE_SERVE_HOST", ""),
+    )
 
 
 def build_app(
-    settings: Settings, *, with_worker: bool = False, mailbox: bool = False, max_orders: int = MAX_ORDERS
+    settings: Settings,
+    *,
+    with_worker: bool = False,
+    mailbox: bool = False,
+    listens_on: str = "",
+    max_orders: int = MAX_ORDERS,
 ) -> Application:
     """The application for these settings. Its database is opened when it starts.
 
-    `mailbox` captures and shows mail of production too, as the demo does; `max_orders` bounds the orders of one
+    `mailbox` captures and shows mail of production too, as the demo does; `listens_on` is the host it is served on; `max_orders` bounds the orders of one
     transaction, and only the benchmarks set it.
     """
 
@@ -69,7 +78,7 @@ def build_app(
 
     pages = [*PAGES, *claim_pages(settings, is_demo=mailbox)]
     if mailbox or settings.environment == "staging":
-        pages += mailbox_pages(settings)
+        pages += mailbox_pages(settings, listens_on)
     return Application(OPERATIONS, lifespan=lifespan, pages=pages, rate_limit=settings.rate_limit)
 
 

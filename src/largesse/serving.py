@@ -13,8 +13,8 @@ import uvicorn
 
 from largesse.connections import MAX_CONNECTIONS, Keeper, connection_limit
 from largesse.errors import StartError
+from largesse.exposition import serve_metrics
 from largesse.main import build_app
-from largesse.outbox.metrics import serve_metrics
 from largesse.settings import Settings
 from largesse.worker import OPEN_FILES
 
@@ -41,6 +41,7 @@ def serve(
     limit = connection_limit(settings.max_connections, other_files=OPEN_FILES if with_worker else 0)
     options = server_options(host, port, limit)
     if processes > 1:
+        os.environ["LARGESSE_SERVE_HOST"] = host
         os.environ["LARGESSE_SERVE_WITH_WORKER"] = "1" if with_worker else ""
         ports = range(metrics_port, metrics_port + processes) if metrics_port is not None else ()
         for one in ports:
@@ -50,7 +51,7 @@ def serve(
         return
     if metrics_port is not None:
         serve_metrics([metrics_port])
-    app = build_app(settings, with_worker=with_worker, mailbox=mailbox)
+    app = build_app(settings, with_worker=with_worker, mailbox=mailbox, listens_on=host)
     server = _Server(uvicorn.Config(app, **options), on_start)
     # uvicorn takes these signals over while it runs, and when all is finished raises them again: here, for nothing more.
     for ending in (signal.SIGTERM, signal.SIGINT):

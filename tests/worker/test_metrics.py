@@ -14,7 +14,7 @@ import pytest
 from tests.worker.conftest import PATIENCE_S, Works, until
 
 from largesse.errors import StartError
-from largesse.outbox.metrics import serve_metrics
+from largesse.exposition import serve_metrics
 
 
 def free_port() -> int:
@@ -59,3 +59,14 @@ def test_each_process_takes_a_port_that_is_free() -> None:
         assert serve_metrics([first, second]) == second
         with pytest.raises(StartError, match=f"{first} to {second}"):
             serve_metrics([first, second])
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1", 200), ("localhost", 200), ("[::1]:9100", 200), ("rebound.example", 421), ("", 421)],
+)
+def test_they_answer_to_names_of_this_machine_alone(host: str, status: int) -> None:
+    port = serve_metrics([free_port()])
+    answer = httpx.get(f"http://127.0.0.1:{port}/metrics", headers={"Host": host})
+    assert answer.status_code == status
+    assert ("largesse_" in answer.text) is (status == 200)

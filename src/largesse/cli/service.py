@@ -15,9 +15,9 @@ import uvloop
 from largesse.cli.running import command, one_line
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import upgrade
+from largesse.exposition import serve_metrics
 from largesse.logs import configure_logs
 from largesse.main import check_schema, database_address, open_database, open_worker
-from largesse.outbox.metrics import serve_metrics
 from largesse.serving import require_free
 from largesse.serving import serve as serve_app
 from largesse.settings import ENVIRONMENTS, Settings, load_settings

@@ -5,7 +5,7 @@ They run no script. A message is shown in a frame of its own, whose document may
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 
 from largesse.database import Database
 from largesse.errors import InvalidRequest, NotFound
+from largesse.hosts import own_hosts, require_own_host
 from largesse.mail import OpenedMail, list_captured, open_captured
 from largesse.settings import Settings
 from largesse.vault import SealBroken, Vault
@@ -54,6 +55,9 @@ _templates = jinja2.Environment(
 )
 
 
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
 class Services(Protocol):
     """What the pages need of the running application."""
 
@@ -64,24 +68,38 @@ class Services(Protocol):
     def vault(self) -> Vault: ...
 
 
-def mailbox_pages(settings: Settings) -> Sequence[BaseRoute]:
-    """The routes under `/mailbox`, for the mail of the process's environment."""
-    return _Pages(settings).routes()
+def mailbox_pages(settings: Settings, listens_on: str = "") -> Sequence[BaseRoute]:
+    """The routes under `/mailbox`, for the mail of the process's environment.
+
+    They answer to the service's own host names alone; `listens_on` is one of them.
+    """
+    return _Pages(settings, listens_on).routes()
 
 
 class _Pages:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, listens_on: str) -> None:
         self._environment = settings.environment
+        self._hosts = own_hosts(listens_on=listens_on, urls=(settings.public_url, settings.other_public_url))
         self._base = urlsplit(settings.public_url).path.rstrip("/")
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/mailbox", self._list, methods=["GET"]),
+            Route("/mailbox", self._own(self._list), methods=["GET"]),
             Route("/mailbox/style.css", self._style, methods=["GET"]),
-            Route("/mailbox/{id:int}", self._message, methods=["GET"]),
-            Route("/mailbox/{id:int}/html", self._html, methods=["GET"]),
-            Route("/mailbox/{id:int}/message.eml", self._raw, methods=["GET"]),
+            Route("/mailbox/{id:int}", self._own(self._message), methods=["GET"]),
+            Route("/mailbox/{id:int}/html", self._own(self._html), methods=["GET"]),
+            Route("/mailbox/{id:int}/message.eml", self._own(self._raw), methods=["GET"]),
         ]
+
+    def _own(self, endpoint: Endpoint) -> Endpoint:
+        """`endpoint` for who comes by a name of ours."""
+
+        async def own(request: Request) -> Response:
+            connected_to = request.scope["server"][0] if request.scope.get("server") else ""
+            require_own_host(self._hosts, request.headers.getlist("host"), connected_to)
+            return await endpoint(request)
+
+        return own
 
     async def _list(self, request: Request) -> Response:
         before = _read_before(request)

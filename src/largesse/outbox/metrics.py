@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from prometheus_client import Counter, Gauge, Histogram, start_http_server
-
-from largesse.errors import StartError
+from prometheus_client import Counter, Gauge, Histogram
 
 FANNED_OUT = Counter("largesse_fanned_out", "Deliveries and messages made from orders.", ["kind"])
 WEBHOOK_ATTEMPTS = Counter("largesse_webhook_attempts", "Webhook attempts by outcome.", ["outcome"])
@@ -39,18 +35,3 @@ STEP_FAILURES = Counter(
     "largesse_worker_step_failures", "Steps of the worker that failed and will be repeated.", ["step"]
 )
 PRUNED = Counter("largesse_pruned", "Old rows removed by housekeeping.", ["table"])
-
-
-def serve_metrics(ports: Sequence[int]) -> int:
-    """Serves this process's metrics on the first of these ports of 127.0.0.1 that is free; returns it.
-
-    Several processes are given the same ports, and each takes one. Raises StartError when none is left.
-    """
-    for port in ports:
-        try:
-            start_http_server(port, addr="127.0.0.1")
-        except (OSError, OverflowError):
-            continue
-        return port
-    said = f"{ports[0]}" if len(ports) == 1 else f"{ports[0]} to {ports[-1]}"
-    raise StartError(f"cannot serve metrics: no free port of 127.0.0.1 among {said}")
