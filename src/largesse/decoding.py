@@ -34,6 +34,7 @@ _RANGE = re.compile(r"^Expected `\w+(?: \| null)?` (?P<sign><=|>=|<|>) (?P<limit
 _TYPE = re.compile(r"^Expected `(?P<wanted>[^`]+)`, got `(?P<got>\w+)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
 _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
+_LETTERS = re.compile(r"^\^\[A-Za-z\]\{(?P<count>\d)\}\$$")
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 _ITEMS_LOOKED_AT = 5_000
 
@@ -123,7 +124,11 @@ def _rule(text: str) -> str:
     if type_ := _TYPE.match(text):
         names = [_NAMES.get(name, name) for name in type_["wanted"].split(" | ")]
         return f"must be {' or '.join(names)}, not {_NAMES.get(type_['got'], type_['got'])}"
+    if text == "Invalid RFC3339 encoded datetime":
+        return f"must be {_NAMES['datetime']}"
     if pattern := _PATTERN.match(text):
+        if letters := _LETTERS.match(pattern["pattern"]):
+            return f"must have {letters['count']} letters from A to Z"
         return f"must match {pattern['pattern']}"
     return f"is not valid: {text}"
 

@@ -194,6 +194,8 @@ def test_send_at_is_ignored_for_a_batch(service, send_at: Any) -> None:
         ("a" * 31 + " b", "a" * 31),
         ("\u0000x\n", "x"),
         ("x" * 10_000, "x" * 32),
+        ("!" * 10_000 + "x" + " " * 10_000 + "y", "x-y"),
+        ("x " * 10_000, "x-" * 15 + "x"),
     ],
 )
 def test_source_is_kept_as_a_short_token(service, source: str | None, kept: str) -> None:

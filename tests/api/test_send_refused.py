@@ -87,7 +87,7 @@ def places() -> None:
         ({"externalReference": "a\u0000b"}, "`externalReference` must hold no control characters"),
         # When
         ({"recipients": [SAM], "sendAt": "2020-01-01T00:00:00Z"}, "`sendAt` must be in the future"),
-        ({"recipients": [SAM], "sendAt": "tomorrow"}, "`sendAt`"),
+        ({"recipients": [SAM], "sendAt": "tomorrow"}, "`sendAt` must be a date-time such as 2030-12-24T09:00:00Z."),
         ({"recipients": [SAM], "sendAt": ""}, "`sendAt`"),
         ({"recipients": [SAM], "sendAt": "2099-01-01"}, "`sendAt`"),
         ({"recipients": [SAM], "sendAt": "2099-02-30T00:00:00Z"}, "`sendAt`"),
@@ -105,7 +105,7 @@ def places() -> None:
         ({"productId": True}, "`productId` must be an integer"),
         ({"productId": 1.5}, "`productId` must be an integer"),
         ({"country": "FR"}, "`productId` names no product available in FR"),
-        ({"country": ""}, "`country`"),
+        ({"country": ""}, "`country` must have 2 letters from A to Z."),
         ({"country": "GBR"}, "`country`"),
         ({"country": "GB\n"}, "`country`"),
         ({"country": "G\u212a"}, "`country`"),
@@ -341,6 +341,15 @@ def test_an_invoiced_customer_names_no_account(service, problem) -> None:
     for account in ("initech-gbp", "gbp"):
         refused = service.send("gift", "coffee", key="initech", account=account, value=5)
         assert "`accountId` must be omitted" in problem(refused, 400)
+
+
+def test_who_has_no_account_at_all_is_told_so_and_whom_to_ask(service, staging, problem) -> None:
+    assert staging.client("globex-test").get("/funding-accounts").json() == []
+    for account in (None, "globex-gbp", "test-gbp"):
+        refused = staging.send("gift", "coffee", key="globex-test", account=account, value=5)
+        detail = problem(refused, 400)
+        assert "`accountId`" in detail
+        assert "'Globex bot' has no funding account in staging. Ask the operator" in detail
 
 
 def test_an_inactive_service_account_cannot_send(service, problem) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -57,7 +58,7 @@ ExpiryAfterDays = (
     | None
 )
 _NUMBER = re.compile(rb"[-0-9]")  # what a JSON number begins with
-_NOT_TOKEN = re.compile(r"[^a-z0-9]+")
+_WORD = re.compile(r"[a-z0-9]+")
 
 
 class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
@@ -248,8 +249,8 @@ def read_reference(text: str | None) -> str | None:
 
 def read_source(text: str | None) -> str:
     """The reporting token: lower case, runs of other characters than a-z and 0-9 one hyphen, at most 32."""
-    token = _NOT_TOKEN.sub("-", (text or "")[: 32 * MAX_SOURCE].lower()).strip("-")
-    return token[:MAX_SOURCE].strip("-") or DEFAULT_SOURCE
+    words = (found[0] for found in _WORD.finditer((text or "").lower()))
+    return "-".join(islice(words, MAX_SOURCE))[:MAX_SOURCE].strip("-") or DEFAULT_SOURCE
 
 
 def _read_delivery(body: SendBody) -> tuple[tuple[OrderRecipient, ...], int]:

@@ -11,7 +11,7 @@ from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Database
 from largesse.decoding import Unreadable, WrongItem, decode_body
 from largesse.errors import InvalidRequest
-from largesse.funding import own_accounts
+from largesse.funding import list_funding_accounts, own_accounts
 from largesse.identity import Caller, Principal
 from largesse.orders.order import Gift, Order, OwnAccounts
 from largesse.orders.placer import Placer, is_large
@@ -76,20 +76,27 @@ class Sender:
                 await asyncio.to_thread(read_recipients_of, raw)
             raise
         if not is_large(order.code_count):
-            await self._placer.place(order)
+            await self._place(order)
             return await send_response(order, self._vault, self._public_url)
         # The answer to a large order is written while the database writes its lines.
-        placing = asyncio.create_task(self._placer.place(order))
+        placing = asyncio.create_task(self._place(order))
         try:
             return await send_response(order, self._vault, self._public_url)
         finally:
             await placing
 
+    async def _place(self, order: Order) -> None:
+        try:
+            await self._placer.place(order)
+        except InvalidRequest:  # the funding account cannot be used
+            await self._check_some_account(order.principal)
+            raise
+
     async def _prepare(self, caller: Caller, body: SendBody) -> Order:
         now = self._clock.now()
         principal = caller.principal
         wanted = await _read(body, principal.plan, now)
-        _check_account_given(principal, wanted)
+        await self._check_account_given(principal, wanted)
         snapshot = await self._catalogue.at(caller.catalogue_version)
         match body:
             case SendGift():
@@ -114,6 +121,24 @@ class Sender:
             codes=codes,
             sealed=sealed if is_large(wanted.code_count) else list(sealed),
             address=caller.address,
+        )
+
+    async def _check_account_given(self, principal: Principal, wanted: Wanted) -> None:
+        if principal.funding == "balance" and wanted.account_id is None:
+            await self._check_some_account(principal)
+            raise InvalidRequest("`accountId` is required: this customer pays from a topped-up balance.")
+        if principal.funding == "invoiced" and wanted.account_id is not None:
+            raise InvalidRequest("`accountId` must be omitted: this customer is invoiced.")
+
+    async def _check_some_account(self, principal: Principal) -> None:
+        """Raises InvalidRequest when there is no account at all that the caller could name."""
+        async with self._database.connection() as connection:
+            if await list_funding_accounts(connection, principal):
+                return
+        raise InvalidRequest(
+            "`accountId` can name no account: this customer pays from a topped-up balance, and its service account "
+            f"{principal.service_account_name!r} has no funding account in {principal.environment}. "
+            "Ask the operator of this service to assign one."
         )
 
     async def _template(self, principal: Principal, body: SendTemplate) -> Template:
@@ -152,13 +177,6 @@ async def _read(body: SendBody, plan: str, now: datetime) -> Wanted:
     if len(body.recipients or ()) > _RECIPIENTS_AT_ONCE:
         return await asyncio.to_thread(read_send, body, plan=plan, now=now)
     return read_send(body, plan=plan, now=now)
-
-
-def _check_account_given(principal: Principal, wanted: Wanted) -> None:
-    if principal.funding == "balance" and wanted.account_id is None:
-        raise InvalidRequest("`accountId` is required: this customer pays from a topped-up balance.")
-    if principal.funding == "invoiced" and wanted.account_id is not None:
-        raise InvalidRequest("`accountId` must be omitted: this customer is invoiced.")
 
 
 def _gift_of_product(snapshot: Snapshot, principal: Principal, body: SendGift) -> Gift:
