@@ -365,6 +365,8 @@ def test_bodies_have_the_limits_of_the_spec(schema: str, member: str, limits: di
     ("operation", "parameter", "limits"),
     [
         ("listOrders", "limit", {"minimum": 1, "maximum": 50, "default": 10}),
+        ("listOrders", "after", {"minimum": 0, "maximum": 2**31 - 1, "format": "int32"}),
+        ("listWebhookDeliveries", "before", {"minimum": 1, "maximum": 2**63 - 1, "format": "int64"}),
         ("listProducts", "limit", {"minimum": 1, "maximum": 200, "default": 100}),
         ("listProducts", "page", {"minimum": 1, "default": 1}),
         ("listProducts", "country", {"default": "GB"}),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,6}Z")
 SAM = {"email": "sam@example.com"}
 
@@ -85,6 +87,33 @@ def test_orders_are_listed_newest_first_ten_unless_said(service) -> None:
     ids = [order["id"] for order in client.get("/orders?limit=50").json()]
     assert ids == sorted(set(ids), reverse=True)
     assert client.get("/orders?limit=1").json() == listed[:1]
+
+
+def test_orders_after_one_are_listed_oldest_first(service, staging) -> None:
+    client = service.client("hr")
+    (last,) = client.get("/orders?limit=1").json()
+    references = [
+        service.send("gift", "coffee", value=5, key=key).json()["reference"]
+        for key in ("hr", "crm", "hr", "hr", "crm")
+    ]
+    service.send("gift", "coffee", key="globex", account="globex-gbp", value=5)
+    staging.send("gift", "coffee", key="hr-test", account="test-gbp", value=5)
+    heard: list[dict[str, object]] = []
+    while more := client.get("/orders", params={"after": last["id"], "limit": 2}).json():
+        heard += more
+        last = more[-1]
+    assert [order["reference"] for order in heard] == references
+    assert heard[::-1] == client.get("/orders?limit=5").json()
+    assert client.get(f"/orders?after={2**31 - 1}").json() == []
+    everything = client.get("/orders?after=0&limit=50").json()
+    assert len(client.get("/orders?after=0").json()) == min(10, len(everything))
+    ids = [order["id"] for order in everything]
+    assert ids == sorted(set(ids))
+
+
+@pytest.mark.parametrize("after", ["-1", str(2**31), "", "null", "x", "1.5", "F6Z9C7XE1MN9MKA1FDPH"])
+def test_after_what_is_no_id(service, problem, after: str) -> None:
+    assert "`after`" in problem(service.client("hr").get("/orders", params={"after": after}), 400)
 
 
 def test_the_event_is_the_order_record_byte_for_byte(service) -> None:

@@ -87,7 +87,10 @@ def places() -> None:
         ({"externalReference": "a\u0000b"}, "`externalReference` must hold no control characters"),
         # When
         ({"recipients": [SAM], "sendAt": "2020-01-01T00:00:00Z"}, "`sendAt` must be in the future"),
-        ({"recipients": [SAM], "sendAt": "tomorrow"}, "`sendAt` must be a date-time such as 2030-12-24T09:00:00Z."),
+        (
+            {"recipients": [SAM], "sendAt": "tomorrow"},
+            "`sendAt` must be a date-time such as 2030-12-24T09:00:00Z.",
+        ),
         ({"recipients": [SAM], "sendAt": ""}, "`sendAt`"),
         ({"recipients": [SAM], "sendAt": "2099-01-01"}, "`sendAt`"),
         ({"recipients": [SAM], "sendAt": "2099-02-30T00:00:00Z"}, "`sendAt`"),

@@ -111,9 +111,9 @@ class Installation:
         subprocess.run(["cp", "-a", f"{filled.folder}/.", str(folder)], check=True, timeout=PATIENCE_S)
         return cls(folder, {"LARGESSE_DATA_DIR": str(folder / "data")}, filled.world)
 
-    def fill(self) -> None:
+    def fill(self, world: str = WORLD) -> None:
         """Migrates and loads the world."""
-        (self.folder / "world.yaml").write_text(WORLD)
+        (self.folder / "world.yaml").write_text(world)
         self.run("migrate")
         self.world = json.loads(self.run("load", "world.yaml", "--json"))
 
@@ -385,14 +385,14 @@ def start_installation(
     """
     made: list[Installation] = []
 
-    def start(*, embedded: bool | None = None, url: str | None = None) -> Installation:
+    def start(*, embedded: bool | None = None, url: str | None = None, world: str = WORLD) -> Installation:
         if embedded is None:
             embedded = "LARGESSE_TEST_DATABASE_URL" not in os.environ and url is None
         if embedded:
             made.append(Installation.copied(tmp_path, request.getfixturevalue("filled_installation")))
         else:
             made.append(Installation.external(tmp_path, url or request.getfixturevalue("clone_database")()))
-            made[-1].fill()
+            made[-1].fill(world)
         return made[-1]
 
     yield start

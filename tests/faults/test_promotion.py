@@ -188,6 +188,13 @@ async def test_a_standby_serves_the_reads_that_may_lag(
                 async with session.get(writing.url + path) as here, session.get(reading.url + path) as there:
                     assert (here.status, there.status) == (200, 200), path
                     assert await here.read() == await there.read(), path
+            async with session.get(
+                f"{reading.url}/orders?after=0"
+            ) as response:  # it has not the marks for that
+                assert response.status == 503
+                assert "primary" in (await response.json())["detail"]
+            async with session.get(f"{writing.url}/orders?after=0") as response:
+                assert len(await response.json()) == 10
             refused = {"productId": 1, "value": 10, "codeQuantity": 1, "accountId": 1}
             async with session.post(f"{reading.url}/send/gift", json=refused) as response:
                 assert response.status == 503

@@ -11,6 +11,7 @@ import pytest
 from largesse.database import Database
 from largesse.identity import Principal
 from largesse.orders import OrderLists
+from largesse.orders.horizon import drawn_ids
 
 ORDERS = """
 INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, country,
@@ -21,6 +22,11 @@ FROM generate_series(1, 120) AS n
 """
 
 
+ONE_ORDER = ORDERS.replace("generate_series(1, 120)", "generate_series($1::int, $1::int)").replace(
+    "n % 3, CASE WHEN n % 2 = 0 THEN 'production' ELSE 'staging' END", "5, 'production'"
+)
+
+
 def principal(customer_id: int, environment: str) -> Principal:
     return Principal(1, environment, customer_id, "Acme", "pro", "balance", 1, "bot", True)
 
@@ -29,6 +35,7 @@ def principal(customer_id: int, environment: str) -> Principal:
 async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     await database.execute(ORDERS)
+    await database.execute("SELECT setval('orders_id_seq', 120)")
     yield database
     await database.close()
 
@@ -54,6 +61,60 @@ async def test_each_gets_its_own_newest_orders(database: Database) -> None:
     await lists.close()
 
 
+async def test_each_gets_its_own_orders_after_one(database: Database) -> None:
+    lists = OrderLists(database)
+    asked = [
+        (customer_id, environment, after, limit)
+        for customer_id in (0, 1, 2, 7)
+        for environment in ("production", "staging")
+        for after in (0, 1, 59, 60, 113, 120, 2**31 - 1)
+        for limit in (1, 10, 10, 50)
+    ]
+    answers = await asyncio.gather(
+        *(
+            lists.after(principal(customer, environment), after, limit=limit)
+            for customer, environment, after, limit in asked
+        )
+    )
+    for (customer_id, environment, after, limit), answer in zip(asked, answers, strict=True):
+        is_staging = environment == "staging"
+        expected = [n for n in range(after + 1, 121) if n % 3 == customer_id and n % 2 == is_staging][:limit]
+        assert [order["id"] for order in msgspec.json.decode(answer)] == expected
+    await lists.close()
+
+
+async def test_what_lies_above_the_mark_of_a_transaction_under_way_is_held_back(database: Database) -> None:
+    lists = OrderLists(database)
+    drawn = f"SELECT {drawn_ids('$1')}"
+
+    async def heard(after: int) -> list[int]:
+        answer = await lists.after(principal(5, "production"), after, limit=50)
+        return [order["id"] for order in msgspec.json.decode(answer)]
+
+    async with database.connection() as slow, database.connection() as quick:
+        async with quick.transaction():
+            assert await quick.fetchval(drawn, 2) == [121, 122]
+            await quick.execute(ONE_ORDER, 121)
+        assert await heard(120) == [121]
+        async with slow.transaction():
+            assert await slow.fetchval(drawn, 2) == [123, 124]
+            async with quick.transaction():
+                assert await quick.fetchval(drawn, 1) == [125]
+                await quick.execute(ONE_ORDER, 125)
+            assert await heard(120) == [121]
+            await slow.execute(ONE_ORDER, 124)
+        assert await heard(121) == [124, 125]
+        undone = slow.transaction()
+        await undone.start()
+        assert await slow.fetchval(drawn, 1) == [126]
+        async with quick.transaction():
+            await quick.execute(ONE_ORDER, (await quick.fetchval(drawn, 1))[0])
+        assert await heard(125) == []
+        await undone.rollback()
+        assert await heard(125) == [127]
+    await lists.close()
+
+
 async def test_a_list_is_never_older_than_the_question(database: Database) -> None:
     lists = OrderLists(database)
     for order_id in range(1001, 1021):
@@ -75,6 +136,7 @@ async def test_a_list_is_never_older_than_the_question(database: Database) -> No
 async def test_a_customer_with_few_orders_does_not_wait_for_those_of_others(database: Database) -> None:
     many = ORDERS.replace("n % 3", "1").replace("generate_series(1, 120)", "generate_series(1001, 9000)")
     await database.execute(many)
+    await database.execute("SELECT setval('orders_id_seq', 9000)")
     await database.execute("ANALYZE orders")
     lists = OrderLists(database)
     rows_read = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables WHERE relname = 'orders'"
@@ -83,7 +145,9 @@ async def test_a_customer_with_few_orders_does_not_wait_for_those_of_others(data
         before = await connection.fetchval(rows_read)
     few = msgspec.json.decode(await lists.newest(principal(0, "production"), limit=50))
     assert len(few) == 20
+    assert len(msgspec.json.decode(await lists.after(principal(0, "production"), 0, limit=5))) == 5
+    assert msgspec.json.decode(await lists.after(principal(0, "production"), 120, limit=50)) == []
     await lists.close()
     async with database.connection() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")
-        assert await connection.fetchval(rows_read) - before <= 20
+        assert await connection.fetchval(rows_read) - before <= 25

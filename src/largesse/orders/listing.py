@@ -1,4 +1,4 @@
-"""The newest orders of a customer, for callers that poll: lists asked for at once are read together.
+"""The orders of a customer, for callers that poll: lists asked for at once are read together.
 
 Who asks for the same list at the same time gets the same answer, read and encoded once. Each read begins after all
 who wait for it have asked, so nobody misses an order that was placed before.
@@ -7,6 +7,7 @@ who wait for it have asked, so nobody misses an order that was placed before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,13 +15,20 @@ from largesse.batching import Batcher
 from largesse.database import Database, Row
 from largesse.identity import Principal
 from largesse.money import to_number
+from largesse.orders.horizon import read_horizon
 from largesse.orders.shapes import ORDER_CREATED, OrderRecord
-
-# What a list is of: customer, environment, and how many orders at most.
-_List = tuple[int, str, int]
 
 _LISTS_AT_ONCE = 100
 _encode = msgspec.json.Encoder().encode
+
+
+class _List(NamedTuple):
+    """What a list is of: at most `length` orders, the newest, or the next after an id."""
+
+    customer_id: int
+    environment: str
+    length: int
+    after: int = 0
 
 
 class OrderLists:
@@ -28,8 +36,11 @@ class OrderLists:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._reads: Batcher[_List, bytes] = Batcher(
-            self._read, tasks=1, max_items=_LISTS_AT_ONCE, max_waiting=5_000
+        self._newest: Batcher[_List, bytes] = Batcher(
+            self._read_newest, tasks=1, max_items=_LISTS_AT_ONCE, max_waiting=5_000
+        )
+        self._next: Batcher[_List, bytes] = Batcher(
+            self._read_next, tasks=1, max_items=_LISTS_AT_ONCE, max_waiting=5_000
         )
 
     async def newest(self, principal: Principal, *, limit: int) -> bytes:
@@ -37,38 +48,55 @@ class OrderLists:
 
         Raises Unavailable when too many wait, and one of DATABASE_AWAY.
         """
-        return await self._reads.submit((principal.customer_id, principal.environment, limit))
+        return await self._newest.submit(_List(principal.customer_id, principal.environment, limit))
+
+    async def after(self, principal: Principal, order_id: int, *, limit: int) -> bytes:
+        """The first orders of the principal's customer and environment whose ids are above `order_id`, in the same form.
+
+        Oldest first, and none that an order with a lower id may still come before: whoever goes on from the last id misses
+        none. Raises Unavailable on a standby and when too many wait, and one of DATABASE_AWAY.
+        """
+        return await self._next.submit(_List(principal.customer_id, principal.environment, limit, order_id))
 
     async def close(self) -> None:
         """Answers who waits, then ends."""
-        await self._reads.close()
+        await self._newest.close()
+        await self._next.close()
 
-    async def _read(self, wanted: list[_List]) -> Sequence[bytes]:
-        """Reads by `orders_newest`, which is what the `+ 0` are for."""
+    async def _read_newest(self, wanted: list[_List]) -> Sequence[bytes]:
+        return await self._read(wanted, _NEWEST)
+
+    async def _read_next(self, wanted: list[_List]) -> Sequence[bytes]:
+        return await self._read(wanted, _NEXT, await read_horizon(self._database))
+
+    async def _read(self, wanted: list[_List], query: str, *arguments: int) -> Sequence[bytes]:
         lists = list(dict.fromkeys(wanted))
-        rows = await self._database.fetch(
-            """
-            SELECT list.at, o.id, o.reference, o.customer_id, o.value_minor, o.currency, o.country, o.source,
-                   o.external_reference, o.gift_selection, o.product_id, o.collection_id, o.wrapping_key, o.from_name,
-                   o.delivery_mode, o.code_count, o.service_account_id, o.created_at
-            FROM unnest($1::int[], $2::text[], $3::int[]) WITH ORDINALITY
-                AS list (customer_id, environment, length, at)
-            CROSS JOIN LATERAL (
-                SELECT * FROM orders
-                WHERE customer_id + 0 = list.customer_id AND environment = list.environment
-                ORDER BY id + 0 DESC LIMIT list.length
-            ) AS o
-            ORDER BY list.at, o.id DESC
-            """,
-            [customer_id for customer_id, _, _ in lists],
-            [environment for _, environment, _ in lists],
-            [length for _, _, length in lists],
-        )
+        rows = await self._database.fetch(query, *map(list, zip(*lists, strict=True)), *arguments)
         records: list[list[OrderRecord]] = [[] for _ in lists]
         for row in rows:
             records[row["at"] - 1].append(_record(row))
         answers = dict(zip(lists, map(_encode, records), strict=True))
         return [answers[each] for each in wanted]
+
+
+def _reading(which: str) -> str:
+    """SQL for the orders of lists, `which` of them each. It reads by `orders_newest`, which is what the `+ 0` are for."""
+    return f"""
+        SELECT list.at, o.id, o.reference, o.customer_id, o.value_minor, o.currency, o.country, o.source,
+               o.external_reference, o.gift_selection, o.product_id, o.collection_id, o.wrapping_key, o.from_name,
+               o.delivery_mode, o.code_count, o.service_account_id, o.created_at
+        FROM unnest($1::int[], $2::text[], $3::int[], $4::int[]) WITH ORDINALITY
+            AS list (customer_id, environment, length, after, at)
+        CROSS JOIN LATERAL (
+            SELECT * FROM orders
+            WHERE customer_id + 0 = list.customer_id AND environment = list.environment {which}
+            LIMIT list.length
+        ) AS o
+    """  # noqa: S608 - constants
+
+
+_NEWEST = f"{_reading('ORDER BY id + 0 DESC')} ORDER BY list.at, o.id DESC"
+_NEXT = f"{_reading('AND id + 0 > list.after AND id + 0 <= $5 ORDER BY id + 0')} ORDER BY list.at, o.id"
 
 
 def _record(row: Row) -> OrderRecord:

@@ -8,6 +8,7 @@ import asyncpg
 
 from largesse.database import Connection
 from largesse.identity import Standing, standings
+from largesse.orders.horizon import drawn_ids
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import Ground, Held, LedgerAccount
 
@@ -30,7 +31,7 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Se
         f"""
         SELECT now() AS now, pg_current_xact_id()::text AS transaction_id,
                current_setting('{_LOCKED}', true) AS locked,
-               ARRAY(SELECT nextval('orders_id_seq')::int FROM generate_series(1, $1)) AS ids,
+               {drawn_ids("$1")} AS ids,
                ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $2)) AS movement_ids,
                ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$3::int[]")}) AS keys) AS standings,
                ARRAY(SELECT ROW(

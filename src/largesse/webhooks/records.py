@@ -47,7 +47,7 @@ class AttemptRecord(msgspec.Struct, kw_only=True, rename="camel"):
 class DeliveryRecord(msgspec.Struct, kw_only=True, rename="camel"):
     """One event on its way to a subscription."""
 
-    id: int
+    id: Annotated[int, Meta(extra_json_schema={"format": "int64"})]
     event: str
     order_id: Annotated[int, Meta(description="The order record's `id`; null for a sample")] | None
     state: Annotated[

@@ -93,9 +93,18 @@ _EXAMPLE_RECIPIENT: dict[str, Any] = {
 class DeliveriesQuery(msgspec.Struct, frozen=True):
     """Which part of the deliveries: the newest `limit`, or the newest older than `before`."""
 
-    before: Annotated[int, Meta(ge=1, le=_INT64, description="The `id` the last page ended with")] | None = (
-        None
-    )
+    before: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=_INT64,
+                description="The `id` the last page ended with",
+                extra_json_schema={"format": "int64"},
+            ),
+        ]
+        | None
+    ) = None
     limit: Annotated[int, Meta(ge=1, le=200, description="Deliveries to return at most")] = 50
 
 

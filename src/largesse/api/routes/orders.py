@@ -47,9 +47,21 @@ _RECIPIENTS = [{"email": "sam@example.com", "name": "Sam"}]
 
 
 class OrdersQuery(msgspec.Struct, frozen=True):
-    """How many orders."""
+    """Which orders: the newest, or those after one; and how many."""
 
     limit: Annotated[int, Meta(ge=1, le=50, description="Orders to return at most")] = 10
+    after: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=2_147_483_647,
+                description="The `id` of the last order you know, 0 for none: gives those after it, oldest first",
+                examples=[0],
+            ),
+        ]
+        | None
+    ) = None
 
 
 def _sending(body: type[SendBody]) -> Handler:
@@ -61,7 +73,10 @@ def _sending(body: type[SendBody]) -> Handler:
 
 
 async def _orders(services: Services, call: Call) -> Reply:
-    return Reply(await services.order_lists.newest(call.principal, limit=call.query.limit))
+    lists, query = services.order_lists, call.query
+    if query.after is None:
+        return Reply(await lists.newest(call.principal, limit=query.limit))
+    return Reply(await lists.after(call.principal, query.after, limit=query.limit))
 
 
 async def _order(services: Services, call: Call) -> Reply:
@@ -132,12 +147,14 @@ OPERATIONS = (
         "GET",
         "/orders",
         "listOrders",
-        "List the newest orders",
+        "List the newest orders, or those after one",
         _orders,
         "Orders",
         shape=list[OrderRecord],
         query=OrdersQuery,
-        description="Newest first, each as the order.created event tells it; for polling.",
+        description="Newest first, each as the order.created event tells it; for polling. With `after`, an addition to the "
+        "specification, oldest first: whoever asks again with the last `id` misses none. An order that was placed but a "
+        "moment ago is held back while one with a lower `id` may still come.",
         example=[
             {
                 "id": 1,
