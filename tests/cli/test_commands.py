@@ -265,6 +265,20 @@ def test_load_for_people_shows_a_new_secret_once(run: Run, database: str, tmp_pa
     assert first.exit_code == second.exit_code == 0
 
 
+def test_load_tells_of_a_key_that_stays_deleted(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    [key] = json.loads(run("keys", "list", "--json").stdout)
+    run("keys", "delete", str(key["id"]))
+    for options in ((), ("--json",)):
+        again = run("load", "world.yaml", *options)
+        assert again.exit_code == 0
+        assert "lgs_" not in again.stdout
+        assert again.stderr.startswith(
+            "Warning: world.yaml:8: customers[0].api_keys[0].key: the API key 'acme-prod' was"
+        )
+    assert again.stderr == f"Warning: {json.loads(again.stdout)['warnings'][0]}\n"
+    assert run("keys", "list").stdout == ""
+
+
 CREATE = ("keys", "create", "--customer", "acme", "--service-account", "hr-bot", "--environment", "staging")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from largesse.catalogue import load_snapshot
 from largesse.errors import StartError
+from largesse.identity import create_key, delete_key
 from largesse.identity.secret import secret_hash, well_formed
 from largesse.world import LoadedWorld, demo_world, load_world, parse_world
 
@@ -299,6 +300,49 @@ async def test_a_deleted_key_is_made_anew_with_another_secret(connection: asyncp
 
     assert list(second.api_keys) == ["hr-prod"]
     assert second.api_keys["hr-prod"] != first.api_keys["hr-prod"]
+
+
+async def test_a_key_that_was_deleted_stays_deleted(connection: asyncpg.Connection) -> None:
+    await load(connection, WORLD)
+    await delete_key(connection, (await one(connection, "api_keys", "hr-prod"))["id"])
+    before = await everything(connection)
+
+    again = await load(connection, WORLD)
+
+    line = next(n for n, text in enumerate(WORLD.split("\n"), 1) if "key: hr-prod" in text)
+    [warning] = again.warnings
+    assert warning.startswith(
+        f"world.yaml:{line}: customers[0].api_keys[0].key: the API key 'hr-prod' was deleted on 2"
+    )
+    assert again.api_keys == {}
+    assert json.loads(again.to_json())["warnings"] == [warning]
+    assert await everything(connection) == before
+
+
+async def test_a_deleted_key_may_be_described_in_any_way(connection: asyncpg.Connection) -> None:
+    await load(connection, WORLD)
+    await delete_key(connection, (await one(connection, "api_keys", "hr-test"))["id"])
+
+    again = await load(
+        connection, WORLD.replace("hr-bot, environment: staging}", "crm, environment: production}")
+    )
+
+    assert len(again.warnings) == 1
+    assert again.api_keys == {}
+
+
+async def test_a_key_made_under_the_name_of_a_deleted_one_is_found(connection: asyncpg.Connection) -> None:
+    await load(connection, WORLD)
+    await delete_key(connection, (await one(connection, "api_keys", "hr-prod"))["id"])
+    await create_key(
+        connection, customer="acme", service_account="hr-bot", environment="production", key="hr-prod"
+    )
+    before = await everything(connection)
+
+    again = await load(connection, WORLD)
+
+    assert (again.api_keys, again.warnings) == ({}, [])
+    assert await everything(connection) == before
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ async def load(world: Path, as_json: bool) -> None:
     described = read_world(world)
     async with current_database() as database, database.connection() as connection:
         loaded = await load_world(connection, described)
+    for warning in loaded.warnings:
+        click.echo(f"Warning: {warning}", err=True)
     if as_json:
         click.echo(loaded.to_json())
         return

@@ -7,6 +7,7 @@ from largesse.identity.keys import (
     KeyRecord,
     create_key,
     delete_key,
+    deleted_keys,
     key_holds,
     list_keys,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "User",
     "create_key",
     "delete_key",
+    "deleted_keys",
     "find_customer",
     "hold_key",
     "key_holds",

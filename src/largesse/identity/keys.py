@@ -185,6 +185,22 @@ async def list_keys(
     return [KeyRecord(**row) for row in rows]
 
 
+async def deleted_keys(
+    connection: Connection, names: Sequence[tuple[int, str]]
+) -> dict[tuple[int, str], datetime]:
+    """When the keys of those names, each with its customer's id, were deleted; those that are there or never were are left out."""
+    rows = await connection.fetch(
+        """
+        SELECT customer_id, key, max(deleted_at) AS deleted_at FROM api_keys
+        JOIN (SELECT DISTINCT * FROM unnest($1::int[], $2::text[]) AS n (customer_id, key)) AS names USING (customer_id, key)
+        GROUP BY customer_id, key HAVING count(*) = count(deleted_at)
+        """,
+        [customer_id for customer_id, _ in names],
+        [key for _, key in names],
+    )
+    return {(row["customer_id"], row["key"]): row["deleted_at"] for row in rows}
+
+
 async def delete_key(connection: Connection, key_id: int) -> None:
     """Deletes a key: what is under way with it is finished or refused, and nothing is done with it afterwards.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from largesse import funding
 from largesse.database import Connection
-from largesse.identity.secret import new_secret, secret_hash
+from largesse.world.api_keys import save_api_keys
 from largesse.world.document import Collection, Customer, Product, Template, World
 from largesse.world.fields import Mistakes
 from largesse.world.saving import NewRow, Table, save
@@ -27,6 +27,11 @@ _USERS = Table(
     match="saved.customer_id = new.customer_id AND lower(saved.email) = lower(new.email)",
 )
 _SERVICE_ACCOUNTS = Table(
+    "service_accounts",
+    {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
+    match="saved.customer_id = new.customer_id AND saved.key = new.key",
+)
+_ACCOUNTS = Table(
     "service_accounts",
     {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
@@ -126,17 +131,21 @@ _OwnIds = dict[tuple[str, str], int]  # by the customer's key and the own
 
 @dataclass(frozen=True, slots=True)
 class LoadedWorld:
-    """The ids of all that a world file names, and the secrets of the API keys made by this load.
+    """The ids of all that a world file names, the secrets of the API keys made by this load, and what its author should know.
 
     What belongs to a customer is named by its key, or as `customer/key` where two customers have the same.
     """
 
     ids: Mapping[str, Mapping[str, int]]
     api_keys: Mapping[str, str] = field(repr=False)  # secrets: shown once, to the operator
+    warnings: Sequence[str] = ()  # each with its place in the file
 
     def to_json(self) -> str:
-        """Both as one JSON object, secrets included."""
-        return json.dumps({"ids": self.ids, "api_keys": self.api_keys}, indent=2, ensure_ascii=False)
+        """All of it as one JSON object, secrets included; `warnings` only where there are any."""
+        told: dict[str, object] = {"ids": self.ids, "api_keys": self.api_keys}
+        if self.warnings:
+            told["warnings"] = list(self.warnings)
+        return json.dumps(told, indent=2, ensure_ascii=False)
 
 
 async def load_world(connection: Connection, world: World) -> LoadedWorld:
@@ -154,7 +163,7 @@ async def load_world(connection: Connection, world: World) -> LoadedWorld:
         collections = await _save_collections(connection, world, customers, products)
         templates = await _save_templates(connection, world, customers, products, collections)
         accounts = await _save_accounts(connection, world, customers, service_accounts)
-        secrets = await _save_api_keys(connection, world, customers, service_accounts)
+        api_keys = await save_api_keys(connection, world, customers, service_accounts)
     ids = {
         "products": products,
         "collections": collections,
@@ -163,7 +172,11 @@ async def load_world(connection: Connection, world: World) -> LoadedWorld:
         "customers": customers,
         "service_accounts": _by_name(service_accounts),
     }
-    return LoadedWorld(ids, secrets)
+    names = _names(
+        (customer.key, api_key.key) for customer in world.customers for api_key in customer.api_keys
+    )
+    secrets = {names[own]: secret for own, secret in api_keys.secrets.items()}
+    return LoadedWorld(ids, secrets, api_keys.warnings)
 
 
 async def _check_currencies(connection: Connection, world: World) -> None:
@@ -367,34 +380,6 @@ async def _assign(connection: Connection, account_ids: list[int], assigned: list
         """,
         *pairs,
     )
-
-
-async def _save_api_keys(
-    connection: Connection, world: World, customers: _Ids, service_accounts: _OwnIds
-) -> dict[str, str]:
-    """The secrets of the keys that were missing."""
-    owned = [(customer, api_key) for customer in world.customers for api_key in customer.api_keys]
-    secrets = [new_secret(api_key.environment) for _, api_key in owned]
-    rows = [
-        NewRow(
-            api_key.place,
-            {
-                "customer_id": customers[customer.key],
-                "key": api_key.key,
-                "service_account_id": service_accounts[customer.key, api_key.service_account],
-                "environment": api_key.environment,
-                "hash": "\\x" + secret_hash(secret).hex(),
-            },
-        )
-        for (customer, api_key), secret in zip(owned, secrets, strict=True)
-    ]
-    saved = await save(connection, _API_KEYS, rows)
-    names = _names((customer.key, api_key.key) for customer, api_key in owned)
-    return {
-        names[customer.key, api_key.key]: secret
-        for (customer, api_key), secret, created in zip(owned, secrets, saved.created, strict=True)
-        if created
-    }
 
 
 def _by_name(ids: _OwnIds) -> _Ids:
