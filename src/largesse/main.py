@@ -29,7 +29,7 @@ from largesse.orders import MAX_ORDERS, OrderLists, Placer, Sender
 from largesse.outbox import Bell
 from largesse.settings import Settings, load_settings
 from largesse.vault import load_vault
-from largesse.webhooks import Resolver
+from largesse.webhooks import DeliveryLimits, Resolver
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 _WATCH_EVERY_S = 1.0
@@ -128,6 +128,7 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
             sender=Sender(database, catalogue, placer, vault, clock, settings.public_url),
             order_lists=order_lists,
             resolver=resolver,
+            delivery_limits=DeliveryLimits(),
         )
 
 

@@ -118,3 +118,29 @@ def test_no_secret_is_in_the_database(service) -> None:
     rows = service.sql("SELECT s::text FROM webhook_subscriptions s")
     assert rows
     assert not any(secret in str(row) or secret.removeprefix("whsec_") in str(row) for row in rows)
+
+
+def test_samples_are_limited_for_each_subscription(service, problem) -> None:
+    client = service.client("globex")
+    one, another = (subscribe(service, "globex").json()["id"] for _ in range(2))
+    asked = [client.post(f"/webhooks/{one}/test") for _ in range(11)]
+    assert [answer.status_code for answer in asked] == [202] * 10 + [429]
+    assert "10 samples" in problem(asked[-1], 429, "too-many-requests")
+    assert 1 <= int(asked[-1].headers["Retry-After"]) <= 6
+    assert client.post(f"/webhooks/{another}/test").status_code == 202
+    assert len(client.get(f"/webhooks/{one}/deliveries").json()) == 10
+
+
+def test_redeliveries_are_limited_for_each_customer(service, problem) -> None:
+    client = service.client("crm")
+    subscription = subscribe(service, "crm").json()["id"]
+    delivery = client.post(f"/webhooks/{subscription}/test").json()["id"]
+    path = f"/webhooks/{subscription}/deliveries/{delivery}/redeliver"
+    # The allowance refills by one a second, however slow this machine is.
+    asked = [client.post(path)]
+    while asked[-1].status_code == 202 and len(asked) < 300:
+        asked.append(client.post(path))
+    assert len(asked) >= 60
+    assert "60 samples and redeliveries" in problem(asked[-1], 429, "too-many-requests")
+    assert asked[-1].headers["Retry-After"] == "1"
+    assert service.client("initech").get("/webhooks").status_code == 200

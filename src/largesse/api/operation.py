@@ -33,7 +33,7 @@ from largesse.identity import Authenticator, Caller, Principal, hold_key
 from largesse.orders import OrderLists, Sender
 from largesse.settings import Settings
 from largesse.vault import Vault
-from largesse.webhooks import Resolver
+from largesse.webhooks import DeliveryLimits, Resolver
 
 _INT32 = 2_147_483_647
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -54,6 +54,7 @@ class Services:
     sender: Sender
     order_lists: OrderLists
     resolver: Resolver
+    delivery_limits: DeliveryLimits
 
 
 @dataclass(frozen=True, slots=True)

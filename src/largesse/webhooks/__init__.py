@@ -1,6 +1,7 @@
 """Webhooks: subscriptions, the targets they may name, and the delivery of events to them."""
 
 from largesse.webhooks.addresses import is_public
+from largesse.webhooks.limits import DeliveryLimits
 from largesse.webhooks.records import AttemptRecord, DeliveryRecord, list_deliveries, redeliver, send_sample
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.subscriptions import (
@@ -19,6 +20,7 @@ __all__ = [
     "MAX_SUBSCRIPTIONS",
     "AttemptRecord",
     "CreatedSubscription",
+    "DeliveryLimits",
     "DeliveryRecord",
     "Resolver",
     "Subscription",

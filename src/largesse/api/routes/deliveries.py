@@ -117,14 +117,18 @@ async def _deliveries(services: Services, call: Call) -> Reply:
 
 
 async def _redeliver(services: Services, call: Call) -> Reply:
+    subscription_id, delivery_id = call.uuid(), _delivery_id(call)
+    services.delivery_limits.count_redelivery(call.principal.customer_id)
     async with call.writing(services) as connection:
-        delivery = await redeliver(connection, call.principal, call.uuid(), _delivery_id(call))
+        delivery = await redeliver(connection, call.principal, subscription_id, delivery_id)
     return Reply(encode_json(delivery), 202)
 
 
 async def _test(services: Services, call: Call) -> Reply:
+    subscription_id = call.uuid()
+    services.delivery_limits.count_sample(call.principal.customer_id, subscription_id)
     async with call.writing(services) as connection:
-        delivery = await send_sample(connection, call.principal, call.uuid(), services.clock.now())
+        delivery = await send_sample(connection, call.principal, subscription_id, services.clock.now())
     return Reply(encode_json(delivery), 202)
 
 
@@ -184,7 +188,8 @@ OPERATIONS = (
         problems=(NotFound,),
         description=(
             "Makes the next attempt due now. A delivery that had ended gets all its attempts again; "
-            f"`webhook-id` stays the same. {_ADDITION}"
+            "`webhook-id` stays the same. A customer asks for at most 60 redeliveries and samples a minute. "
+            f"{_ADDITION}"
         ),
         example=_EXAMPLE_DELIVERY,
     ),
@@ -199,7 +204,10 @@ OPERATIONS = (
         shape=DeliveryRecord,
         path_types=_WEBHOOK,
         problems=(NotFound,),
-        description=f"A sample order record, whose `id` is 0, signed as every delivery is. {_ADDITION}",
+        description=(
+            "A sample order record, whose `id` is 0, signed as every delivery is. A subscription is sent at most 10 a "
+            f"minute. {_ADDITION}"
+        ),
         example=_EXAMPLE_SAMPLE,
     ),
     Operation(
