@@ -13,6 +13,7 @@ from largesse.database import Database
 from largesse.files import allow_files
 from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
 from largesse.mail import holding, messages
+from largesse.mail.desk import Desk
 from largesse.mail.mailer import Mailer
 from largesse.mail.postman import Postman
 from largesse.mail.smtp import MailServer
@@ -29,7 +30,7 @@ DATABASE_CONNECTIONS = 16  # what the pool should have: one for each loop and wr
 OPEN_FILES = 2 * LANES_AT_ONCE * IN_FLIGHT + 1_024
 _EVENTS_AT_ONCE = 500
 _MAIL_JOBS_AT_ONCE = 100
-_MAIL_CONNECTIONS = 4
+MAIL_CONNECTIONS = 4
 _MEASURE_EVERY_S = 5.0
 _PRUNE_EVERY_S = 60.0
 _SERVE_WAITING_EVERY_S = 30.0
@@ -44,11 +45,17 @@ class Worker:
     Draining starts nothing new, waits for what is in flight (each attempt has its time-out) and gives back what was
     leased. `database` is a pool of the worker's own, of DATABASE_CONNECTIONS: its loops must not wait behind the
     API's requests, nor those behind the loops. `captures`: mail of production too is captured where no mail server is
-    set, as the demo does; else it is held.
+    set, as the demo does; else it is held. What is leased is leased for `lease_s` seconds, again and again.
     """
 
     def __init__(
-        self, database: Database, settings: Settings, vault: Vault, *, captures: bool = False
+        self,
+        database: Database,
+        settings: Settings,
+        vault: Vault,
+        *,
+        captures: bool = False,
+        lease_s: float = LEASE_S,
     ) -> None:
         self._database = database
         self._vault = vault
@@ -56,8 +63,9 @@ class Worker:
         self._sender = Sender(
             settings.webhook_allowed_networks, settings.webhook_timeout_s, self._resolver.look_up
         )
-        self._deliverer = Deliverer(database, vault, self._sender, self._wake_delivering)
-        self._mailers = _mailers(database, settings, vault, captures=captures)
+        self._deliverer = Deliverer(database, vault, self._sender, self._wake_delivering, lease_s=lease_s)
+        self._desk = Desk(database, lease_s=lease_s)
+        self._mailers = _mailers(database, settings, vault, self._desk, captures=captures)
         self._holds = settings.smtp_url is None and not captures
         self._delivering = [Loop("deliver", self._deliver), Loop("deliver_failing", self._deliver_failing)]
         self._mailing = [Loop("mail", mailer.step) for mailer in self._mailers]
@@ -68,7 +76,8 @@ class Worker:
             *self._mailing,
         ]
         self._keeping = [
-            Loop("renew_leases", self._renew, every_s=LEASE_S / 3),
+            Loop("renew_lanes", self._renew_lanes, every_s=lease_s / 3),
+            Loop("renew_messages", self._renew_messages, every_s=lease_s / 3),
             Loop("measure", self._measure, every_s=_MEASURE_EVERY_S),
             Loop("prune", self._prune, every_s=_PRUNE_EVERY_S),
             Loop("measure_stock", self._measure_stock, every_s=_PRUNE_EVERY_S),
@@ -141,10 +150,12 @@ class Worker:
     async def _deliver_failing(self) -> bool:
         return await self._deliverer.step(failing=True)
 
-    async def _renew(self) -> bool:
+    async def _renew_lanes(self) -> bool:
         await self._deliverer.renew()
-        for mailer in self._mailers:
-            await mailer.renew()
+        return False
+
+    async def _renew_messages(self) -> bool:
+        await self._desk.renew()
         return False
 
     async def _measure(self) -> bool:
@@ -194,7 +205,9 @@ class Worker:
             loop.waker.wake()
 
 
-def _mailers(database: Database, settings: Settings, vault: Vault, *, captures: bool) -> list[Mailer]:
+def _mailers(
+    database: Database, settings: Settings, vault: Vault, desk: Desk, *, captures: bool
+) -> list[Mailer]:
     """One for each connection to the mail server; a single one, which sends nothing, where there is none."""
     server = MailServer.from_url(settings.smtp_url) if settings.smtp_url is not None else None
     return [
@@ -205,6 +218,7 @@ def _mailers(database: Database, settings: Settings, vault: Vault, *, captures: 
             mail_from=settings.mail_from,
             postman=Postman(server) if server is not None else None,
             captures=captures,
+            desk=desk,
         )
-        for _ in range(_MAIL_CONNECTIONS if server is not None else 1)
+        for _ in range(MAIL_CONNECTIONS if server is not None else 1)
     ]

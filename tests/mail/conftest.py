@@ -57,10 +57,17 @@ async def office(database: Database, vault: Vault, mail_server: PostOffice) -> A
 
 @dataclass
 class PostOffice:
-    """A real SMTP server (aiosmtpd) on loopback. `says` answers addresses otherwise than `250 OK`."""
+    """A real SMTP server (aiosmtpd) on loopback. `says` answers addresses otherwise than `250 OK`.
+
+    It takes `takes_s` over each message; to those for `hangs` it gives no answer until `released`.
+    """
 
     got: list[Envelope] = field(default_factory=list)
     says: dict[str, str] = field(default_factory=dict)
+    takes_s: float = 0.0
+    hangs: set[str] = field(default_factory=set)
+    has_taken: asyncio.Event = field(default_factory=asyncio.Event)  # one that gets no answer
+    released: asyncio.Event = field(default_factory=asyncio.Event)
     connections: int = 0
     utf8: bool = True
 
@@ -83,6 +90,7 @@ class PostOffice:
         return None
 
     async def close(self) -> None:
+        self.released.set()
         self._server.close()
         await self._server.wait_closed()
 
@@ -110,7 +118,15 @@ class PostOffice:
         self, _server: SMTP, _session: Session, envelope: Envelope
     ) -> str:
         self.got.append(envelope)
+        await asyncio.sleep(self.takes_s)
+        if self.hangs & set(envelope.rcpt_tos):
+            self.has_taken.set()
+            await self.released.wait()
         return "250 OK"
+
+    def recipients(self) -> list[str]:
+        """Of the messages that were got, in that order."""
+        return [envelope.rcpt_tos[0] for envelope in self.got]
 
 
 @dataclass

@@ -5,63 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 
 import pytest
-from aiosmtpd.smtp import SMTP, Envelope, Session
 from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office, PostOffice
 
-from largesse.database import Database
 from largesse.mail.mailer import DRAIN_S, Mailer
 from largesse.mail.postman import Postman
 from largesse.mail.session import Patience
 from largesse.mail.smtp import MailServer
-from largesse.vault import Vault
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 
 # A second in the suite, with the other waits scaled down; SLOW_MAIL=36 is the true thing, with the true waits.
 SLOW_S = float(os.environ.get("SLOW_MAIL", "1"))
 PATIENCE = Patience() if SLOW_S > 1 else Patience(5, 5, SLOW_S / 2, SLOW_S / 2, 60)
-
-
-@dataclass
-class Slow(PostOffice):
-    """A mail server that takes a message and answers only after a while, or when `released`."""
-
-    takes_s: float = 0.0
-    hangs: set[str] = field(default_factory=set)  # recipients whose message is taken without an answer
-    has_taken: asyncio.Event = field(default_factory=asyncio.Event)
-    released: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
-        answer = await super().handle_DATA(server, session, envelope)
-        await asyncio.sleep(self.takes_s)
-        if self.hangs & set(envelope.rcpt_tos):
-            self.has_taken.set()
-            await self.released.wait()
-        return answer
-
-    def recipients(self) -> list[str]:
-        return [envelope.rcpt_tos[0] for envelope in self.got]
-
-
-@pytest.fixture
-async def mail_server() -> AsyncIterator[Slow]:
-    server = Slow()
-    await server.start()
-    yield server
-    server.released.set()
-    await server.close()
-
-
-@pytest.fixture
-async def office(database: Database, vault: Vault, mail_server: Slow) -> AsyncIterator[Office]:
-    office = Office(database, vault, mail_server)
-    await office.open()
-    yield office
-    await office.mailer.close()
 
 
 def use(office: Office, patience: Patience, *, drain_s: float = DRAIN_S) -> None:
@@ -84,7 +41,7 @@ def test_no_wait_is_shorter_than_the_protocol_asks_for() -> None:
 
 
 @pytest.mark.timeout(600)
-async def test_a_server_that_takes_its_time_gets_one_copy(office: Office, mail_server: Slow) -> None:
+async def test_a_server_that_takes_its_time_gets_one_copy(office: Office, mail_server: PostOffice) -> None:
     mail_server.takes_s = SLOW_S
     use(office, PATIENCE)
     await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
@@ -95,7 +52,7 @@ async def test_a_server_that_takes_its_time_gets_one_copy(office: Office, mail_s
 
 
 async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
-    office: Office, mail_server: Slow
+    office: Office, mail_server: PostOffice
 ) -> None:
     mail_server.hangs = {SAM}
     use(office, Patience(5, 5, 5, 5, answer_s=0.3))
@@ -115,7 +72,7 @@ async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
     assert await office.states() == ["sent"] * 3
 
 
-async def test_stopping_waits_for_the_answer_under_way(office: Office, mail_server: Slow) -> None:
+async def test_stopping_waits_for_the_answer_under_way(office: Office, mail_server: PostOffice) -> None:
     mail_server.hangs = {SAM}
     use(office, PATIENCE)
     await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
@@ -129,7 +86,7 @@ async def test_stopping_waits_for_the_answer_under_way(office: Office, mail_serv
     assert await free(office) == 1
 
 
-async def test_stopping_waits_no_longer_than_it_says(office: Office, mail_server: Slow) -> None:
+async def test_stopping_waits_no_longer_than_it_says(office: Office, mail_server: PostOffice) -> None:
     """The message that waits may have been taken: it has had its attempt. The others go back untouched."""
     assert DRAIN_S == 20
     mail_server.hangs = {SAM}

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import asyncpg
 import pytest
 
-from largesse.outbox import Recorder
+from largesse.outbox import Recorder, metrics
 
 
 class Writing:
     """Writes batches, after having failed as it is told."""
 
-    def __init__(self, *failures: Exception) -> None:
+    def __init__(self, *failures: BaseException) -> None:
         self.failures = list(failures)
         self.tried: list[list[int]] = []
 
@@ -22,26 +23,74 @@ class Writing:
 
 
 @pytest.mark.parametrize(
-    ("failures", "tries", "written"),
+    "failures",
     [
-        ([], 1, True),
-        ([asyncpg.DeadlockDetectedError()], 2, True),
-        ([asyncpg.SerializationError()], 2, True),
-        ([asyncpg.DeadlockDetectedError(), asyncpg.DeadlockDetectedError()], 2, False),
-        # It may have been committed all the same: what was done is done again under a new lease.
-        ([asyncpg.ConnectionDoesNotExistError()], 1, False),
-        ([asyncpg.CheckViolationError()], 1, False),
-        ([KeyError()], 1, False),
+        [],
+        [asyncpg.DeadlockDetectedError()],
+        [asyncpg.SerializationError(), asyncpg.DeadlockDetectedError()],
+        # It may have been committed all the same: whoever writes must bear to see it again.
+        [asyncpg.ConnectionDoesNotExistError()],
+        [OSError(), TimeoutError(), asyncpg.CannotConnectNowError(), asyncpg.DiskFullError()],
     ],
     ids=str,
 )
-async def test_a_deadlock_costs_a_second_try_and_other_failures_the_batch(
-    failures: list[Exception], tries: int, written: bool
-) -> None:
+async def test_what_cannot_be_written_now_is_written_later(failures: list[Exception]) -> None:
+    tries = len(failures) + 1
     writing = Writing(*failures)
-    recorder = Recorder(writing)
+    recorder = Recorder("mail", writing, gather_s=0.01)
     told = [recorder.add(number) for number in range(3)]
-    assert await asyncio.gather(*told) == [written] * 3
+    assert waiting() == 3
+    assert await asyncio.gather(*told) == [True] * 3
     assert writing.tried == [[0, 1, 2]] * tries
+    assert waiting() == 0
     assert await recorder.add(3), "the next batch is not held up"
     await recorder.close()
+
+
+@pytest.mark.parametrize("failure", [asyncpg.CheckViolationError("no"), KeyError("no")], ids=repr)
+async def test_what_the_database_refuses_costs_its_neighbours_nothing(failure: Exception) -> None:
+    writing = Writing(failure, failure)
+    recorder = Recorder("mail", writing, gather_s=0.01)
+    told = [recorder.add(number) for number in range(3)]
+    assert await asyncio.gather(*told) == [False, True, True]
+    assert writing.tried == [[0, 1, 2], [0], [1], [2]]
+    assert waiting() == 0
+    await recorder.close()
+
+
+async def test_while_nothing_can_be_written_it_says_so() -> None:
+    writing = Writing(*[OSError()] * 3)
+    recorder = Recorder("mail", writing)
+    told = recorder.add(1)
+    assert not recorder.is_stuck
+    await recorder.settle()
+    assert recorder.is_stuck
+    later = recorder.add(2)
+    assert await told
+    assert not recorder.is_stuck
+    assert await later
+    await recorder.settle()
+    assert writing.tried == [[1]] * 4 + [[2]]
+
+
+async def test_a_process_that_ends_tries_for_a_while_and_no_longer() -> None:
+    recorder = Recorder("mail", Writing(*[OSError()] * 1000))
+    told = recorder.add(1)
+    began = time.monotonic()
+    await recorder.close(0.3)
+    assert 0.1 < time.monotonic() - began < 5
+    assert not await told
+    assert waiting() == 0
+
+
+async def test_outcomes_that_gather_meanwhile_are_one_batch() -> None:
+    writing = Writing()
+    recorder = Recorder("mail", writing)
+    assert await asyncio.gather(*(recorder.add(number) for number in range(5))) == [True] * 5
+    assert writing.tried == [[0, 1, 2, 3, 4]]
+    await recorder.close()
+
+
+def waiting() -> float:
+    value: float = metrics.OUTCOMES_WAITING.labels("mail")._value.get()
+    return value

@@ -17,6 +17,7 @@ from tests.webhooks.conftest import LOOPBACK, Receiver
 from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Database
 from largesse.orders.reference import new_reference
+from largesse.outbox import LEASE_S
 from largesse.settings import Settings, load_settings
 from largesse.vault import Vault
 from largesse.webhooks import CreatedSubscription, create_subscription, parse_target
@@ -85,14 +86,15 @@ class Works:
     def settings(self) -> Settings:
         return load_settings(self.environ)
 
-    async def start_worker(self) -> asyncio.subprocess.Process:
-        """A `largesse worker` of its own process; its log goes to `worker.log`."""
+    async def start_worker(self, *, lease_s: float = LEASE_S) -> asyncio.subprocess.Process:
+        """A `largesse worker` of its own process, its leases so long; its log goes to `worker.log`."""
+        program = ["-m", "largesse", "worker"]
+        if lease_s != LEASE_S:
+            program = [str(Path(__file__).with_name("short_leases.py")), str(lease_s)]
         with (self.folder / "worker.log").open("ab") as log:
             worker = await asyncio.create_subprocess_exec(
                 sys.executable,
-                "-m",
-                "largesse",
-                "worker",
+                *program,
                 env={**os.environ, **self.environ},
                 stdout=log,
                 stderr=log,

@@ -1,28 +1,32 @@
-"""A worker's mail side: takes messages that are due, hands them over, and has the outcomes written in batches."""
+"""A worker's mail side: takes messages that are due, hands them over one by one, and has the outcomes written."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parseaddr
+from functools import partial
 
 import structlog
 
 from largesse.database import Database
-from largesse.mail import holding, messages
+from largesse.mail import holding
 from largesse.mail import letter as letters
+from largesse.mail.desk import Desk, NotNowError
 from largesse.mail.mailbox import sealing_context
-from largesse.mail.messages import MESSAGES, Message, Sent
+from largesse.mail.messages import Message, Sent
 from largesse.mail.postman import Postman
 from largesse.mail.session import Handover, MailServerAwayError
-from largesse.outbox import Lease, Recorder, Schedule, metrics
+from largesse.outbox import Schedule, metrics
 from largesse.vault import Vault
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
 GIVE_UP_AFTER_S = 3 * 86400.0
 _AT_ONCE = 100  # leased together
+_TURN_S = 30.0  # then what is still leased goes back, so that a slow server holds up nobody's share
 _IDLE_S = 10.0  # then the connection is closed
 DRAIN_S = 20.0  # what a message under way may still take when the worker is to end
 _REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # after the mail server was away
@@ -31,10 +35,10 @@ log = structlog.get_logger(__name__)
 
 
 class Mailer:
-    """Sends over one connection; a worker has several. Staging's mail is captured.
+    """Sends over one connection; a worker has several, which share a desk. Staging's mail is captured.
 
     `postman` None: mail of production is held until a worker has one, or captured too if `captures`, as in the demo.
-    `public_url_of` gives the address that the links of an environment's mail begin with.
+    `public_url_of` gives the address that the links of an environment's mail begin with. `desk` None: one of its own.
     """
 
     def __init__(
@@ -46,43 +50,38 @@ class Mailer:
         mail_from: str,
         postman: Postman | None,
         captures: bool = False,
+        desk: Desk | None = None,
         drain_s: float = DRAIN_S,
     ) -> None:
-        self._database = database
+        self._desk = desk or Desk(database)
         self._vault = vault
         self._public_url_of = public_url_of
         self._mail_from = mail_from
         self._sender = parseaddr(mail_from)[1]
         self._postman = postman
         self._captures = captures and postman is None
-        self._held: set[Lease] = set()
         self._drain_s = drain_s
         self._draining = False
         self._rests = 0
         self._resting_until = 0.0
-        self._recorder: Recorder[Sent] = Recorder(self._write)
+        self._last: asyncio.Future[bool] | None = None  # the outcome of the last message handed over
 
     async def step(self) -> bool:
         """Sends up to a lease's worth of messages; True when there may be more due."""
         if self._draining or time.monotonic() < self._resting_until:
             return False
-        async with self._database.transaction() as connection:
-            taken = await messages.take(connection, _AT_ONCE, self._vault, self._public_url_of)
+        taken = await self._desk.take(_AT_ONCE, self._vault, self._public_url_of)
         if not taken:
             await self._close_idle()
             return False
-        self._held = {message.lease for message in taken}
+        unsent = deque(taken)
         try:
-            await self._send_all(taken)
+            await self._send_all(unsent)
         finally:
-            await self._give_back()
+            if unsent:
+                await self._desk.give_back([message.lease for message in unsent])
+        await self._desk.settle()
         return True
-
-    async def renew(self) -> None:
-        """Prolongs the leases of the messages under way."""
-        if self._held:
-            async with self._database.connection() as connection:
-                await MESSAGES.renew(connection, list(self._held))
 
     def drain(self) -> None:
         """Starts no more messages; what is leased goes back. The one under way is waited for, so long and no longer.
@@ -94,24 +93,28 @@ class Mailer:
             self._postman.hurry(self._drain_s)
 
     async def close(self) -> None:
-        await self._recorder.close()
+        """Ends the connection, with all outcomes written."""
+        await self._desk.close()
         if self._postman is not None:
             await self._postman.close()
 
-    async def _send_all(self, taken: Sequence[Message]) -> None:
-        writing = []
+    async def _send_all(self, unsent: deque[Message]) -> None:
+        """Sends what is in `unsent` and takes it out; what stays in it was not sent."""
+        ends = time.monotonic() + _TURN_S
         try:
-            for message in taken:
-                if self._draining:
-                    break
-                writing.append(self._recorder.add(await self._send(message)))
-                # Not to be given back: it gets written down, or its lease is to run out.
-                self._held.discard(message.lease)
+            while unsent and not self._draining and time.monotonic() < ends:
+                if not await self._desk.is_ours(unsent[0]):
+                    unsent.popleft()  # somebody else has it
+                    continue
+                sent = await self._send(unsent[0])
+                self._last = self._desk.write_down(sent)
+                unsent.popleft()
             self._rests = 0
         except MailServerAwayError as away:
             if not self._draining:
                 self._rest(away)
-        await asyncio.gather(*writing)
+        except NotNowError as error:
+            log.warning("mail.not_sent", reason=str(error))
 
     async def _send(self, message: Message) -> Sent:
         started = time.perf_counter()
@@ -123,10 +126,17 @@ class Mailer:
         else:
             recipient = letters.to_dial(message.letter.email)
             written = self._write_letter(message)
-            sent = judge(message, await self._postman.hand_over(self._sender, recipient, written))
+            allow = partial(self._allow, message)
+            sent = judge(message, await self._postman.hand_over(self._sender, recipient, written, allow))
         seconds = time.perf_counter() - started
         self._tell(sent, seconds)
         return sent
+
+    async def _allow(self, message: Message) -> None:
+        """The last look, when the server awaits the end of the text: raises NotNowError unless the message may be sent."""
+        if self._draining:
+            raise NotNowError("the worker is to end")
+        await self._desk.allow(message, self._last)
 
     def _write_letter(self, message: Message) -> bytes:
         return letters.write(message.letter, self._mail_from, at=time.time())
@@ -134,16 +144,6 @@ class Mailer:
     def _capture(self, message: Message, written: bytes) -> Sent:
         sealed = self._vault.seal(written, sealing_context(message.lease.key))
         return Sent(message, "captured", subject=message.letter.subject, captured=sealed)
-
-    async def _write(self, sent: list[Sent]) -> None:
-        async with self._database.transaction() as connection:
-            await messages.record(connection, sent)
-
-    async def _give_back(self) -> None:
-        held, self._held = self._held, set()
-        if held:
-            async with self._database.connection() as connection:
-                await MESSAGES.give_back(connection, list(held))
 
     async def _close_idle(self) -> None:
         if self._postman is not None and self._postman.idle_s > _IDLE_S:

@@ -13,7 +13,7 @@ from largesse.i18n import language_of
 from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Gift, Letter
 from largesse.orders.email import address_key
 from largesse.orders.shapes import claim_link
-from largesse.outbox import Lease, Queue
+from largesse.outbox import LEASE_S, Lease, Queue
 from largesse.vault import Vault
 
 MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at")
@@ -72,12 +72,17 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
 
 
 async def take(
-    connection: Connection, limit: int, vault: Vault, public_url_of: Callable[[str], str]
+    connection: Connection,
+    limit: int,
+    vault: Vault,
+    public_url_of: Callable[[str], str],
+    *,
+    lease_s: float = LEASE_S,
 ) -> list[Message]:
     """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction."""
     # Just filled, the queue is taken for a small table, to be read whole and sorted: its index has the order already.
     await connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
-    taken = await MESSAGES.take(connection, limit)
+    taken = await MESSAGES.take(connection, limit, lease_s=lease_s)
     ids = [row["id"] for row in taken]
     orders = await connection.fetch(
         """
@@ -120,8 +125,12 @@ async def take(
     ]
 
 
-async def record(connection: Connection, sent: Sequence[Sent]) -> None:
-    """Writes what became of messages, where the lease still holds; captured ones go into the mailbox with that."""
+async def record(connection: Connection, sent: Sequence[Sent]) -> int:
+    """Writes what became of messages where the lease still holds; returns for how many it does not.
+
+    Captured ones go into the mailbox with that: then call it inside a transaction. An outcome that was written before
+    changes nothing, and counts as one whose lease is gone: what was written or given back is leased by nobody.
+    """
     written = await connection.fetch(
         """
         UPDATE messages SET
@@ -136,6 +145,7 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> None:
                 AS new (id, fence, state, delay_s, reason),
             (SELECT clock_now()) AS clock (now)
         WHERE messages.id = new.id AND messages.fence = new.fence AND messages.state = 'pending'
+            AND leased_until > '-infinity'
         RETURNING messages.id
         """,
         [one.message.lease.key for one in sent],
@@ -148,6 +158,7 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> None:
     captured = [one for one in sent if one.captured is not None and one.message.lease.key in ours]
     if captured:
         await _write_captured(connection, captured)
+    return len(sent) - len(ours)
 
 
 def _within(jobs: Sequence[Row], codes: int) -> list[Row]:

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import time
 
-from largesse.mail.session import DOT, Handover, MailServerAwayError, Patience, Session
+from largesse.mail.session import DOT, Allow, Handover, MailServerAwayError, Patience, Session
 from largesse.mail.smtp import MailServer
 
 _MAX_ON_ONE_CONNECTION = 500  # servers tend to end a connection after some hundreds
@@ -32,15 +32,18 @@ class Postman:
         """For how long an open connection has not been used; 0 when there is none."""
         return time.monotonic() - self._used_at if self._session is not None else 0.0
 
-    async def hand_over(self, sender: str, recipient: str, message: bytes) -> Handover:
+    async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
         """Gives one message to the server. Raises MailServerAwayError when no connection can be had.
+
+        `allow` is asked at the last moment, when the server awaits the text; whatever it raises comes through here, with
+        the message unsent and the connection closed.
 
         A connection from before may have ended meanwhile: then a fresh one gets the message too, unless the server may
         have taken it before it fell silent.
         """
         try:
             async with asyncio.timeout_at(self._ends) as self._limit:
-                return await self._hand_over(sender, recipient, message)
+                return await self._hand_over(sender, recipient, message, allow)
         except TimeoutError:
             session, self._session = self._session, None
             if session is None or session.stage != DOT:
@@ -61,16 +64,18 @@ class Postman:
         if session is not None:
             await session.close()
 
-    async def _hand_over(self, sender: str, recipient: str, message: bytes) -> Handover:
+    async def _hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
         if self._session is not None:
-            handover = await self._try(self._session, sender, recipient, message)
+            handover = await self._try(self._session, sender, recipient, message, allow)
             if not handover.ends_connection or handover.may_have_been_taken:
                 return handover
         self._session = await Session.open(self._server, self._patience, self._tls)
-        return await self._try(self._session, sender, recipient, message)
+        return await self._try(self._session, sender, recipient, message, allow)
 
-    async def _try(self, session: Session, sender: str, recipient: str, message: bytes) -> Handover:
-        handover = await session.hand_over(sender, recipient, message)
+    async def _try(
+        self, session: Session, sender: str, recipient: str, message: bytes, allow: Allow
+    ) -> Handover:
+        handover = await session.hand_over(sender, recipient, message, allow)
         self._used_at = time.monotonic()
         if handover.ends_connection:
             session.break_off()

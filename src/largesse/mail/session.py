@@ -10,6 +10,7 @@ import asyncio
 import re
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -18,6 +19,8 @@ from aiosmtplib.errors import SMTPDataError, SMTPException, SMTPNotSupported, SM
 from aiosmtplib.protocol import SMTPProtocol
 
 from largesse.mail.smtp import MailServer
+
+Allow = Callable[[], Awaitable[None]]
 
 MAIL, RCPT, DATA, DOT = "MAIL", "RCPT", "DATA", "the final dot"  # the stages of a handover
 
@@ -121,8 +124,8 @@ class Session:
             raise MailServerAwayError(f"{type(error).__name__}{code}") from None
         return cls(smtp, patience)
 
-    async def hand_over(self, sender: str, recipient: str, message: bytes) -> Handover:
-        """Gives the server one message."""
+    async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
+        """Gives the server one message. `allow` is asked before the text: raising, it leaves the message unsent."""
         self.stage = MAIL
         try:
             await self._say_sender(sender, recipient, len(message))
@@ -130,6 +133,7 @@ class Session:
             await self._say_recipient(recipient)
             self.stage = DATA
             await self._begin_text()
+            await allow()
             self.stage = DOT
             text = await self._send_text(message)
         except SMTPResponseException as error:

@@ -47,17 +47,21 @@ class Queue:
             RETURNING *
         """  # noqa: S608 - the names are constants
 
-    async def take(self, connection: Connection, limit: int, *arguments: Any) -> list[Row]:
+    async def take(
+        self, connection: Connection, limit: int, *arguments: Any, lease_s: float = LEASE_S
+    ) -> list[Row]:
         """Leases up to `limit` rows that are due and free, and returns them."""
-        rows: list[Row] = await connection.fetch(self.taking, limit, LEASE_S, *arguments)
+        rows: list[Row] = await connection.fetch(self.taking, limit, lease_s, *arguments)
         return rows
 
-    async def renew(self, connection: Connection, leases: Sequence[Lease]) -> None:
-        """Prolongs those of `leases` that still hold. A row just being written by its own worker is left out.
+    async def renew(
+        self, connection: Connection, leases: Sequence[Lease], *, lease_s: float = LEASE_S
+    ) -> set[Any]:
+        """Prolongs those of `leases` that still hold, and returns their keys. A row just being written is left out.
 
         So is one given back since the caller looked, whose fence is still the same: leased again, nobody would serve it.
         """
-        await connection.execute(
+        rows = await connection.fetch(
             f"""
             UPDATE {self.table} SET leased_until = (SELECT clock_now()) + $3 * interval '1 second'
             WHERE {self.key} IN (
@@ -65,11 +69,13 @@ class Queue:
                     ON {self.key} = held_key AND fence = held_fence
                 WHERE leased_until > '-infinity'
                 FOR UPDATE OF {self.table} SKIP LOCKED)
+            RETURNING {self.key} AS key
             """,  # noqa: S608 - the names are constants
             [lease.key for lease in leases],
             [lease.fence for lease in leases],
-            LEASE_S,
+            lease_s,
         )
+        return {row["key"] for row in rows}
 
     async def give_back(self, connection: Connection, leases: Sequence[Lease]) -> None:
         """Frees those of `leases` that still hold, for any worker to take."""

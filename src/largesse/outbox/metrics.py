@@ -31,6 +31,12 @@ MAIL_LATENESS_SECONDS = Histogram(
 QUEUE_DEPTH = Gauge("largesse_queue_depth", "Rows that wait, due or not.", ["queue"])
 QUEUE_AGE = Gauge("largesse_queue_oldest_due_seconds", "How long the oldest due row has been due.", ["queue"])
 FAILING_LANES = Gauge("largesse_webhook_failing_subscriptions", "Subscriptions whose last attempt failed.")
+OUTCOMES_WAITING = Gauge(
+    "largesse_outcomes_waiting", "Outcomes of webhooks and mail that are not in the database yet.", ["kind"]
+)
+OUTCOMES_GIVEN_UP = Counter(
+    "largesse_outcomes_given_up", "Outcomes that never got into the database.", ["kind"]
+)
 STEP_FAILURES = Counter(
     "largesse_worker_step_failures", "Steps of the worker that failed and will be repeated.", ["step"]
 )

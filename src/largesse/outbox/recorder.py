@@ -1,4 +1,4 @@
-"""Outcomes written in batches: what gathers in a short while is one transaction."""
+"""Outcomes written in batches: what gathers while one is written is the next. None is forgotten while the process lives."""
 
 from __future__ import annotations
 
@@ -11,70 +11,121 @@ import asyncpg
 import structlog
 
 from largesse.database import DATABASE_AWAY
+from largesse.outbox import metrics
+from largesse.outbox.schedule import Schedule
 
 Item = TypeVar("Item")
+_Kept = tuple[Item, "asyncio.Future[bool]"]
 
-# Nobody waits for an outcome to be written, and a crash repeats no more than what was on its way in this time.
-GATHER_S = 0.02
+LAST_TRIES_S = 10.0  # how long a process that ends goes on trying
 _MAX_WRITTEN = 500
+_AGAIN = Schedule(first_s=0.05, factor=2.0, cap_s=2.0)
 
-# The database is away, or this batch met a deadlock or the like.
-_NOT_WRITTEN: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
-
-# Certainly rolled back, and likely to pass when tried again at once; given up, its leases would hold work up till they end.
-_REFUSED = (asyncpg.TransactionRollbackError, asyncpg.LockNotAvailableError)
+# Nothing is wrong with the outcomes: the database is away or out of something, or the batch met a deadlock or the like.
+_FOR_NOW: tuple[type[BaseException], ...] = (
+    *DATABASE_AWAY,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.TransactionRollbackError,
+)
 
 log = structlog.get_logger(__name__)
 
 
 class Recorder(Generic[Item]):
-    """Hands what was added to `write`, in order and in batches; a batch that cannot be written is given up.
+    """Hands what was added to `write`, in order and in batches, again and again until it is written.
 
-    One that met a deadlock or the like is written once more first.
-
-    Whoever added learns by the future. Given-up outcomes are no loss: their leases run out, and the work is done again.
+    `write` may be given what it wrote before, when the answer to its COMMIT was lost. A batch that the database refuses is
+    written one by one, and what it refuses alone is given up. How much is kept, whoever adds keeps small: nothing new
+    is to be begun while `is_stuck`. With `gather_s` a batch is waited for so long; a crash repeats what was on its way.
     """
 
-    def __init__(self, write: Callable[[list[Item]], Awaitable[None]]) -> None:
+    def __init__(
+        self, kind: str, write: Callable[[list[Item]], Awaitable[None]], *, gather_s: float = 0.0
+    ) -> None:
+        self.is_stuck = False  # the last try failed, and the next is still to come
+        self._kind = kind
         self._write = write
-        self._waiting: deque[tuple[Item, asyncio.Future[bool]]] = deque()
+        self._gather_s = gather_s
+        self._waiting: deque[_Kept[Item]] = deque()
         self._writing: asyncio.Task[None] | None = None
+        self._tried = asyncio.Event()
+        self._ends: float | None = None  # by the event loop's clock: then what fails is given up
 
     def add(self, item: Item) -> asyncio.Future[bool]:
-        """Has `item` written soon; the future tells whether it was."""
+        """Has `item` written; the future tells when it is, or that it was given up."""
         written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, written))
+        metrics.OUTCOMES_WAITING.labels(self._kind).inc()
         if self._writing is None:
             self._writing = asyncio.create_task(self._work())
         return written
 
-    async def close(self) -> None:
-        """Waits until everything added is written or given up."""
+    async def settle(self) -> None:
+        """Waits until everything is written, or cannot be for now."""
+        while self._writing is not None and not self.is_stuck:
+            await self._tried.wait()
+
+    def hurry(self, longest_s: float = LAST_TRIES_S) -> None:
+        """After that time gives up what cannot be written at the first try: the process is to end."""
+        if self._ends is None:
+            self._ends = asyncio.get_running_loop().time() + longest_s
+
+    async def close(self, longest_s: float = LAST_TRIES_S) -> None:
+        """Waits until everything is written, or given up after that time."""
+        self.hurry(longest_s)
         if self._writing is not None:
             await self._writing
 
     async def _work(self) -> None:
-        while self._waiting:
-            if len(self._waiting) < _MAX_WRITTEN:
-                await asyncio.sleep(GATHER_S)
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MAX_WRITTEN))]
-            done = await self._try([item for item, _ in batch])
-            for _, written in batch:
-                if not written.done():
-                    written.set_result(done)
-        self._writing = None
-
-    async def _try(self, items: list[Item]) -> bool:
         try:
+            while self._waiting:
+                if self._gather_s and len(self._waiting) < _MAX_WRITTEN:
+                    await asyncio.sleep(self._gather_s)
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MAX_WRITTEN))]
+                await self._write_down(batch)
+        finally:
+            self._writing = None
+            self._tell_tried()
+
+    async def _write_down(self, batch: list[_Kept[Item]]) -> None:
+        failures = 0
+        while True:
             try:
-                await self._write(items)
-            except _REFUSED as error:
-                log.warning("outbox.written_again", items=len(items), error=type(error).__name__)
-                await self._write(items)
-        except _NOT_WRITTEN as error:
-            log.warning("outbox.not_recorded", items=len(items), error=type(error).__name__)
-            return False
-        except Exception:
-            log.exception("outbox.not_recorded", items=len(items))
-            return False
-        return True
+                await self._write([item for item, _ in batch])
+            except _FOR_NOW as error:
+                failures += 1
+                again_s = _AGAIN.delay_s(failures)
+                if self._ends is not None and asyncio.get_running_loop().time() + again_s > self._ends:
+                    said = type(error).__name__
+                    log.error("outbox.not_recorded", items=len(batch), error=said)  # noqa: TRY400 - no bug to be traced
+                    return self._finish(batch, written=False)
+                log.warning(
+                    "outbox.written_again", items=len(batch), attempt=failures, error=type(error).__name__
+                )
+                self.is_stuck = True
+                self._tell_tried()
+                await asyncio.sleep(again_s)
+            except Exception:
+                if len(batch) == 1:
+                    log.exception("outbox.not_recorded", items=1)
+                    return self._finish(batch, written=False)
+                for one in batch:
+                    await self._write_down([one])
+                return None
+            else:
+                return self._finish(batch, written=True)
+
+    def _finish(self, batch: list[_Kept[Item]], *, written: bool) -> None:
+        self.is_stuck = False
+        metrics.OUTCOMES_WAITING.labels(self._kind).dec(len(batch))
+        if not written:
+            metrics.OUTCOMES_GIVEN_UP.labels(self._kind).inc(len(batch))
+        for _, told in batch:
+            if not told.done():
+                told.set_result(written)
+        self._tell_tried()
+
+    def _tell_tried(self) -> None:
+        self._tried.set()
+        self._tried = asyncio.Event()

@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 import structlog
 
 from largesse.database import Database
-from largesse.outbox import Lease, Recorder, metrics
+from largesse.outbox import LEASE_S, Lease, Recorder, metrics
+from largesse.outbox.recorder import LAST_TRIES_S
 from largesse.vault import Vault
 from largesse.webhooks import lanes
 from largesse.webhooks.lanes import Attempted, Job, Lane
@@ -28,6 +29,7 @@ from largesse.webhooks.subscriptions import secret_context
 IN_FLIGHT = 4  # attempts of one subscription
 LANES_AT_ONCE = 128  # in each room of one worker
 _TURN_S = 5.0  # after this a lane starts no more attempts and goes to the back of the line
+_GATHER_S = 0.02  # for the batch of outcomes; a crash repeats what was on its way in this time
 _JOBS_A_TURN = 512
 _JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
 
@@ -60,6 +62,8 @@ class Deliverer:
         vault: Vault,
         sender: Sender,
         on_freed: Callable[[], None],
+        *,
+        lease_s: float = LEASE_S,
     ) -> None:
         self._database = database
         self._vault = vault
@@ -67,18 +71,23 @@ class Deliverer:
         self._draining = False
         self._room: dict[bool, dict[Lease, asyncio.Task[None]]] = {False: {}, True: {}}
         self._on_freed = on_freed
-        self._recorder: Recorder[Report] = Recorder(self._write)
+        self._lease_s = lease_s
+        self._recorder: Recorder[Report] = Recorder("webhook", self._write, gather_s=_GATHER_S)
 
     async def step(self, *, failing: bool) -> bool:
         """Takes lanes into the room and starts their turns; True when there may be more due."""
         room = self._room[failing]
         free = LANES_AT_ONCE - len(room)
-        if free <= 0 or self._draining:
+        if free <= 0 or self._draining or self._recorder.is_stuck:
             return False
         jobs_each = _JOBS_A_FAILING_TURN if failing else _JOBS_A_TURN
         async with self._database.transaction() as connection:
             taken = await lanes.take_lanes(
-                connection, min(free, LANES_AT_ONCE // 4), jobs_each, failing=failing
+                connection,
+                min(free, LANES_AT_ONCE // 4),
+                jobs_each,
+                failing=failing,
+                lease_s=self._lease_s,
             )
         for lane in taken:
             room[lane.lease] = asyncio.create_task(self._occupy(lane, failing))
@@ -89,7 +98,7 @@ class Deliverer:
         leases = [lease for room in self._room.values() for lease in room]
         if leases:
             async with self._database.connection() as connection:
-                await lanes.LANES.renew(connection, leases)
+                await lanes.LANES.renew(connection, leases, lease_s=self._lease_s)
 
     async def settle(self) -> None:
         """Waits until no turn is left."""
@@ -99,6 +108,7 @@ class Deliverer:
     def drain(self) -> None:
         """Starts no more attempts; lanes go back as their attempts in flight end."""
         self._draining = True
+        self._recorder.hurry(self._sender.timeout_s + LAST_TRIES_S)
 
     async def close(self) -> None:
         """Drains, waits for the attempts in flight (at most the time-out of one) and has everything written."""
@@ -131,6 +141,8 @@ class Deliverer:
         for job in turn.jobs:
             if turn.gone or self._draining or time.monotonic() >= turn.ends:
                 return
+            if self._recorder.is_stuck:
+                return  # what cannot be written down is likely to be done twice
             attempted = await self._attempt(turn, job)
             if attempted.verdict.outcome == "gone":
                 turn.gone = True

@@ -14,7 +14,7 @@ from datetime import datetime
 from uuid import UUID
 
 from largesse.database import Connection
-from largesse.outbox import Lease, Queue
+from largesse.outbox import LEASE_S, Lease, Queue
 from largesse.webhooks.outcomes import Answer, Verdict
 
 LANES = Queue("webhook_lanes", "subscription_id", "uuid", ready="failing = $3", order="due_at")
@@ -107,9 +107,11 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
     return row["events"], row["deliveries"]
 
 
-async def take_lanes(connection: Connection, limit: int, jobs_each: int, *, failing: bool) -> list[Lane]:
+async def take_lanes(
+    connection: Connection, limit: int, jobs_each: int, *, failing: bool, lease_s: float = LEASE_S
+) -> list[Lane]:
     """Leases up to `limit` lanes that are due, each with its first due deliveries."""
-    taken = await LANES.take(connection, limit, failing)
+    taken = await LANES.take(connection, limit, failing, lease_s=lease_s)
     leases = {row["subscription_id"]: Lease(row["subscription_id"], row["fence"]) for row in taken}
     jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
     rows = await connection.fetch(
@@ -261,12 +263,15 @@ async def _write_verdicts(connection: Connection, attempted: Sequence[Attempted]
             state = new.state,
             due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
             finished_at = CASE WHEN new.state <> 'pending' THEN now END
-        FROM unnest($1::bigint[], $2::text[], $3::float8[]) AS new (id, state, delay_s), (SELECT clock_now()) AS clock (now)
-        WHERE deliveries.id = new.id AND deliveries.state = 'pending'
+        FROM unnest($1::bigint[], $2::text[], $3::float8[], $4::smallint[]) AS new (id, state, delay_s, made),
+            (SELECT clock_now()) AS clock (now)
+        -- One written before, whose COMMIT got no answer, has one attempt more.
+        WHERE deliveries.id = new.id AND deliveries.state = 'pending' AND deliveries.attempts = new.made
         """,
         [one.job.id for one in attempted],
         [states.get(one.verdict.outcome, one.verdict.outcome) for one in attempted],
         [one.verdict.delay_s for one in attempted],
+        [one.job.attempts for one in attempted],
     )
 
 

@@ -51,7 +51,7 @@ class Sender:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._allowed_networks = allowed_networks
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._look_up = look_up
         self._tls = tls or ssl.create_default_context()
         self._idle: dict[_Place, list[tuple[float, Channel]]] = defaultdict(list)
@@ -90,7 +90,7 @@ class Sender:
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         request = f"{head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 response = await self._post(target, request, customer_id)
         except (OSError, _ConnectError, BadAnswerError) as failure:
             return Answer(None, name_of(failure), None, b"", time.perf_counter() - started)
