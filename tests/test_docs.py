@@ -12,7 +12,10 @@ import pytest
 from largesse.api import OPERATIONS, PAGES
 from largesse.api.application import BODY_TIMEOUT_S, MAX_BODY_BYTES
 from largesse.cli import main
+from largesse.connections import MAX_CONNECTIONS
+from largesse.connections.keeper import IDLE_S
 from largesse.errors import PROBLEMS
+from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
 from largesse.orders.placer import SMALL_ORDER_CODES
 from largesse.orders.recipients import MAX_CODES, MAX_QUANTITY
 from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE
@@ -100,6 +103,8 @@ def test_every_problem_is_in_the_developer_guide(problem: type) -> None:
         ("texts", f"`externalReference` {MAX_REFERENCE} characters"),
         ("texts", f"`source` {MAX_SOURCE},"),
         ("orders waiting", f"more than {SMALL_ORDER_CODES} codes"),
+        ("connections of a serving process", f"{MAX_CONNECTIONS:,}, idle ones for {IDLE_S:g} seconds"),
+        ("wrong API keys", f"{WRONG_KEYS_A_MINUTE} a minute from one address"),
         ("webhook subscriptions", f"{MAX_SUBSCRIPTIONS};"),
         ("webhook attempts", f"{MAX_ATTEMPTS} a delivery"),
         ("webhook attempts", f"{IN_FLIGHT} in flight"),

@@ -17,14 +17,18 @@ import structlog
 from largesse.batching import Batcher
 from largesse.database import DATABASE_AWAY, Connection, Database
 from largesse.errors import StartError, Unauthorized
+from largesse.identity.guessing import MALFORMED, UNKNOWN, WrongKeys
 from largesse.identity.principal import Principal
 from largesse.identity.secret import new_secret, secret_hash, well_formed
+from largesse.throttle import Pacer
 
 _log = structlog.get_logger(__name__)
 
 _UNKNOWN_KEY = "The API key is not known here."
 _LAST_SEEN_EVERY_S = 60.0
 _FLUSH_EVERY_S = 2.0
+_DOUBTED_LOOKUPS_A_SECOND = 5
+_RIGHT_KEYS_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +49,58 @@ class Authenticator:
         self._lookups: Batcher[bytes, Caller] = Batcher(
             self._look_up, tasks=1, max_items=500, max_waiting=10_000
         )
+        # From an address that sends too many wrong keys, those not known to be right wait here, so that guessing costs the
+        # database next to nothing and a right key passes all the same.
+        self._doubted: Batcher[bytes, Caller] = Batcher(
+            self._look_up_by_turns, tasks=1, max_items=500, max_waiting=500
+        )
+        self._turns = Pacer(_DOUBTED_LOOKUPS_A_SECOND)
+        self._wrong_keys = WrongKeys()
+        self._right: set[bytes] = set()  # hashes that were found
         self._seen: set[int] = set()
         self._written_at: dict[int, float] = {}
         self._writer = asyncio.create_task(self._write_last_seen_for_ever())
 
     async def authenticate(self, secret: str, address: str | None = None) -> Caller:
-        """Who calls with `secret` from that network address. Raises Unauthorized."""
+        """Who calls with `secret` from that network address.
+
+        Raises Unauthorized; TooManyRequests when too many wrong keys came from there.
+        """
         if not well_formed(secret):
+            self._wrong_keys.count(address)
+            MALFORMED.inc()
             raise Unauthorized(_UNKNOWN_KEY)
-        found = await self._lookups.submit(secret_hash(secret))
+        hash_ = secret_hash(secret)
+        is_right = hash_ in self._right
+        is_doubted = not is_right and self._wrong_keys.are_too_many(address)
+        try:
+            found = await (self._doubted if is_doubted else self._lookups).submit(hash_)
+        except Unauthorized:
+            self._right.discard(hash_)
+            self._wrong_keys.count(address)
+            UNKNOWN.inc()
+            raise
+        if not is_right:
+            self._remember(hash_)
         self._seen.add(found.principal.key_id)
         return Caller(found.principal, found.catalogue_version, address)
 
+    def _remember(self, hash_: bytes) -> None:
+        if len(self._right) >= _RIGHT_KEYS_KEPT:
+            self._right.clear()
+        self._right.add(hash_)
+
     async def close(self) -> None:
-        await self._lookups.close()
+        await asyncio.gather(self._lookups.close(), self._doubted.close())
         self._writer.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._writer
         with contextlib.suppress(*DATABASE_AWAY):
             await self._write_last_seen()
+
+    async def _look_up_by_turns(self, hashes: list[bytes]) -> Sequence[Caller | Exception]:
+        await self._turns.turn()
+        return await self._look_up(hashes)
 
     async def _look_up(self, hashes: list[bytes]) -> Sequence[Caller | Exception]:
         rows = await self._database.fetch(

@@ -1,0 +1,148 @@
+"""Guessing at keys: refused after a while, at next to no cost to the database, and nobody else's trouble."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from prometheus_client import REGISTRY
+
+from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
+from largesse.identity.keys import create_key, delete_key
+from largesse.identity.secret import new_secret
+
+
+def failed(reason: str) -> float:
+    return REGISTRY.get_sample_value("largesse_failed_authentications_total", {"reason": reason}) or 0.0
+
+
+@pytest.fixture
+def ask(service) -> Iterator:
+    """`ask(secret, address)`: the answer to `GET /me`."""
+    with httpx.Client(base_url=service.url, timeout=60) as client:
+
+        def get(secret: str, address: str) -> httpx.Response:
+            return client.get("/me", headers={"X-Api-Key": secret, "X-Forwarded-For": address})
+
+        yield get
+
+
+def use_up(ask, address: str) -> None:
+    """Sends as many wrong keys as may be wrong; more, since some come back meanwhile."""
+    for _ in range(WRONG_KEYS_A_MINUTE * 3):
+        if ask("nonsense", address).status_code == 429:
+            return
+    raise AssertionError("never limited")
+
+
+def a_key(service, run_on_database, name: str) -> tuple[int, str]:
+    return run_on_database(
+        service.database_url,
+        lambda connection: create_key(
+            connection, customer="acme", service_account="hr-bot", environment="production", key=name
+        ),
+    )
+
+
+def test_so_many_may_be_wrong(ask, problem) -> None:
+    malformed, limited = failed("malformed"), failed("limited")
+    for _ in range(WRONG_KEYS_A_MINUTE):
+        problem(ask("nonsense", "198.51.100.1"), 401, "unauthorized")
+    assert failed("malformed") == malformed + WRONG_KEYS_A_MINUTE
+    for _ in range(100):
+        answer = ask("nonsense", "198.51.100.1")
+        if answer.status_code == 429:
+            break
+    detail = problem(answer, 429, "too-many-requests")
+    assert str(WRONG_KEYS_A_MINUTE) in detail
+    assert "nonsense" not in detail
+    assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    assert failed("limited") > limited
+    time.sleep(int(answer.headers["Retry-After"]))
+    problem(ask("nonsense", "198.51.100.1"), 401, "unauthorized")
+
+
+@pytest.mark.parametrize("wrong", ["malformed", "unknown", "of-the-other-environment"])
+def test_every_kind_of_wrong_key_counts(ask, service, problem, wrong: str) -> None:
+    address = f"198.51.100.{2 + len(wrong)}"
+    use_up(ask, address)
+    secret = {
+        "malformed": "lgs_live_x",
+        "unknown": new_secret("production"),
+        "of-the-other-environment": service.keys["hr-test"],
+    }[wrong]
+    assert [ask(secret, address).status_code for _ in range(3)].count(429) >= 2
+
+
+def test_right_keys_pass_from_the_same_address(ask, service, run_on_database) -> None:
+    assert ask(service.keys["hr"], "198.51.100.30").status_code == 200
+    _, unseen = a_key(service, run_on_database, "unseen")
+    use_up(ask, "198.51.100.30")
+    for secret in (service.keys["hr"], unseen, service.keys["hr"], unseen):
+        assert ask(secret, "198.51.100.30").status_code == 200
+    assert ask("nonsense", "198.51.100.30").status_code == 429
+
+
+def test_a_right_key_passes_amid_the_guesses(ask, service, run_on_database) -> None:
+    _, unseen = a_key(service, run_on_database, "unseen-amid")
+    use_up(ask, "198.51.100.31")
+    guesses = [new_secret("production") for _ in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(ask, guess, "198.51.100.31") for guess in guesses]
+        assert ask(service.keys["crm"], "198.51.100.31").status_code == 200
+        assert ask(unseen, "198.51.100.31").status_code == 200
+        statuses = {answer.result().status_code for answer in answers}
+    assert statuses <= {401, 429}
+
+
+def test_a_deleted_key_is_a_wrong_one(ask, service, run_on_database) -> None:
+    key_id, secret = a_key(service, run_on_database, "deleted-amid")
+    assert ask(secret, "198.51.100.32").status_code == 200
+    use_up(ask, "198.51.100.32")
+    assert ask(secret, "198.51.100.32").status_code == 200
+    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+    assert ask(secret, "198.51.100.32").status_code in {401, 429}
+    assert [ask(secret, "198.51.100.32").status_code for _ in range(3)].count(429) >= 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("198.51.100.40", "198.51.100.41", False),
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::2", True),
+        ("2001:db8:1:3::1", "2001:db8:1:4::1", False),
+    ],
+)
+def test_each_address_has_its_own_allowance(ask, one: str, other: str, same: bool) -> None:
+    use_up(ask, one)
+    statuses = {ask("nonsense", other).status_code for _ in range(5)}
+    assert (429 in statuses) is same
+
+
+def test_no_key_is_no_wrong_key(service, problem) -> None:
+    headers = {"X-Forwarded-For": "198.51.100.50"}
+    for _ in range(WRONG_KEYS_A_MINUTE + 50):
+        problem(service.client().get("/me", headers=headers), 401, "unauthorized")
+
+
+def test_guesses_past_the_limit_cost_the_database_next_to_nothing(ask, service) -> None:
+    use_up(ask, "198.51.100.60")
+    guesses = [new_secret("production") for _ in range(100)]
+
+    def transactions() -> int:
+        time.sleep(1.5)  # the server tells its figures after a second
+        return service.sql("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")[0][
+            0
+        ]
+
+    before = transactions()
+    began = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        statuses = [answer.status_code for answer in pool.map(lambda one: ask(one, "198.51.100.60"), guesses)]
+    took_s = time.monotonic() - began
+    assert statuses.count(429) > len(guesses) / 2
+    # Five look-ups a second, and what the service does by itself.
+    assert transactions() - before < 6 * took_s + 10
