@@ -17,7 +17,7 @@ from largesse.api import OPERATIONS, PAGES, Application, Services
 from largesse.catalogue import Catalogue
 from largesse.claim import claim_pages
 from largesse.clock import SystemClock
-from largesse.database import DATABASE_FAILED, Database
+from largesse.database import COMMANDS, DATABASE_FAILED, REQUESTS, WORK, Database, Limits, in_one_line
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.errors import StartError
@@ -103,7 +103,7 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
     Raises StartError when the database cannot be reached or its schema is not the current one.
     """
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(settings))
+        database = await stack.enter_async_context(open_database(settings, limits=REQUESTS))
         await check_schema(database)
         vault = load_vault(settings)
         clock = SystemClock()
@@ -138,21 +138,23 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
 
     Raises StartError when the database cannot be reached or its schema is not the current one.
     """
-    async with open_database(settings, max_connections=DATABASE_CONNECTIONS) as database:
+    async with open_database(settings, max_connections=DATABASE_CONNECTIONS, limits=WORK) as database:
         await check_schema(database)
         async with Worker(database, settings, load_vault(settings), captures=captures) as worker:
             yield worker
 
 
 @asynccontextmanager
-async def open_database(settings: Settings, *, max_connections: int = 10) -> AsyncIterator[Database]:
+async def open_database(
+    settings: Settings, *, max_connections: int = 10, limits: Limits = COMMANDS
+) -> AsyncIterator[Database]:
     """The pool of the installation's database. Raises StartError when it cannot be reached."""
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(database_address(settings))
         try:
-            database = await Database.connect(url, max_connections=max_connections)
+            database = await Database.connect(url, max_connections=max_connections, limits=limits)
         except DATABASE_FAILED as error:
-            raise StartError(f"the database cannot be reached: {error}") from None
+            raise StartError(f"the database cannot be reached: {in_one_line(error)}") from None
         stack.push_async_callback(database.close)
         yield database
 

@@ -15,6 +15,7 @@ from email.utils import parseaddr
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from largesse.database_address import DatabaseAddress
 from largesse.errors import StartError
 
 ENVIRONMENTS = ("production", "staging")
@@ -108,8 +109,10 @@ class _Reader:
         value = self.text(name, "")
         if not value:
             return None
-        if not value.startswith(("postgresql://", "postgres://")) or not _hosts_are_readable(value):
-            raise StartError(f"{name} must look like postgresql://user:password@host:5432/database")
+        try:
+            DatabaseAddress.parse(value)
+        except ValueError as error:
+            raise StartError(f"{name} {error}") from None
         return value
 
     def public_url(self, name: str, default: str) -> str:
@@ -152,16 +155,6 @@ def _split(url: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if proper else None
-
-
-def _hosts_are_readable(url: str) -> bool:
-    """Whether a database's address can be split; it may name several hosts, or none."""
-    try:
-        for host in urlsplit(url).netloc.rpartition("@")[2].split(","):
-            _ = urlsplit(f"//{host}").port
-    except ValueError:
-        return False
-    return True
 
 
 def decode_master_key(text: str, name: str) -> bytes:

@@ -8,22 +8,7 @@ import pytest
 
 from largesse.database import Database
 from largesse.database.migrate import upgrade
-from largesse.database.pool import without_pgbouncer
 from largesse.errors import StartError
-
-
-@pytest.mark.parametrize(
-    ("url", "address", "pooled"),
-    [
-        ("postgresql://a:b%40@db:6432/x?pgbouncer=true", "postgresql://a:b%40@db:6432/x", True),
-        ("postgresql://db/x?sslmode=require&pgbouncer=true", "postgresql://db/x?sslmode=require", True),
-        ("postgresql://db/x?host=%2Ftmp%2Fs&port=5432", "postgresql://db/x?host=%2Ftmp%2Fs&port=5432", False),
-        ("postgresql://db/x?pgbouncer=false", "postgresql://db/x?pgbouncer=false", False),
-        ("postgresql://db/x", "postgresql://db/x", False),
-    ],
-)
-def test_an_address_says_whether_it_is_pgbouncers(url: str, address: str, pooled: bool) -> None:
-    assert without_pgbouncer(url) == (address, pooled)
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ class Proxy:
             link.abort()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await asyncio.sleep(0)  # the transports take note
 
     def swallow(self, *, new: bool = False) -> None:
         """Nothing that is said on the connections there are arrives any more, nor that one of them ends.
@@ -74,6 +75,8 @@ class Proxy:
         except OSError:  # the server is away
             link.abort()
         finally:
+            if link.is_silent:
+                link.abort()
             self._links.discard(link)
             self._tasks.discard(task)
 

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.faults.proxy import Proxy
 
-from largesse.database import Database
+from largesse.database import Database, Limits
 from largesse.outbox import Bell, Loop, Waker, listen, ring
 
 A_WHILE_S = 10.0
@@ -82,6 +83,33 @@ async def test_a_lost_connection_is_replaced(
             async with database.connection() as connection:
                 await ring(connection)
             await asyncio.sleep(0.01)
+
+
+async def test_a_connection_that_went_silent_is_replaced(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.outbox.waking._RECONNECT_S", 0.01)
+    monkeypatch.setattr("largesse.outbox.waking._HEARTBEAT_S", 0.05)
+    limits = Limits(statement_s=1, lock_s=1, idle_in_transaction_s=1)
+    proxy = Proxy(database_url)
+    await proxy.restore()
+    behind = await Database.connect(proxy.url, limits=limits)
+    waker = Waker()
+    listening = asyncio.create_task(listen(behind, waker.wake))
+    try:
+        for _ in range(2):
+            before = waker.rings
+            async with asyncio.timeout(A_WHILE_S):
+                while waker.rings == before:
+                    async with database.connection() as connection:
+                        await ring(connection)
+                    await asyncio.sleep(0.01)
+            proxy.swallow()
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+        await behind.close()
+        await proxy.cut()
 
 
 async def test_a_loop_goes_on_after_a_failure_and_while_there_is_work(

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from largesse.database import DATABASE_FAILED, Database
+from largesse.database import DATABASE_FAILED, Database, in_one_line
 from largesse.errors import StartError
 from largesse.main import check_schema, open_database
 from largesse.settings import load_settings
@@ -26,7 +26,7 @@ def one_line() -> Iterator[None]:
     except BrokenPipeError:
         raise  # whoever read our output has gone
     except DATABASE_FAILED as error:
-        raise click.ClickException(f"the database answered: {str(error) or type(error).__name__}") from None
+        raise click.ClickException(f"the database answered: {in_one_line(error)}") from None
     except KeyboardInterrupt:
         raise click.Abort from None
 

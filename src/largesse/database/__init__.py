@@ -7,6 +7,20 @@ from largesse.database.pool import (
     Database,
     Row,
     connect_once,
+    in_one_line,
 )
+from largesse.database.session import COMMANDS, REQUESTS, WORK, Limits
 
-__all__ = ["DATABASE_AWAY", "DATABASE_FAILED", "Connection", "Database", "Row", "connect_once"]
+__all__ = [
+    "COMMANDS",
+    "DATABASE_AWAY",
+    "DATABASE_FAILED",
+    "REQUESTS",
+    "WORK",
+    "Connection",
+    "Database",
+    "Limits",
+    "Row",
+    "connect_once",
+    "in_one_line",
+]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import asyncpg
 
-from largesse.database.pool import without_pgbouncer
+from largesse.database.session import UNLIMITED, Dialer
+from largesse.database_address import DatabaseAddress
 from largesse.errors import StartError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -23,9 +24,11 @@ async def upgrade(url: str) -> str:
     Safe to run twice at once: the second waits, and finds nothing left to do. Raises asyncpg's errors, and
     StartError for a schema of a later release and for an address of PgBouncer: the lock needs a session of its own.
     """
-    if without_pgbouncer(url)[1]:
+    address = DatabaseAddress.parse(url)
+    if address.is_pooled:
         raise StartError("migrate needs the address of PostgreSQL itself, not of PgBouncer")
-    connection = await asyncpg.connect(url)
+    dialer = Dialer(address, UNLIMITED)
+    connection = await dialer.dial()
     try:
         await connection.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
         revision = await current_revision(connection)
@@ -34,7 +37,7 @@ async def upgrade(url: str) -> str:
                 f"the database's schema is at revision {revision}, newer than this release of Largesse"
             )
         if revision != head_revision():
-            await _run_alembic(url)
+            await _run_alembic(dialer)
     finally:
         await connection.close()  # frees the lock
     return head_revision()
@@ -68,7 +71,7 @@ def run_sql_beside(revision_file: str) -> None:
     pooled.dbapi_connection.run_async(lambda driver: driver.execute(script))  # type: ignore[union-attr]
 
 
-async def _run_alembic(url: str) -> None:
+async def _run_alembic(dialer: Dialer) -> None:
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import Connection
@@ -82,10 +85,7 @@ async def _run_alembic(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
-    async def connect() -> asyncpg.Connection[asyncpg.Record]:
-        return await asyncpg.connect(url)
-
-    engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=dialer.dial, poolclass=NullPool)
     try:
         async with engine.connect() as connection:
             await connection.run_sync(run)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg
+import structlog
+
+from largesse.database.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, Limits, Session
+from largesse.database_address import DatabaseAddress
 
 Row = asyncpg.Record
 Connection = asyncpg.Connection
 
-# What the driver raises when the server is stopping, starting, gone, out of connections, or a standby (before its promotion,
-# or after that of another). A statement that fails so may be tried again on another connection; a COMMIT that fails so may
+# What the driver raises when the server is stopping, starting, gone, silent, out of connections, or a standby (before its
+# promotion, or after that of another), and when it has lost patience: with a statement, a lock, or a transaction in which
+# nothing was said. A statement that fails so may be tried again on another connection; a COMMIT that fails so may
 # or may not have happened.
 # InternalClientError: a statement was begun on a connection whose server has said its last words and not yet closed it.
 DATABASE_AWAY: tuple[type[BaseException], ...] = (
@@ -26,40 +31,17 @@ DATABASE_AWAY: tuple[type[BaseException], ...] = (
     asyncpg.OperatorInterventionError,
     asyncpg.TooManyConnectionsError,
     asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
 )
 
 # Those, and whatever the server itself refuses.
 DATABASE_FAILED: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
 
-_CONNECT_TIMEOUT_S = 5.0
-_STATEMENT_TIMEOUT_S = 30.0
-_ACQUIRE_TIMEOUT_S = 5.0
+# For one that is free, or a new one.
+_ACQUIRE_TIMEOUT_S = CONNECT_TIMEOUT_S
 
-
-# What tells that an address is PgBouncer's: `postgresql://…/largesse?pgbouncer=true`.
-_PGBOUNCER = ("pgbouncer", "true")
-
-
-def without_pgbouncer(url: str) -> tuple[str, bool]:
-    """The address as the driver understands it, and whether it is PgBouncer's in transaction mode."""
-    parts = urlsplit(url)
-    query = parse_qsl(parts.query, keep_blank_values=True)
-    if _PGBOUNCER not in query:
-        return url, False
-    kept = urlencode([parameter for parameter in query if parameter != _PGBOUNCER])
-    return parts._replace(query=kept).geturl(), True
-
-
-def _prepared_statements(*, pooled: bool) -> int:
-    """How many statements a connection keeps prepared: what the driver would, and none behind PgBouncer."""
-    return 0 if pooled else 100
-
-
-class _PooledConnection(asyncpg.Connection):
-    """A connection that goes back to the pool without a round trip: nothing here leaves session state behind."""
-
-    def get_reset_query(self) -> str:
-        return ""
+_log = structlog.get_logger(__name__)
 
 
 class Database:
@@ -69,26 +51,21 @@ class Database:
         self._pool = pool
 
     @classmethod
-    async def connect(cls, url: str, *, max_connections: int = 10) -> Database:
-        """Opens the pool. Raises one of DATABASE_AWAY when the server cannot be reached.
-
-        Behind PgBouncer each transaction may meet another session of the server: no statement is prepared for later,
-        and the one parameter that PgBouncer does not keep per client is left to the server (docs/scaling.md).
-        """
-        address, pooled = without_pgbouncer(url)
-        session = {"application_name": "largesse", "timezone": "UTC"}
+    async def connect(cls, url: str, *, max_connections: int = 10, limits: Limits = REQUESTS) -> Database:
+        """Opens the pool. Raises one of DATABASE_AWAY when the server cannot be reached."""
+        address = DatabaseAddress.parse(url)
+        dialer = Dialer(address, limits)
         pool = await asyncpg.create_pool(
-            address,
             min_size=1,
             max_size=max_connections,
             max_inactive_connection_lifetime=300.0,
-            timeout=_CONNECT_TIMEOUT_S,
-            command_timeout=_STATEMENT_TIMEOUT_S,
-            connection_class=_PooledConnection,
-            server_settings=session if pooled else {**session, "jit": "off"},
-            statement_cache_size=_prepared_statements(pooled=pooled),
+            connection_class=Session,
+            connect=dialer.dial,
         )
-        return cls(pool)
+        database = cls(pool)
+        if address.is_pooled:
+            await database._check_role()
+        return database
 
     async def close(self) -> None:
         await self._pool.close()
@@ -102,13 +79,26 @@ class Database:
         try:
             yield cast("Connection", connection)
         finally:
-            await self._pool.release(connection)
+            if _is_lost(connection):
+                # So may those be that lie idle, and where the server is silent, who comes next would wait to find out.
+                await self._pool.expire_connections()
+            with contextlib.suppress(asyncpg.InternalClientError):  # dropped while it is given back
+                await self._pool.release(connection)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         """A connection inside a READ COMMITTED transaction, committed when the block ends well."""
-        async with self.connection() as connection, connection.transaction():
-            yield connection
+        async with self.connection() as connection:
+            transaction = connection.transaction()
+            await transaction.start()
+            try:
+                yield connection
+            except BaseException:
+                # What went wrong is told, also where the connection is lost, which rolls back by itself.
+                with contextlib.suppress(*DATABASE_AWAY):
+                    await transaction.rollback()
+                raise
+            await transaction.commit()
 
     async def fetch(self, query: str, *arguments: Any) -> list[Row]:
         async with self.connection() as connection:
@@ -126,14 +116,31 @@ class Database:
         async with self.connection() as connection:
             return await connection.execute(query, *arguments)
 
+    async def _check_role(self) -> None:
+        """Behind PgBouncer the limits are the role's: says so where it has none."""
+        limit = await self.fetchval("SELECT current_setting('idle_in_transaction_session_timeout')")
+        if limit == "0":
+            _log.warning("database_role_without_limits", see="docs/scaling.md, PgBouncer")
+
+
+def in_one_line(error: BaseException) -> str:
+    """What the driver says is wrong, for an operator to read."""
+    if isinstance(error, TimeoutError) and not error.errno:
+        return "it does not answer"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _is_lost(connection: Any) -> bool:
+    try:
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:  # the pool has noticed before
+        return True
+
 
 @asynccontextmanager
-async def connect_once(url: str) -> AsyncIterator[Connection]:
+async def connect_once(url: str, *, limits: Limits = COMMANDS) -> AsyncIterator[Connection]:
     """One connection for a command that needs no pool."""
-    address, pooled = without_pgbouncer(url)
-    connection = await asyncpg.connect(
-        address, timeout=_CONNECT_TIMEOUT_S, statement_cache_size=_prepared_statements(pooled=pooled)
-    )
+    connection = await Dialer(DatabaseAddress.parse(url), limits).dial()
     try:
         yield connection
     finally:

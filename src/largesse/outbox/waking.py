@@ -7,6 +7,7 @@ placed orders rings the bell afterwards, at most every RING_EVERY_S. Lost rings 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ POLL_S = 0.25
 RING_EVERY_S = 0.05
 _CHANNEL = "largesse_outbox"
 _RECONNECT_S = 1.0
+_HEARTBEAT_S = 15.0
 
 log = structlog.get_logger(__name__)
 
@@ -103,7 +105,14 @@ async def _listen_on(connection: Connection, wake: Callable[[], None]) -> None:
     connection.add_termination_listener(lambda _: ended.set())
     await connection.add_listener(_CHANNEL, heard)
     try:
-        await ended.wait()
+        while not ended.is_set():
+            try:
+                async with asyncio.timeout(_HEARTBEAT_S):
+                    await ended.wait()
+            except TimeoutError:
+                # Who only listens never learns that nobody speaks any more.
+                await connection.execute("SELECT")
     finally:
-        if not connection.is_closed():
-            await connection.remove_listener(_CHANNEL, heard)
+        # It listens, so it is of no other use; and whatever goes wrong here, who cancelled the listening shall not miss it.
+        with contextlib.suppress(*DATABASE_AWAY):
+            await connection.close()

@@ -41,8 +41,12 @@ async def audit(database: Database, vault: Vault, *, progress_to: TextIO = sys.s
 
 async def audit_snapshot(connection: Connection, vault: Vault, progress: Progress) -> Report:
     """Makes every check on what the connection's open transaction sees."""
-    # Sorts and joins of whole tables: more memory than an order needs, and time that an order must not take.
-    await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL work_mem = '64MB'")
+    # Sorts and joins of whole tables: more memory than an order needs, and time that an order must not take. Nobody waits
+    # for a lock of this transaction, so it may also be left alone while the codes are opened.
+    await connection.execute(
+        "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; "
+        "SET LOCAL work_mem = '64MB'"
+    )
     findings = []
     for check in CHECKS:
         progress.begin(check.name)

@@ -1,0 +1,150 @@
+"""Sessions of the database: how one is opened, and how long each of its two sides waits for the other.
+
+A host that vanishes, or a network that swallows what is said, tells nobody. So both sides have limits. The server ends a
+transaction whose client says nothing more, and frees its locks; the client drops a session whose server does not answer.
+Where the addresses are PgBouncer's, the server's limits are the role's own (docs/scaling.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from dataclasses import dataclass
+from typing import Any, cast
+
+import asyncpg
+
+from largesse.database_address import DatabaseAddress
+
+CONNECT_TIMEOUT_S = 4.0
+# Of one host of several: who waits for a session must reach the next host in time when the first does not answer.
+_HOST_TIMEOUT_S = 1.5
+_CLOSE_TIMEOUT_S = 2.0
+# A peer that does not even acknowledge is taken for dead after some 10 seconds, where the system's default is two hours.
+_KEEPALIVE_IDLE_S, _KEEPALIVE_EVERY_S, _KEEPALIVE_COUNT = 5, 2, 3
+_UNACKNOWLEDGED_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long, in seconds, a statement runs at most, waits for a lock, and a transaction for its next statement.
+
+    Those are kept by the server. The client waits a little longer than the longest statement, as what comes after that
+    is no slow statement but a silent server.
+    """
+
+    statement_s: int  # 0, as for the others: no limit
+    lock_s: int
+    idle_in_transaction_s: int
+    cancels: bool = False
+
+    @property
+    def answer_s(self) -> float | None:
+        """How long the client waits for the answer to one statement."""
+        return self.statement_s + 1.0 if self.statement_s else None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """These limits as parameters of a session."""
+        return {
+            "statement_timeout": f"{self.statement_s}s",
+            "lock_timeout": f"{self.lock_s}s",
+            "idle_in_transaction_session_timeout": f"{self.idle_in_transaction_s}s",
+        }
+
+
+# Whoever waits for an answer gets one within 15 seconds, whatever became of the database: one wait for a session and one for
+# a statement must fit in that, and a transaction that was left alone must have ended by then.
+REQUESTS = Limits(statement_s=7, lock_s=3, idle_in_transaction_s=5)
+# A worker's steps touch more rows, and nobody waits for them.
+WORK = Limits(statement_s=20, lock_s=5, idle_in_transaction_s=10)
+# Loads and imports may take their time, but not keep locks while they do nothing.
+COMMANDS = Limits(statement_s=600, lock_s=30, idle_in_transaction_s=10, cancels=True)
+# A revision may take hours to build an index.
+UNLIMITED = Limits(statement_s=0, lock_s=0, idle_in_transaction_s=60, cancels=True)
+
+_KEEPALIVE = {
+    "tcp_keepalives_idle": f"{_KEEPALIVE_IDLE_S}s",
+    "tcp_keepalives_interval": f"{_KEEPALIVE_EVERY_S}s",
+    "tcp_keepalives_count": str(_KEEPALIVE_COUNT),
+    "tcp_user_timeout": f"{_UNACKNOWLEDGED_MS}ms",
+}
+_SESSION = {"application_name": "largesse", "timezone": "UTC"}
+
+
+class Session(asyncpg.Connection):
+    """A connection that notices a peer that has vanished, and is given back without a round trip."""
+
+    def __init__(self, protocol: Any, transport: asyncio.Transport, *more: Any) -> None:
+        super().__init__(protocol, transport, *more)
+        _keep_alive(transport.get_extra_info("socket"))
+
+    def get_reset_query(self) -> str:
+        return ""  # nothing here leaves session state behind
+
+    async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as the driver has it
+        """Says goodbye, to a server that may not hear it."""
+        with contextlib.suppress(OSError, asyncpg.InterfaceError, asyncpg.PostgresError):
+            await super().close(timeout=timeout or _CLOSE_TIMEOUT_S)
+
+
+class _DroppedSession(Session):
+    """One that is dropped as soon as the answer to a statement is waited for no longer.
+
+    The driver would ask the server, on another connection, to cancel the statement, and wait for what comes of that: a
+    server that is silent would be waited for twice. And a COMMIT must not be cancelled: one that waits for a standby
+    would come back as done, on the primary alone.
+    """
+
+    def _cancel_current_command(self, *_: Any) -> None:
+        # Not at once: the driver, which calls this, still writes.
+        asyncio.get_running_loop().call_soon(self.terminate)
+
+
+class Dialer:
+    """Opens sessions at an address: on the first of its hosts that takes one, the last that did being asked first."""
+
+    def __init__(self, address: DatabaseAddress, limits: Limits) -> None:
+        self._hosts = address.hosts
+        self._options: dict[str, Any] = {
+            "command_timeout": limits.answer_s,
+            # Behind PgBouncer each transaction may meet another session of the server: no statement is prepared for later,
+            # and parameters that PgBouncer does not keep per client are refused.
+            "statement_cache_size": 0 if address.is_pooled else 100,
+            "server_settings": _SESSION
+            if address.is_pooled
+            else {**_SESSION, **_KEEPALIVE, **limits.settings, "jit": "off"},
+            "connection_class": Session if limits.cancels else _DroppedSession,
+        }
+
+    async def dial(self, *_: Any, **more: Any) -> Session:
+        """A new session. Raises what the driver does when no host takes it."""
+        hosts = self._hosts
+        timeout_s = CONNECT_TIMEOUT_S if len(hosts) == 1 else _HOST_TIMEOUT_S
+        refused: Exception | None = None
+        for at, host in enumerate(hosts):
+            try:
+                session = await asyncpg.connect(host, timeout=timeout_s, **{**more, **self._options})
+            except (OSError, asyncpg.CannotConnectNowError, asyncpg.TargetServerAttributeNotMatched) as error:
+                refused = error
+                continue
+            self._hosts = hosts[at:] + hosts[:at]
+            return cast("Session", session)
+        assert refused is not None
+        raise refused
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Has the system notice a peer that has vanished, where it can be told to."""
+    if sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", _KEEPALIVE_IDLE_S),
+        ("TCP_KEEPINTVL", _KEEPALIVE_EVERY_S),
+        ("TCP_KEEPCNT", _KEEPALIVE_COUNT),
+        ("TCP_USER_TIMEOUT", _UNACKNOWLEDGED_MS),
+    ):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -1,0 +1,101 @@
+"""Addresses of databases: what `LARGESSE_DATABASE_URL` may say.
+
+One address may name several hosts, of which one takes writes (docs/scaling.md). PostgreSQL's own programs read a port after
+each host; whoever writes all ports behind all hosts means the same, and names a host called "5432".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+
+_SCHEMES = ("postgresql://", "postgres://")
+# What tells that an address is PgBouncer's: `postgresql://…/largesse?pgbouncer=true`.
+_PGBOUNCER = ("pgbouncer", "true")
+_Query = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAddress:
+    """Where a database is: an address for each of its hosts, in the order they are tried, as the driver takes them."""
+
+    hosts: tuple[str, ...] = field(repr=False)  # may hold a password
+    is_pooled: bool  # PgBouncer's, in transaction mode
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Reads an address. Raises ValueError with what it must be like; the text never repeats the address."""
+        if not url.startswith(_SCHEMES):
+            raise ValueError("must look like postgresql://user:password@host:5432/database")
+        try:
+            parts = urlsplit(url)
+            query = parse_qsl(parts.query, keep_blank_values=True)
+            kept = [parameter for parameter in query if parameter != _PGBOUNCER]
+            hosts = _hosts_before_path(parts, kept) or _hosts_in_query(parts, kept)
+        except _NumberAsHost:
+            raise ValueError(
+                "names a host that is a number alone: give each host its own port, "
+                "as in postgresql://user:password@first:5432,second:5432/database"
+            ) from None
+        except ValueError:
+            raise ValueError("must look like postgresql://user:password@host:5432/database") from None
+        return cls(tuple(hosts), is_pooled=kept != query)
+
+
+class _NumberAsHost(ValueError):
+    """A port where a host should be."""
+
+
+def _hosts_before_path(parts: SplitResult, query: _Query) -> list[str]:
+    """The addresses by the hosts between `//` and the path; none where none is named there."""
+    user, at, hosts = parts.netloc.rpartition("@")
+    if not hosts:
+        return []
+    if hosts.startswith(":"):
+        _check_port(hosts[1:])
+        return [_join(parts, query)]
+    for host in hosts.split(","):
+        named = urlsplit(f"//{host}")
+        _check_host(named.hostname or "")
+        if named.port == 0:
+            raise ValueError("no port")
+    return [_join(parts, query, netloc=f"{user}{at}{host}") for host in hosts.split(",")]
+
+
+def _hosts_in_query(parts: SplitResult, query: _Query) -> list[str]:
+    """The addresses by the parameters `host` and `port`, where a path of a socket can stand; else the address itself."""
+    named = dict(query)
+    if not named.get("host"):
+        return [_join(parts, query)]
+    hosts = named["host"].split(",")
+    ports = named.get("port", "5432").split(",")
+    for host in hosts:
+        _check_host(host)
+    for port in ports:
+        _check_port(port)
+    if len(ports) == 1:
+        ports *= len(hosts)
+    others = [(name, value) for name, value in query if name not in {"host", "port"}]
+    return [
+        _join(parts, [*others, ("host", host), ("port", port)])
+        for host, port in zip(hosts, ports, strict=True)
+    ]
+
+
+def _check_host(host: str) -> None:
+    if not host:
+        raise ValueError("no host")
+    if host.isdigit():
+        raise _NumberAsHost
+
+
+def _check_port(port: str) -> None:
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError("no port")
+
+
+def _join(parts: SplitResult, query: _Query, netloc: str | None = None) -> str:
+    # Not by `geturl`, which forgets the `//` before a path without a host.
+    address = f"{parts.scheme}://{parts.netloc if netloc is None else netloc}{parts.path}"
+    return f"{address}?{urlencode(query)}" if query else address
