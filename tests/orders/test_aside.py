@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -14,6 +14,7 @@ from largesse.database import Connection, Database
 from largesse.errors import Unavailable
 from largesse.funding import lock_balances, own_accounts
 from largesse.identity import Principal
+from largesse.orders.aside import WaitingRoom
 from largesse.orders.order import Gift, Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
 from largesse.orders.reading import BEGIN, lock_accounts
@@ -175,27 +176,29 @@ async def test_orders_that_waited_are_placed_together(town: Town) -> None:
 
 
 async def test_a_customer_fills_half_the_room_at_most(town: Town) -> None:
-    placer = Placer(town.database, max_waiting=12)
-    try:
-        async with town.locked(1, 2):
-            first = [asyncio.create_task(placer.place(town.order(1))) for _ in range(10)]
-            await _done(first, 4)
-            second = [asyncio.create_task(placer.place(town.order(2))) for _ in range(10)]
-            await _done(second, 7)
-            await placer.place(town.order(3))
-        outcomes = await asyncio.gather(*first, *second, return_exceptions=True)
-    finally:
-        await placer.close()
-    assert [type(outcome).__name__ for outcome in outcomes].count("Placed") == 6 + 3
-    assert await town.placed() == 9 + 1
+    """Twelve may wait. One customer's six leave six; of those another one gets three, and a third one finds a place."""
+    gate = asyncio.Event()
+    taken: list[Order] = []
 
+    async def place(orders: list[Order]) -> list[Placed]:
+        taken.extend(orders)
+        await gate.wait()
+        return [Placed(1, order, NOW) for order in orders]
 
-async def _done(tasks: list[asyncio.Task[Placed]], count: int) -> None:
-    """Returns when so many of the tasks are done."""
-    done: set[asyncio.Task[Placed]] = set()
-    async with asyncio.timeout(30):
-        while len(done) < count:
-            done |= (await asyncio.wait(set(tasks) - done, return_when=asyncio.FIRST_COMPLETED))[0]
+    async def find_free(account_ids: Iterable[int]) -> set[int]:
+        return set(account_ids)
+
+    room = WaitingRoom(place, find_free, patience_s=60, max_waiting=12)
+    waiting = [asyncio.create_task(room.submit(town.order(n))) for n in (1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3)]
+    await asyncio.wait(waiting, timeout=0.1)
+    refused = [at for at, task in enumerate(waiting) if task.done()]
+    assert refused == [6, 10]
+    assert [isinstance(waiting[at].exception(), Unavailable) for at in refused] == [True, True]
+    gate.set()
+    assert len(await asyncio.gather(*waiting, return_exceptions=True)) == 12
+    assert len(taken) == 10
+    await asyncio.gather(*(room.submit(town.order(1)) for _ in range(6)))
+    await room.close()
 
 
 async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_waiting(town: Town) -> None:

@@ -32,6 +32,7 @@ from largesse.errors import (
 from largesse.identity import Authenticator, Caller, Principal, hold_key
 from largesse.orders import OrderLists, Sender
 from largesse.settings import Settings
+from largesse.turns import Turns
 from largesse.vault import Vault
 from largesse.webhooks import DeliveryLimits, Resolver
 
@@ -55,6 +56,8 @@ class Services:
     order_lists: OrderLists
     resolver: Resolver
     delivery_limits: DeliveryLimits
+    # For transactions of requests: some of the pool's connections, so that those who read find one.
+    writing_turns: Turns[int] = field(default_factory=lambda: Turns(at_once=6, each=3, max_waiting=1_000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +108,14 @@ class Call:
     async def writing(self, services: Services) -> AsyncIterator[Connection]:
         """A transaction for what the call writes, in which its key has been looked at again and cannot be deleted.
 
-        Every operation that writes does so in one, but for orders: the placer looks at their keys itself. Raises
-        Unauthorized, PlanRequired or Inactive.
+        Every operation that writes does so in one, but for orders: the placer looks at their keys itself. It may have to wait
+        for what somebody else has locked, with a connection in hand, hence in turns. Raises Unauthorized, PlanRequired, Inactive,
+        or Unavailable when too many wait.
         """
-        async with services.database.transaction() as connection:
+        async with (
+            services.writing_turns.turn(self.principal.customer_id),
+            services.database.transaction() as connection,
+        ):
             await hold_key(connection, self.principal)
             yield connection
 

@@ -64,7 +64,7 @@ class Placer:
     """Places orders. `max_orders` bounds a batch; the benchmark sets 1 to see what one commit an order costs.
 
     `on_placed` is called after each order: it wakes whoever delivers. An order whose accounts somebody else has locked waits
-    aside for at most `patience_s`; at most `max_waiting` do, and as many small ones that nothing holds up.
+    aside for at most `patience_s`.
     """
 
     def __init__(
@@ -72,7 +72,6 @@ class Placer:
         database: Database,
         *,
         max_orders: int = MAX_ORDERS,
-        max_waiting: int = _MAX_WAITING,
         patience_s: float = PATIENCE_S,
         on_placed: Callable[[], None] = lambda: None,
     ) -> None:
@@ -83,7 +82,7 @@ class Placer:
             partial(self._place, _place_small),
             tasks=_SMALL_TASKS,
             max_items=max_orders,
-            max_waiting=max_waiting,
+            max_waiting=_MAX_WAITING,
             max_weight=1_000,
             weigh=lambda order: order.code_count,
             group=_customer_of,
@@ -95,7 +94,7 @@ class Placer:
             partial(self._place, _place_aside),
             self._find_free,
             patience_s=patience_s,
-            max_waiting=max_waiting,
+            max_waiting=_MAX_WAITING,
         )
 
     async def place(self, order: Order) -> Placed:
@@ -133,13 +132,13 @@ class Placer:
     async def _place(self, writer: Writer, batch: list[Order]) -> Sequence[Outcome]:
         try:
             return await self._transact(writer, batch)
-        except DATABASE_AWAY:
-            raise
         except Held as held:
             return [held] * len(batch)
         except asyncpg.LockNotAvailableError:
             # The accounts are ours: what was waited for in vain is whoever takes a reference of the batch.
             return [ReferenceHeld()] * len(batch)
+        except DATABASE_AWAY:
+            raise
         except asyncpg.PostgresError as error:
             # Something in this batch cannot be written (another process took a reference first, say).
             # Alone, each order meets its own fate, and none fails for its neighbour.

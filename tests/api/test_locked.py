@@ -1,0 +1,56 @@
+"""What somebody else has locked in the database keeps only those waiting who need it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+import httpx
+
+WORLD = """
+customers:
+  - key: locked
+    name: Locked
+    plan: pro
+    funding: invoiced
+    service_accounts: [{key: bot, name: Bot}]
+    api_keys: [{key: hr, service_account: bot, environment: production}]
+  - key: other
+    name: Other
+    plan: pro
+    funding: invoiced
+    service_accounts: [{key: bot2, name: Bot}]
+    api_keys: [{key: other, service_account: bot2, environment: production}]
+products:
+  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5, 10]}
+"""
+
+
+async def test_cancellations_that_wait_leave_connections_to_others(service) -> None:
+    """Twenty of them wait for one account, twice as many as the process has connections."""
+    body = service.body("gift", "coffee", account=None, value=5)
+    send = service.client("hr").post("/send/gift", json=body)
+    reference = send.json()["reference"]
+    headers = {name: {"Authorization": f"Bearer {service.keys[name]}"} for name in ("hr", "other")}
+    holder = await asyncpg.connect(service.database_url)
+    limits = httpx.Limits(max_connections=50)
+    async with httpx.AsyncClient(base_url=service.url, timeout=60, limits=limits) as client:
+        await holder.execute("BEGIN; SELECT FROM accounts WHERE customer_id = 1 FOR UPDATE")
+        cancelling = [
+            asyncio.create_task(client.post(f"/orders/{reference}/cancel", headers=headers["hr"]))
+            for _ in range(20)
+        ]
+        try:
+            query = "SELECT count(*) FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0"
+            async with asyncio.timeout(30):
+                while not await holder.fetchval(f"{query} AND pg_sleep(0.01) IS NOT NULL"):
+                    pass
+            for _ in range(10):
+                assert (await client.get("/orders", headers=headers["other"])).status_code == 200
+                answer = await client.post("/send/gift", json=body, headers=headers["other"])
+                assert answer.status_code == 200
+        finally:
+            await holder.close()
+        answers = [answer.status_code for answer in await asyncio.gather(*cancelling)]
+    assert 200 in answers
+    assert set(answers) <= {200, 503}
