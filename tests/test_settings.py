@@ -65,7 +65,7 @@ def test_all_that_can_be_set() -> None:
             "LARGESSE_ENVIRONMENT": "staging",
             "LARGESSE_PUBLIC_URL": "https://gifts.example.com/",
             "LARGESSE_MASTER_KEY": f"{KEY_TEXT}, {OTHER.hex()}",
-            "LARGESSE_SMTP_URL": "smtp://user:password@mail.example.com:587?starttls=true",
+            "LARGESSE_SMTP_URL": "smtp://user:password@mail.example.com:587?starttls=required",
             "LARGESSE_MAIL_FROM": "Gifts <gifts@example.com>",
             "LARGESSE_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8, fd00::/8,",
             "LARGESSE_WEBHOOK_TIMEOUT": "2.5",
@@ -76,7 +76,7 @@ def test_all_that_can_be_set() -> None:
     assert settings.environment == "staging"
     assert settings.public_url == "https://gifts.example.com"
     assert settings.master_keys == (KEY, OTHER)
-    assert settings.smtp_url == "smtp://user:password@mail.example.com:587?starttls=true"
+    assert settings.smtp_url == "smtp://user:password@mail.example.com:587?starttls=required"
     assert settings.mail_from == "Gifts <gifts@example.com>"
     assert settings.webhook_allowed_networks == (
         ipaddress.ip_network("127.0.0.0/8"),
@@ -111,6 +111,9 @@ def test_all_that_can_be_set() -> None:
         ("LARGESSE_SMTP_URL", "smtp://"),
         ("LARGESSE_SMTP_URL", "smtp://mail.secret.com:mail"),
         ("LARGESSE_SMTP_URL", "smtp://[secret"),
+        ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?starttls=require"),
+        ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?starttls="),
+        ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?starttls=required&starttls=never"),
         ("LARGESSE_MAIL_FROM", "secret"),
         ("LARGESSE_MAIL_FROM", "Gifts <gifts@secret.com>\nBcc: x@secret.com"),
         ("LARGESSE_WEBHOOK_ALLOWED_NETWORKS", "secret"),

@@ -13,12 +13,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from email.utils import parseaddr
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from largesse.database_address import DatabaseAddress
 from largesse.errors import StartError
 
 ENVIRONMENTS = ("production", "staging")
+# How `?starttls=` of LARGESSE_SMTP_URL may be written, and whether it is required; None: used where the server offers it.
+STARTTLS: Mapping[str, bool | None] = {
+    "required": True,
+    "true": True,
+    "yes": True,
+    "1": True,
+    "optional": None,
+    "never": False,
+    "false": False,
+    "no": False,
+    "0": False,
+}
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -54,9 +66,27 @@ class Settings:
         return self.public_url if environment == self.environment else self.other_public_url
 
 
+class SettingError(StartError):
+    """A variable that is malformed; `name` is the variable's."""
+
+    def __init__(self, name: str, said: str) -> None:
+        super().__init__(f"{name} {said}")
+        self.name = name
+
+
 def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Reads the settings; raises StartError naming the first variable that is malformed."""
-    read = _Reader(environ)
+    """Reads the settings; raises SettingError naming the first variable that is malformed."""
+    return _read(_Reader(environ))
+
+
+def setting_names() -> frozenset[str]:
+    """The names of all variables that are read."""
+    reader = _Reader({})
+    _read(reader)
+    return frozenset(reader.names)
+
+
+def _read(read: _Reader) -> Settings:
     database_url = read.database_url("LARGESSE_DATABASE_URL")
     data_dir = Path(read.text("LARGESSE_DATA_DIR", "./largesse-data")).expanduser().absolute()
     environment = read.choice("LARGESSE_ENVIRONMENT", ENVIRONMENTS, "production")
@@ -86,23 +116,25 @@ class _Reader:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
+        self.names: list[str] = []
 
     def text(self, name: str, default: str) -> str:
+        self.names.append(name)
         return self._environ.get(name, "").strip() or default
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         value = self.text(name, default)
         if value not in choices:
-            raise StartError(f"{name} must be one of: {', '.join(choices)}")
+            raise SettingError(name, f"must be one of: {', '.join(choices)}")
         return value
 
     def number(self, name: str, default: float, *, lowest: float, highest: float) -> float:
         try:
             value = float(self.text(name, str(default)))
         except ValueError:
-            raise StartError(f"{name} must be a number") from None
+            raise SettingError(name, "must be a number") from None
         if not lowest <= value <= highest:
-            raise StartError(f"{name} must be between {lowest:g} and {highest:g}")
+            raise SettingError(name, f"must be between {lowest:g} and {highest:g}")
         return value
 
     def database_url(self, name: str) -> str | None:
@@ -112,27 +144,30 @@ class _Reader:
         try:
             DatabaseAddress.parse(value)
         except ValueError as error:
-            raise StartError(f"{name} {error}") from None
+            raise SettingError(name, str(error)) from None
         return value
 
     def public_url(self, name: str, default: str) -> str:
         value = self.text(name, default).rstrip("/")
         parts = _split(value)
         if parts is None or parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
-            raise StartError(f"{name} must be an address such as https://gifts.example.com")
+            raise SettingError(name, "must be an address such as https://gifts.example.com")
         return value
 
     def smtp_url(self, name: str) -> str | None:
         value = self.text(name, "")
         parts = _split(value)
         if value and (parts is None or parts.scheme not in {"smtp", "smtps"}):
-            raise StartError(f"{name} must look like smtp://user:password@host:587?starttls=true")
+            raise SettingError(name, "must look like smtp://user:password@host:587?starttls=required")
+        asked = parse_qs(parts.query, keep_blank_values=True).get("starttls", []) if parts else []
+        if not {one.lower() for one in asked} <= STARTTLS.keys() or len(asked) > 1:
+            raise SettingError(name, "must say `?starttls=` as one of: required, optional, never")
         return value or None
 
     def mailbox(self, name: str, default: str) -> str:
         value = self.text(name, default)
         if "@" not in parseaddr(value)[1] or any(ord(character) < 32 for character in value):
-            raise StartError(f"{name} must look like Gifts <gifts@example.com>")
+            raise SettingError(name, "must look like Gifts <gifts@example.com>")
         return value
 
     def networks(self, name: str) -> tuple[Network, ...]:
@@ -140,7 +175,7 @@ class _Reader:
         try:
             return tuple(ipaddress.ip_network(value) for value in values if value)
         except ValueError:
-            raise StartError(f"{name} must be a list of networks such as 127.0.0.0/8,10.0.0.0/8") from None
+            raise SettingError(name, "must be a list of networks such as 127.0.0.0/8,10.0.0.0/8") from None
 
     def master_keys(self, name: str) -> tuple[bytes, ...]:
         values = [part.strip() for part in self.text(name, "").split(",")]
@@ -168,5 +203,5 @@ def decode_master_key(text: str, name: str) -> bytes:
     except (ValueError, binascii.Error):
         key = b""
     if len(key) != 32:
-        raise StartError(f"{name} must hold keys of 32 bytes in base64, as `openssl rand -base64 32` prints")
+        raise SettingError(name, "must hold keys of 32 bytes in base64, as `openssl rand -base64 32` prints")
     return key

@@ -314,6 +314,9 @@ async def test_cancelled_codes_are_mailed_to_nobody(office: Office) -> None:
         ("smtp://ada:p%40ss@mail.example.com", ("mail.example.com", 587, "ada", "p@ss", False, True)),
         ("smtp://ada:x@h:2525?starttls=false", ("h", 2525, "ada", "x", False, False)),
         ("smtp://h?starttls=true", ("h", 25, None, None, False, True)),
+        ("smtp://h?starttls=Required", ("h", 25, None, None, False, True)),
+        ("smtp://ada:x@h?starttls=optional", ("h", 587, "ada", "x", False, None)),
+        ("smtp://h?starttls=never", ("h", 25, None, None, False, False)),
         ("smtps://ada:x@h", ("h", 465, "ada", "x", True, False)),
     ],
 )

@@ -182,6 +182,61 @@ async def test_a_refused_login_costs_no_message_and_is_tried_again(
     assert len(server.got) == 2
 
 
+@dataclass
+class Offering(PostOffice):
+    """A mail server that asks for no login and offers STARTTLS, unless somebody between leaves the offer out."""
+
+    tls: ssl.SSLContext | None = None
+    encrypted: list[bool] = field(default_factory=list)
+
+    def protocol(self) -> SMTP:
+        return SMTP(self, hostname="mail.example.com", tls_context=self.tls)
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
+        self.encrypted.append(session.ssl is not None)
+        return await super().handle_DATA(server, session, envelope)
+
+
+@pytest.mark.parametrize(
+    ("asked", "offered", "state", "encrypted"),
+    [
+        ("", True, "sent", [True]),
+        ("", False, "sent", [False]),
+        ("?starttls=optional", False, "sent", [False]),
+        ("?starttls=required", True, "sent", [True]),
+        ("?starttls=required", False, "pending", []),
+        ("?starttls=never", True, "sent", [False]),
+    ],
+)
+async def test_starttls_can_be_required_without_a_password(
+    office: Office, trusted: ssl.SSLContext, asked: str, offered: bool, state: str, encrypted: list[bool]
+) -> None:
+    server = Offering(tls=trusted if offered else None)
+    await server.start()
+    office.use(server.url + asked)
+    await office.order([(SAM, "Sam", 1)])
+    await office.send()
+    await server.close()
+    assert await office.states() == [state]
+    assert server.encrypted == encrypted
+    assert await attempts(office) == len(encrypted), "a server that offers none costs no message an attempt"
+
+
+@pytest.mark.parametrize("asked", ["", "?starttls=required"])
+async def test_a_bad_certificate_gets_no_mail_with_or_without_a_password(
+    office: Office, tmp_path: Path, asked: str
+) -> None:
+    unknown, _ = make_tls(tmp_path, "127.0.0.1")
+    server = Offering(tls=unknown)
+    await server.start()
+    office.use(server.url + asked)
+    await office.order([(SAM, "Sam", 1)])
+    await office.send()
+    await server.close()
+    assert await office.states() == ["pending"]
+    assert server.got == []
+
+
 async def test_a_password_is_not_given_to_a_server_without_tls(office: Office, start: Start) -> None:
     server = await start(None)
     office.use(url_of(server))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from largesse.settings import STARTTLS
+
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
@@ -19,18 +21,14 @@ class MailServer:
 
     @classmethod
     def from_url(cls, url: str) -> MailServer:
-        """The server of `smtp://user:pass@host:port?starttls=true` or `smtps://…`.
+        """The server of `smtp://user:pass@host:port?starttls=required` or `smtps://…`.
 
-        With a password STARTTLS is required, unless `starttls=false` says that it may travel in clear.
+        With a password STARTTLS is required, unless the address says that it may travel in clear.
         """
         parts = urlsplit(url)
         tls = parts.scheme == "smtps"
-        asked = parse_qs(parts.query).get("starttls", [""])[0].lower()
-        starttls: bool | None = True if parts.password else None
-        if asked in {"true", "1", "yes", "required"}:
-            starttls = True
-        elif asked in {"false", "0", "no", "never"}:
-            starttls = False
+        asked = parse_qs(parts.query).get("starttls")
+        starttls = STARTTLS[asked[0].lower()] if asked else True if parts.password else None
         return cls(
             host=parts.hostname or "localhost",
             port=parts.port or (465 if tls else 587 if parts.username else 25),
