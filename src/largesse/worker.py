@@ -66,7 +66,6 @@ class Worker:
         self._deliverer = Deliverer(database, vault, self._sender, self._wake_delivering, lease_s=lease_s)
         self._desk = Desk(database, lease_s=lease_s)
         self._mailers = _mailers(database, settings, vault, self._desk, captures=captures)
-        self._holds = settings.smtp_url is None and not captures
         self._delivering = [Loop("deliver", self._deliver), Loop("deliver_failing", self._deliver_failing)]
         self._mailing = [Loop("mail", mailer.step) for mailer in self._mailers]
         self._working = [
@@ -96,12 +95,6 @@ class Worker:
         self._keep = [asyncio.create_task(loop.run()) for loop in self._keeping]
         self._keep.append(asyncio.create_task(listen(self._database, self.wake)))
         log.info("worker.started")
-        if self._holds:
-            log.warning(
-                "mail.no_server",
-                setting="LARGESSE_SMTP_URL",
-                effect="production's mail is held until it is set",
-            )
         return self
 
     async def __aexit__(

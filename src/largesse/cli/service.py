@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import click
 import uvloop
 
+from largesse.checkup import warn_of_doubtful_settings, warn_of_unknown_settings
 from largesse.cli.running import command, one_line
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import upgrade
@@ -61,9 +62,11 @@ def serve(
     with one_line():
         settings = load_settings()
         configure_logs(settings.log_format)
+        warn_of_unknown_settings()
         require_free(host, port)
         with _hold(settings):
             asyncio.run(_check_ready(settings))
+            warn_of_doubtful_settings(settings, delivers=with_worker)
             serve_app(
                 settings,
                 host=host,
@@ -86,6 +89,7 @@ def worker(metrics_port: int | None) -> None:
     with one_line():
         settings = load_settings()
         configure_logs(settings.log_format)
+        warn_of_unknown_settings()
         if metrics_port is not None:
             serve_metrics([metrics_port])
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -98,6 +102,7 @@ async def _work(settings: Settings) -> None:
     for ending in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(ending, ended.set)
     async with open_worker(settings):
+        warn_of_doubtful_settings(settings, delivers=True)
         await ended.wait()
 
 
@@ -137,6 +142,7 @@ def demo(host: str, port: int) -> None:
     with one_line():
         settings = load_settings()
         configure_logs("console", logging.WARNING)
+        warn_of_unknown_settings()
         require_free(host, port)
         with _hold(settings):
             welcome = asyncio.run(prepare(settings))

@@ -1,0 +1,67 @@
+"""What a check finds, and the report of all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Level(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    """As it should be."""
+    WARNING = "warning"
+    """It works, and is probably not what is wanted."""
+    ERROR = "error"
+    """It cannot work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found about a setting: a sentence, and what to do. Never a secret: it goes to logs and screens."""
+
+    level: Level
+    setting: str  # the variable to look at, or what else of the machine
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.level:8} {self.setting}: {self.text}"
+
+
+def ok(setting: str, text: str) -> Finding:
+    return Finding(Level.OK, setting, text)
+
+
+def warning(setting: str, text: str) -> Finding:
+    return Finding(Level.WARNING, setting, text)
+
+
+def error(setting: str, text: str) -> Finding:
+    return Finding(Level.ERROR, setting, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings of a checkup, in the order they were made."""
+
+    findings: Sequence[Finding]
+
+    @property
+    def can_work(self) -> bool:
+        return all(finding.level is not Level.ERROR for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON; `ok` is true when nothing is wrong that cannot work."""
+        return {
+            "ok": self.can_work,
+            "findings": [{"level": f.level, "setting": f.setting, "text": f.text} for f in self.findings],
+        }
+
+    def __str__(self) -> str:
+        counted = Counter(finding.level for finding in self.findings)
+        summary = f"Errors: {counted[Level.ERROR]}, warnings: {counted[Level.WARNING]}."
+        return "\n".join([*map(str, self.findings), summary])
