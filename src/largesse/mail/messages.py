@@ -9,9 +9,9 @@ from datetime import datetime
 
 from largesse.codes import open_code
 from largesse.database import Connection, Row
+from largesse.email import address_key
 from largesse.i18n import language_of
 from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Gift, Letter
-from largesse.orders.email import address_key
 from largesse.orders.shapes import claim_link
 from largesse.outbox import LEASE_S, Lease, Queue
 from largesse.vault import Vault

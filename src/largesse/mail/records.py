@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Meta
 
 from largesse.database import Connection
+from largesse.email import MAX_EMAIL, address_key
 from largesse.errors import InvalidRequest, TooManyRequests
 from largesse.identity import Principal
 from largesse.orders.acts import record_resend
-from largesse.orders.email import address_key
 from largesse.orders.finding import find_order, find_own_order
 from largesse.orders.lines import LineRecord, read_line_records
 from largesse.outbox import ring
@@ -58,7 +58,7 @@ class Resend(msgspec.Struct, rename="camel"):
     """Body of POST /orders/{reference}/resend."""
 
     email: Annotated[
-        str, Meta(max_length=254, description="A recipient of the order", examples=["sam@example.com"])
+        str, Meta(max_length=MAX_EMAIL, description="A recipient of the order", examples=["sam@example.com"])
     ]
 
 

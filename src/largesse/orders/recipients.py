@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from largesse.decoding import decode_body, decode_part, refused
+from largesse.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.errors import FieldError, InvalidRequest
-from largesse.orders.email import EmailError, normalise_email
 from largesse.orders.texts import read_text
 
 MAX_CODES = 5_000
@@ -25,7 +25,7 @@ class Recipient(msgspec.Struct, kw_only=True, rename="camel"):
     email: Annotated[
         str,
         Meta(
-            max_length=254,
+            max_length=MAX_EMAIL,
             description="Address the gift is emailed to",
             examples=["sam@example.com"],
             extra_json_schema={"format": "email"},

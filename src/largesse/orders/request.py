@@ -15,10 +15,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from largesse.decoding import decode_part
+from largesse.email import address_key
 from largesse.errors import InvalidRequest
-from largesse.orders.email import address_key
 from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, read_recipients
-from largesse.orders.texts import read_text
+from largesse.orders.texts import read_key, read_text
 from largesse.orders.wrappings import WRAPPINGS
 
 MAX_REFERENCE = 128
@@ -244,7 +244,7 @@ def read_reference(text: str | None) -> str | None:
     reference = text.strip() if text else ""
     if len(reference) > MAX_REFERENCE:
         raise InvalidRequest(f"`externalReference` must be at most {MAX_REFERENCE} characters.")
-    return read_text("externalReference", reference)
+    return read_key("externalReference", reference)
 
 
 def read_source(text: str | None) -> str:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import re
-
 from largesse.decoding import refused
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_CONTROL_BUT_LINE_BREAKS = re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+from largesse.text import unfit, unfit_key
 
 
 def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> str | None:
-    """`text` as it is; None when it is blank. Raises InvalidRequest, naming `member`, for control characters."""
+    """`text` as it is; None when it is blank. Raises InvalidRequest, naming `member`, for what no text may hold."""
     if text is None or not text.strip():
         return None
-    if (_CONTROL_BUT_LINE_BREAKS if line_breaks else _CONTROL).search(text):
-        raise refused(member, "must hold no control characters")
+    if found := unfit(text, line_breaks=line_breaks):
+        raise refused(member, f"must hold no {found}")
     return text
+
+
+def read_key(member: str, text: str | None) -> str | None:
+    """The same for what a caller names something of its own by: without surrounding blanks, and as it likes otherwise."""
+    key = text.strip() if text else ""
+    if found := unfit_key(key):
+        raise refused(member, f"must hold no {found}")
+    return key or None

@@ -10,9 +10,10 @@ import re
 from collections.abc import Collection, Iterator
 from decimal import Decimal
 
+from largesse.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.errors import StartError
 from largesse.money import AmountError, to_minor
-from largesse.orders.email import EmailError, normalise_email
+from largesse.text import cleaned, unfit
 from largesse.world.document import Place
 from largesse.world.nodes import Mapping, Node, Scalar, Sequence
 
@@ -23,8 +24,6 @@ _LIKE_A_NUMBER = re.compile(r"[-+]?\.?[0-9][0-9_]*(?:\.[0-9_]*)?")
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _TRUE = frozenset(("true", "yes", "on"))
 _FALSE = frozenset(("false", "no", "off"))
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_CONTROL_BUT_LINE_END = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SHOWN = 20  # mistakes in one run
 _KEY_LENGTH = 100
 _PERCENT_MAX = 1000
@@ -42,7 +41,7 @@ class Mistakes:
         return len(self._found)
 
     def add(self, line: int, path: str, text: str) -> None:
-        self._found.append((line, _CONTROL.sub("\ufffd", f"{self.file}:{line}: {path}: {text}")))
+        self._found.append((line, cleaned(f"{self.file}:{line}: {path}: {text}", "\ufffd")))
 
     def note(self, place: Place, name: str, text: str) -> None:
         """Adds one about a field of an object that has been read."""
@@ -132,7 +131,7 @@ class Fields:
         return None if node is None else self._text_of(name, node, most, line_ends=line_ends)
 
     def email(self, name: str) -> str:
-        text = self.text(name, 254, required=True)
+        text = self.text(name, MAX_EMAIL, required=True)
         if text is None:
             return ""
         try:
@@ -295,8 +294,8 @@ class Fields:
             self.mistake(item, "must not be empty")
         elif len(text) > most:
             self.mistake(item, f"must have at most {most} characters, not {len(text)}")
-        elif (_CONTROL_BUT_LINE_END if line_ends else _CONTROL).search(text):
-            self.mistake(item, "must not contain control characters")
+        elif found := unfit(text, line_breaks=line_ends):
+            self.mistake(item, f"must not contain {found}")
         else:
             return text
         return None

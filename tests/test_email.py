@@ -7,7 +7,7 @@ from email_validator import EmailNotValidError, validate_email
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from largesse.orders.email import _PLAIN, EmailError, normalise_email
+from largesse.email import _PLAIN, EmailError, normalise_email
 
 # Texts near what the quick way accepts, and over its edges.
 labels = st.text("aZ09-", min_size=1, max_size=5) | st.sampled_from(

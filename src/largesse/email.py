@@ -1,4 +1,7 @@
-"""E-mail addresses: checked by the `email-validator` library, without looking anything up in the DNS."""
+"""What an e-mail address is, for callers, world files and pages alike.
+
+Checked by the `email-validator` library, without looking anything up in the DNS.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ _PLAIN = re.compile(
     r"@(?:[A-Za-z0-9](?:(?!--)[A-Za-z0-9-]){0,61}(?<!-)\.)+(?P<top>[A-Za-z]{2,63})"
 )
 _LONGEST_PLAIN = 200
+MAX_EMAIL = 254  # characters; RFC 5321, section 4.5.3.1.3, without the brackets
 _SPECIAL = frozenset({"arpa", "invalid", "local", "localhost", "onion", "test"})
 
 
@@ -25,6 +29,8 @@ def normalise_email(text: str) -> str:
 
     Addresses under `.test` are accepted: they reach nobody, which is what trying things out wants.
     """
+    if len(text) > MAX_EMAIL:
+        raise EmailError(f"It has {len(text)} characters; at most {MAX_EMAIL} are allowed.")
     plain = _PLAIN.fullmatch(text) if len(text) <= _LONGEST_PLAIN else None
     if plain and plain["top"].lower() not in _SPECIAL:
         local, _, domain = text.rpartition("@")

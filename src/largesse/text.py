@@ -1,0 +1,47 @@
+"""Which characters a text may hold: one rule for what comes by the API, in a world file and from a page.
+
+Refused are control characters, which do nothing but harm where a text is shown, and bidirectional ones (Unicode Standard
+Annex 9, section 2), which make it read as another: a sender named "Bank<U+202E>moc.live" looks like someone else's address.
+A message alone may break its lines.
+"""
+
+from __future__ import annotations
+
+import re
+
+# C0, DEL, C1, and lone surrogates, which no encoding has.
+_CONTROL = r"\x00-\x1f\x7f-\x9f\ud800-\udfff"
+_CONTROL_BUT_BREAKS = r"\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
+_LINE_SEPARATORS = r"\u2028\u2029"
+_BIDIRECTIONAL = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+
+_IN_A_KEY = re.compile(f"[{_CONTROL}]")
+_IN_A_LINE = re.compile(f"[{_CONTROL}{_LINE_SEPARATORS}{_BIDIRECTIONAL}]+")
+_IN_LINES = re.compile(f"[{_CONTROL_BUT_BREAKS}{_BIDIRECTIONAL}]")
+_IS_BIDIRECTIONAL = re.compile(f"[{_BIDIRECTIONAL}]")
+
+
+def unfit(text: str, *, line_breaks: bool = False) -> str | None:
+    """What `text` holds that no text for people may, in words that follow "must hold no"; None when it is fit.
+
+    `line_breaks` are for a message alone.
+    """
+    return _named((_IN_LINES if line_breaks else _IN_A_LINE).search(text))
+
+
+def unfit_key(text: str) -> str | None:
+    """The same of what a caller names a thing of its own by: control characters alone are refused."""
+    return _named(_IN_A_KEY.search(text))
+
+
+def cleaned(text: str, instead: str) -> str:
+    """`text` in one line, with `instead` for each run of characters that may not be there."""
+    return _IN_A_LINE.sub(instead, text)
+
+
+def _named(found: re.Match[str] | None) -> str | None:
+    if found is None:
+        return None
+    if _IS_BIDIRECTIONAL.match(found[0]):  # invisible, so it is named
+        return f"bidirectional control characters (U+{ord(found[0][0]):04X})"
+    return "control characters"
