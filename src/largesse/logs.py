@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
+from functools import partial
 from typing import Any
 
 import msgspec
 import structlog
+from prometheus_client import Counter
 
 _SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -19,12 +22,74 @@ _SHARED: list[structlog.typing.Processor] = [
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 
 
-class _Logger(structlog.BytesLogger):
-    """Writes lines to standard error; knows its name."""
+LINES_LOST = Counter("largesse_log_lines_lost", "Lines of the log that could not be written.")
 
-    def __init__(self, name: str = "") -> None:
-        super().__init__(sys.stderr.buffer)
+
+class _Output:
+    """Standard error, for whole lines. One that cannot be written is lost and counted, and stops nothing.
+
+    Nothing is buffered: what a full disk refused would be tried again at the end, and spoil the exit status.
+    """
+
+    def __init__(self) -> None:
+        buffer = getattr(sys.stderr, "buffer", None)
+        self._raw = getattr(buffer, "raw", buffer)  # None: standard error was closed from the start
+        self._lock = threading.Lock()
+        self._lost = 0  # since the last line that was written
+        self._is_broken = False  # the last line was written in part
+
+    def write(self, line: bytes) -> None:
+        """Writes a line, its end included, and tells in one of its own how many before it were lost."""
+        with self._lock:
+            lost, self._lost = self._lost, 0
+            if not self._try(line):
+                self._lost = lost + 1
+                LINES_LOST.inc()
+                return
+        if lost:
+            structlog.get_logger(__name__).warning("log.lines_lost", lines=lost)
+
+    def _try(self, line: bytes) -> bool:
+        rest = b"\n" + line if self._is_broken else line
+        try:
+            while rest:
+                written = self._raw.write(rest) if self._raw is not None else None
+                if not written:
+                    return False
+                self._is_broken = not rest[:written].endswith(b"\n")
+                rest = rest[written:]
+        except (OSError, ValueError):  # full, gone, or closed
+            return False
+        return True
+
+
+class _Logger:
+    """Writes what our own loggers say; knows its name."""
+
+    def __init__(self, output: _Output, name: str = "") -> None:
+        self._output = output
         self.name = name
+
+    def msg(self, line: bytes) -> None:
+        self._output.write(line + b"\n")
+
+    debug = info = warning = error = critical = msg
+
+
+class _Handler(logging.Handler):
+    """Writes what the standard library's loggers say."""
+
+    def __init__(self, output: _Output) -> None:
+        super().__init__()
+        self._output = output
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = _to_bytes(None, "", self.format(record)) + b"\n"
+        except Exception:  # noqa: BLE001 - as every handler does with a record that cannot be shown
+            self.handleError(record)
+        else:
+            self._output.write(line)
 
 
 def configure_logs(log_format: str, level: int = logging.INFO) -> None:
@@ -32,14 +97,15 @@ def configure_logs(log_format: str, level: int = logging.INFO) -> None:
 
     Our own lines do not pass through the standard library: a worker writes thousands a second.
     """
+    output = _Output()
     renderer = _json() if log_format == "json" else _console()
     structlog.configure(
         processors=[*_SHARED, *renderer, _to_bytes],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=_Logger,
+        logger_factory=partial(_Logger, output),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(output)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=_SHARED,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +15,7 @@ from largesse.files import allow_files
 from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
 from largesse.mail import holding, messages
 from largesse.mail.desk import Desk
-from largesse.mail.mailer import Mailer
+from largesse.mail.mailer import DRAIN_S, Mailer
 from largesse.mail.postman import Postman
 from largesse.mail.smtp import MailServer
 from largesse.outbox import LEASE_S, Loop, listen, metrics
@@ -35,6 +36,10 @@ _MEASURE_EVERY_S = 5.0
 _PRUNE_EVERY_S = 60.0
 _SERVE_WAITING_EVERY_S = 30.0
 _RELEASE_EVERY_S = 2.0
+_LONGEST_STEP_S = (
+    DRAIN_S + 15.0
+)  # of a worker that is to end: a message under way, and the database's time-outs
+_LAST_WORDS_S = 5.0
 
 log = structlog.get_logger(__name__)
 
@@ -75,6 +80,7 @@ class Worker:
             *self._mailing,
         ]
         self._keeping = [
+            Loop("listen", self._listen),
             Loop("renew_lanes", self._renew_lanes, every_s=lease_s / 3),
             Loop("renew_messages", self._renew_messages, every_s=lease_s / 3),
             Loop("measure", self._measure, every_s=_MEASURE_EVERY_S),
@@ -93,7 +99,6 @@ class Worker:
         allow_files(OPEN_FILES)
         self._work = [asyncio.create_task(loop.run()) for loop in self._working]
         self._keep = [asyncio.create_task(loop.run()) for loop in self._keeping]
-        self._keep.append(asyncio.create_task(listen(self._database, self.wake)))
         log.info("worker.started")
         return self
 
@@ -106,7 +111,7 @@ class Worker:
         for mailer in self._mailers:
             mailer.drain()
         self._deliverer.drain()
-        await asyncio.gather(*self._work)
+        await _end(self._work, _LONGEST_STEP_S)
         await self._deliverer.close()
         await asyncio.gather(*(mailer.close() for mailer in self._mailers))
         for task in self._keep:
@@ -142,6 +147,10 @@ class Worker:
 
     async def _deliver_failing(self) -> bool:
         return await self._deliverer.step(failing=True)
+
+    async def _listen(self) -> bool:
+        await listen(self._database, self.wake)
+        return False
 
     async def _renew_lanes(self) -> bool:
         await self._deliverer.renew()
@@ -196,6 +205,16 @@ class Worker:
         """A lane was filled or freed; which room it is in now, its outcomes decide."""
         for loop in self._delivering:
             loop.waker.wake()
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]], longest_s: float) -> None:
+    """Waits for tasks that are about to end; those that do not are cancelled."""
+    _, late = await asyncio.wait(tasks, timeout=longest_s)
+    if late:
+        log.error("worker.cut_short", loops=len(late))
+        for task in late:
+            task.cancel()
+        await asyncio.wait(late, timeout=_LAST_WORDS_S)
 
 
 def _mailers(

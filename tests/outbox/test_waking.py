@@ -7,7 +7,7 @@ import pytest
 from tests.faults.proxy import Proxy
 
 from largesse.database import Database, Limits
-from largesse.outbox import Bell, Loop, Waker, listen, ring
+from largesse.outbox import Bell, Loop, Schedule, Waker, listen, metrics, ring
 
 A_WHILE_S = 10.0
 
@@ -112,11 +112,11 @@ async def test_a_connection_that_went_silent_is_replaced(
         await proxy.cut()
 
 
-async def test_a_loop_goes_on_after_a_failure_and_while_there_is_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("largesse.outbox.loop._PAUSE_AFTER_FAILURE_S", 0.0)
-    outcomes: list[bool | Exception] = [True, True, OSError("away"), ValueError("a bug"), True, False]
+async def test_a_loop_goes_on_after_a_failure_and_while_there_is_work() -> None:
+    leaked = asyncio.CancelledError("of something that was waited for")
+    outcomes: list[bool | BaseException] = [True, OSError("away"), ValueError("a bug"), leaked, True, False]
+    restarts = metrics.LOOP_RESTARTS.labels("test")._value
+    before = restarts.get()
     done = asyncio.Event()
 
     async def step() -> bool:
@@ -124,13 +124,38 @@ async def test_a_loop_goes_on_after_a_failure_and_while_there_is_work(
             done.set()
             return False
         outcome = outcomes.pop(0)
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
-    loop = Loop("test", step, every_s=0.001)
+    loop = Loop("test", step, every_s=0.001, pause=Schedule(0.001, 1.0, 0.001))
     running = asyncio.create_task(loop.run())
     async with asyncio.timeout(A_WHILE_S):
         await done.wait()
         loop.stop()
+        await running
+    assert restarts.get() - before == 3
+
+
+async def test_a_loop_that_rests_after_a_failure_stops_at_once() -> None:
+    failed = asyncio.Event()
+
+    async def step() -> bool:
+        failed.set()
+        raise ValueError("a bug")
+
+    loop = Loop("test", step, pause=Schedule(600, 1.0, 600))
+    running = asyncio.create_task(loop.run())
+    async with asyncio.timeout(A_WHILE_S):
+        await failed.wait()
+        loop.stop()
+        await running
+
+
+async def test_a_cancelled_loop_ends() -> None:
+    loop = Loop("test", asyncio.Event().wait)  # type: ignore[arg-type]
+    running = asyncio.create_task(loop.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
         await running

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.faults.test_database_away import Proxy
+from tests.faults.proxy import Proxy
 from tests.worker.conftest import PATIENCE_S, Works, until
 
 from largesse.database import Database

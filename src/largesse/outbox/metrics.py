@@ -37,7 +37,8 @@ OUTCOMES_WAITING = Gauge(
 OUTCOMES_GIVEN_UP = Counter(
     "largesse_outcomes_given_up", "Outcomes that never got into the database.", ["kind"]
 )
-STEP_FAILURES = Counter(
-    "largesse_worker_step_failures", "Steps of the worker that failed and will be repeated.", ["step"]
+LOOPS = Gauge("largesse_worker_loops", "Loops of this worker that run or rest before they are started again.")
+LOOP_RESTARTS = Counter(
+    "largesse_worker_loop_restarts", "Loops of the worker that failed and were started again.", ["loop"]
 )
 PRUNED = Counter("largesse_pruned", "Old rows removed by housekeeping.", ["table"])
