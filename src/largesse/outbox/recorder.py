@@ -25,7 +25,6 @@ _AGAIN = Schedule(first_s=0.05, factor=2.0, cap_s=2.0)
 _FOR_NOW: tuple[type[BaseException], ...] = (
     *DATABASE_AWAY,
     asyncpg.InsufficientResourcesError,
-    asyncpg.LockNotAvailableError,
     asyncpg.TransactionRollbackError,
 )
 
