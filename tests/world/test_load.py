@@ -331,6 +331,61 @@ async def test_a_deleted_key_may_be_described_in_any_way(connection: asyncpg.Con
     assert again.api_keys == {}
 
 
+UNFUNDED = """
+customers:
+  - key: acme
+    name: Acme
+    plan: pro
+    funding: balance
+    service_accounts:
+      - {key: both, name: Both}
+      - {key: other, name: Other}
+      - {key: keyless, name: Keyless}
+      - {key: off, name: Off, active: false}
+    api_keys:
+      - {key: both-prod, service_account: both, environment: production}
+      - {key: both-test, service_account: both, environment: staging}
+      - {key: other-prod, service_account: other, environment: production}
+      - {key: off-prod, service_account: off, environment: production}
+    funding_accounts:
+      - {key: gbp, name: Float, currency: GBP, service_accounts: [both]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "unfunded"),
+    [
+        ("", "", {"both": "staging", "other": "production", "keyless": "production or staging"}),
+        ("[both]", "all", {"both": "staging"}),
+        ("[both]", "[other]", {"both": "production or staging", "keyless": "production or staging"}),
+        ("currency: GBP", "currency: GBP, environment: staging", {"both": "production", "other": "production", "keyless": "production or staging"}),
+        ("funding: balance", "funding: invoiced", {}),
+        ("plan: pro", "plan: starter", {}),
+    ],
+)  # fmt: skip
+async def test_who_can_send_nothing_for_want_of_an_account_is_told(
+    connection: asyncpg.Connection, old: str, new: str, unfunded: dict[str, str]
+) -> None:
+    world = UNFUNDED.replace(old, new, 1)
+    lines = {
+        key: n for n, text in enumerate(world.split("\n"), 1) for key in unfunded if f"{{key: {key}," in text
+    }
+    places = {"both": 0, "other": 1, "keyless": 2}
+
+    loaded = await load(connection, world)
+
+    assert loaded.warnings == [
+        f"world.yaml:{lines[key]}: customers[0].service_accounts[{places[key]}].key: the customer pays from a balance, but no "
+        f"funding account in {where} is open to the service account {key!r}: it cannot send"
+        for key, where in unfunded.items()
+    ]
+    assert (await load(connection, world)).warnings == loaded.warnings
+
+
+async def test_the_demo_warns_of_nothing(connection: asyncpg.Connection) -> None:
+    assert (await load_world(connection, demo_world())).warnings == []
+
+
 async def test_a_key_made_under_the_name_of_a_deleted_one_is_found(connection: asyncpg.Connection) -> None:
     await load(connection, WORLD)
     await delete_key(connection, (await one(connection, "api_keys", "hr-prod"))["id"])

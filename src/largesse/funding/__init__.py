@@ -6,6 +6,7 @@ from largesse.funding.accounts import (
     find_funding_account,
     list_accounts,
     list_funding_accounts,
+    list_unfunded,
 )
 from largesse.funding.ledger import (
     Posting,
@@ -30,6 +31,7 @@ __all__ = [
     "list_accounts",
     "list_funding_accounts",
     "list_receivables",
+    "list_unfunded",
     "lock_balances",
     "own_accounts",
     "post",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from largesse.database import Connection, Row
@@ -38,6 +39,39 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
         principal.service_account_id,
     )
     return [FundingAccount(**row) for row in rows]
+
+
+async def list_unfunded(
+    connection: Connection, service_account_ids: Sequence[int]
+) -> list[tuple[int, list[str]]]:
+    """Which of those service accounts can send nothing for want of a funding account, each with the environments concerned.
+
+    They are active, of customers that pay from a balance and whose plan includes the API; the environments are those they
+    have an API key in, or both where they have none yet and no funding account anywhere.
+    """
+    rows = await connection.fetch(
+        """
+        WITH standing AS (
+            SELECT s.id, s.customer_id, e.environment,
+                   EXISTS (SELECT FROM api_keys k WHERE k.service_account_id = s.id AND k.deleted_at IS NULL
+                           AND k.environment = e.environment) AS has_key,
+                   EXISTS (SELECT FROM accounts a WHERE a.customer_id = s.customer_id AND a.kind = 'funding'
+                           AND a.environment = e.environment
+                           AND (a.open_to_all OR EXISTS (
+                               SELECT FROM account_service_accounts x
+                               WHERE x.account_id = a.id AND x.service_account_id = s.id))) AS has_account
+            FROM service_accounts s JOIN customers c ON c.id = s.customer_id
+            CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment)
+            WHERE s.id = ANY($1::int[]) AND s.active AND c.funding = 'balance' AND c.plan <> 'starter')
+        SELECT id, array_agg(environment ORDER BY environment) FILTER (WHERE has_key AND NOT has_account) AS keyed,
+               NOT bool_or(has_key) AND NOT bool_or(has_account) AS idle
+        FROM standing GROUP BY id ORDER BY id
+        """,
+        service_account_ids,
+    )
+    return [
+        (row["id"], row["keyed"] or ["production", "staging"]) for row in rows if row["keyed"] or row["idle"]
+    ]
 
 
 @dataclass(frozen=True, slots=True)

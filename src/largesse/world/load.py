@@ -164,6 +164,7 @@ async def load_world(connection: Connection, world: World) -> LoadedWorld:
         templates = await _save_templates(connection, world, customers, products, collections)
         accounts = await _save_accounts(connection, world, customers, service_accounts)
         api_keys = await save_api_keys(connection, world, customers, service_accounts)
+        unfunded = await _unfunded(connection, world, service_accounts)
     ids = {
         "products": products,
         "collections": collections,
@@ -176,7 +177,7 @@ async def load_world(connection: Connection, world: World) -> LoadedWorld:
         (customer.key, api_key.key) for customer in world.customers for api_key in customer.api_keys
     )
     secrets = {names[own]: secret for own, secret in api_keys.secrets.items()}
-    return LoadedWorld(ids, secrets, api_keys.warnings)
+    return LoadedWorld(ids, secrets, [*api_keys.warnings, *unfunded])
 
 
 async def _check_currencies(connection: Connection, world: World) -> None:
@@ -380,6 +381,21 @@ async def _assign(connection: Connection, account_ids: list[int], assigned: list
         """,
         *pairs,
     )
+
+
+async def _unfunded(connection: Connection, world: World, service_accounts: _OwnIds) -> list[str]:
+    """What to say of service accounts that can send nothing: no funding account is theirs."""
+    found = dict(await funding.list_unfunded(connection, list(service_accounts.values())))
+    return [
+        account.place.mistake(
+            "key",
+            f"the customer pays from a balance, but no funding account in {' or '.join(found[account_id])} is open to the "
+            f"service account {account.key!r}: it cannot send",
+        )
+        for customer in world.customers
+        for account in customer.service_accounts
+        if (account_id := service_accounts[customer.key, account.key]) in found
+    ]
 
 
 def _by_name(ids: _OwnIds) -> _Ids:

@@ -57,7 +57,8 @@ OPERATIONS = (
         "Funding",
         shape=list[FundingAccountShape],
         description="Accounts assigned to the key's service account and those open to all, of every currency. "
-        "An empty array means that orders are invoiced: omit `accountId` when sending.",
+        "An empty array means that orders are invoiced: omit `accountId` when sending. A customer that pays from a balance gets one "
+        "when no account is assigned to the service account; then sending answers 400, and the operator can assign one.",
         example=[
             {
                 "id": 1,
