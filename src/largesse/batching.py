@@ -126,19 +126,22 @@ class Batcher(Generic[Item, Outcome]):
             waiting = self._waiting[group]
             before = len(batch)
             while waiting and len(batch) < self._max_items:
-                weight += self._weigh(waiting[0][0])
-                if batch and weight > self._max_weight:
-                    break
-                batch.append(waiting.popleft())
-            if len(batch) == before:
+                item, future = waiting[0]
+                if not future.done():  # else its caller has given up
+                    weight += self._weigh(item)
+                    if batch and weight > self._max_weight:
+                        break
+                    batch.append((item, future))
+                waiting.popleft()
+                self._waiting_count -= 1
+            if len(batch) == before and waiting:
                 break
-            if self._group is not None:
+            if self._group is not None and len(batch) > before:
                 groups.add(group)
             del self._waiting[group]
             if waiting:
                 self._waiting[group] = waiting
                 break
-        self._waiting_count -= len(batch)
         return batch, groups
 
     async def _handle_batch(self, batch: list[_Waiting[Item, Outcome]]) -> None:

@@ -27,6 +27,7 @@ from largesse.logs import configure_logs
 from largesse.mailbox import mailbox_pages
 from largesse.orders import MAX_ORDERS, OrderLists, Placer, Sender
 from largesse.outbox import Bell
+from largesse.patience import Patience
 from largesse.settings import Settings, load_settings
 from largesse.vault import load_vault
 from largesse.webhooks import DeliveryLimits, Resolver
@@ -110,7 +111,14 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
         catalogue = Catalogue(database)
         bell = Bell(database)
         stack.push_async_callback(bell.close)
-        placer = Placer(database, max_orders=max_orders, on_placed=bell.pull)
+        patience = Patience()
+        stack.push_async_callback(patience.close)
+
+        def on_placed() -> None:
+            patience.moved()
+            bell.pull()
+
+        placer = Placer(database, max_orders=max_orders, on_placed=on_placed)
         stack.push_async_callback(placer.close)
         authenticator = Authenticator(database, settings.environment)
         stack.push_async_callback(authenticator.close)
@@ -129,6 +137,7 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
             order_lists=order_lists,
             resolver=resolver,
             delivery_limits=DeliveryLimits(),
+            patience=patience,
         )
 
 

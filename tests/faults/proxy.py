@@ -8,8 +8,8 @@ from typing import Literal
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 # Where a connection that commits is broken: before the server hears of it, once the server has done it, or in between:
-# the server hears of it, and the client does not wait.
-AtCommit = Literal["before", "after", "during"]
+# the server hears of it, and the client does not wait. Or it falls silent: neither side hears of anything any more.
+AtCommit = Literal["before", "after", "during", "swallowed"]
 _CHUNK_BYTES = 65536
 
 
@@ -23,6 +23,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._swallows_new = False
         self.at_commit: AtCommit | None = None  # what becomes of the next connection that commits
+        self.broken = asyncio.Event()  # that has happened
         self.port = 0
 
     @property
@@ -113,6 +114,7 @@ class _Link:
                 if self._proxy.at_commit is not None and b"COMMIT" in data:
                     data = self._break_at_commit(data, self._proxy.at_commit)
                     self._proxy.at_commit = None
+                    self._proxy.broken.set()
                 self.server.write(data)
                 await self.server.drain()
         if self.server is not None and not self.is_silent:
@@ -123,6 +125,9 @@ class _Link:
         if at_commit == "after":
             self._is_answerless = True
             return data
+        if at_commit == "swallowed":
+            self.is_silent = True
+            return b""
         self._client.transport.abort()
         if at_commit == "before":
             return b""

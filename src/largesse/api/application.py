@@ -38,6 +38,7 @@ from largesse.errors import (
     UnsupportedBody,
 )
 from largesse.identity import Caller, require_active, require_plan
+from largesse.patience import GivenUp
 from largesse.throttle import Rate, Throttle
 
 Scope = MutableMapping[str, Any]
@@ -164,7 +165,7 @@ class Application:
                 path=scope["path"],
                 request_id=request_id.decode(),
             )
-            reply = problem_reply(Unavailable("The database cannot be reached."))
+            reply = problem_reply(_unavailable(error))
         except Exception:
             _log.exception("request_failed", path=scope["path"], request_id=request_id.decode())
             if started:
@@ -187,11 +188,17 @@ class Application:
     async def _answer(
         self, operation: Operation, path: dict[str, str], scope: Scope, headers: Headers, receive: Receive
     ) -> Reply:
-        """The checks in the order the contract gives them, then the operation."""
-        caller = await self._identify(operation, scope, headers) if operation.needs_key else None
+        """The checks in the order the contract gives them, then the operation.
+
+        Time that the caller takes to send a body is its own.
+        """
+        wait = self.services.patience.wait()
+        with wait:
+            caller = await self._identify(operation, scope, headers) if operation.needs_key else None
         query = _read_query(scope["query_string"], operation.query)
         body = await _read_body(headers, receive) if operation.body is not None else b""
-        return await operation.handler(self.services, Call(caller, path, query, body))
+        with wait:
+            return await operation.handler(self.services, Call(caller, path, query, body))
 
     async def _identify(self, operation: Operation, scope: Scope, headers: Headers) -> Caller:
         secret = _read_secret(headers)
@@ -242,6 +249,16 @@ def _problem_of(error: HTTPException) -> Problem:
     if error.status_code == 404:
         return NotFound("There is nothing at this address.")
     return InvalidRequest(str(error.detail))
+
+
+def _unavailable(error: BaseException) -> Unavailable:
+    if isinstance(error, GivenUp):
+        return Unavailable(
+            "The database did not answer in time. Whether anything was written is not known: look, or repeat an order "
+            "with the same `externalReference`.",
+            retry_after_s=5,
+        )
+    return Unavailable("The database cannot be reached.")
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

@@ -31,6 +31,7 @@ from largesse.errors import (
 )
 from largesse.identity import Authenticator, Caller, Principal, hold_key
 from largesse.orders import OrderLists, Sender
+from largesse.patience import Patience
 from largesse.settings import Settings
 from largesse.turns import Turns
 from largesse.vault import Vault
@@ -56,6 +57,7 @@ class Services:
     order_lists: OrderLists
     resolver: Resolver
     delivery_limits: DeliveryLimits
+    patience: Patience
     # For transactions of requests: some of the pool's connections, so that those who read find one.
     writing_turns: Turns[int] = field(default_factory=lambda: Turns(at_once=6, each=3, max_waiting=1_000))
 

@@ -24,6 +24,7 @@ from largesse.database import DATABASE_AWAY, Database
 from largesse.email import EmailError, normalise_email
 from largesse.fulfilment import StockIssuer, TestIssuer
 from largesse.i18n import Language, choose_language
+from largesse.patience import Patience
 from largesse.settings import Settings
 from largesse.vault import SealBroken, Vault
 
@@ -43,6 +44,9 @@ class Services(Protocol):
 
     @property
     def vault(self) -> Vault: ...
+
+    @property
+    def patience(self) -> Patience: ...
 
 
 def claim_pages(settings: Settings, *, is_demo: bool = False) -> Sequence[BaseRoute]:
@@ -274,7 +278,8 @@ class _Pages:
 
         async def guarded(request: Request) -> Response:
             try:
-                return await endpoint(request)
+                with self._services(request).patience.wait():
+                    return await endpoint(request)
             except BadForm:
                 return self._page(request, "ended.html", status=403)
             except NotPossible:

@@ -1,0 +1,87 @@
+"""Patience: who asks hears something in time, also where nothing answers any more.
+
+A network that swallows what is said can hold up a request in several places, one after another, each with a limit of its own. So
+there is one for the whole. A long queue that moves is waited for, as large orders may have to; one that stands still is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import Any
+
+# With what comes before and after, an answer within 15 seconds.
+PATIENCE_S = 12.0
+_LOOK_EVERY_S = 0.5
+
+
+class GivenUp(TimeoutError):
+    """It took too long. What was under way may have happened, or may yet."""
+
+
+class Patience:
+    """Gives up waits of `patience_s` in which nothing has moved.
+
+    Those who wait are looked at together now and then: a timer for each would cost every request more.
+    """
+
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
+        self._moved_at = 0.0
+        self._since: dict[asyncio.Task[Any], float] = {}
+        self._given_up: set[asyncio.Task[Any]] = set()
+        self._looking = asyncio.create_task(self._look())
+
+    def wait(self) -> Wait:
+        """A wait, for one `with` block after another: each raises GivenUp when all have lasted too long together."""
+        return Wait(self._since, self._given_up)
+
+    def moved(self) -> None:
+        """Says that something went well that others may be waiting behind."""
+        self._moved_at = asyncio.get_running_loop().time()
+
+    async def close(self) -> None:
+        self._looking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._looking
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(min(_LOOK_EVERY_S, self._patience_s))
+            late = loop.time() - self._patience_s
+            if self._moved_at > late:
+                continue
+            for task, since in self._since.items():
+                if since <= late and task not in self._given_up:
+                    self._given_up.add(task)
+                    task.cancel()
+
+
+class Wait:
+    """One wait, by the task that is in the `with` block."""
+
+    __slots__ = ("_given_up", "_since", "_spent_s", "_task")
+
+    def __init__(self, since: dict[asyncio.Task[Any], float], given_up: set[asyncio.Task[Any]]) -> None:
+        self._since = since
+        self._given_up = given_up
+        self._spent_s = 0.0
+        self._task: asyncio.Task[Any] | None = None
+
+    def __enter__(self) -> None:
+        self._task = task = asyncio.current_task()
+        assert task is not None
+        self._since[task] = task.get_loop().time() - self._spent_s
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task = self._task
+        assert task is not None
+        self._spent_s = task.get_loop().time() - self._since.pop(task)
+        if task in self._given_up:
+            self._given_up.remove(task)
+            if task.uncancel() == 0 and kind is asyncio.CancelledError:
+                raise GivenUp from error

@@ -1,0 +1,96 @@
+"""A network that swallows what is said, in the middle of a transaction, and tells nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+import aiohttp
+import pytest
+from tests.faults.proxy import Proxy
+
+ANSWERED_WITHIN_S = 15.0
+# Whoever measures is on the same machine as all that is measured, and may be late itself.
+LATE_S = 3.0
+READS = (
+    "/me",
+    "/products",
+    "/collections",
+    "/templates",
+    "/funding-accounts",
+    "/orders",
+    "/users",
+    "/health",
+)
+
+
+async def test_nobody_waits_long_for_a_silent_database_nor_for_what_it_left_locked(
+    clone_database: Any, start_installation: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One process loses its network with a customer's account locked. Its callers hear so; another process serves them."""
+    url = clone_database()
+    installation = await asyncio.to_thread(start_installation, url=url)
+    healthy = await asyncio.to_thread(installation.serve)
+    proxy = Proxy(url)
+    await proxy.restore()
+    installation.environ["LARGESSE_DATABASE_URL"] = proxy.url
+    cut_off = await asyncio.to_thread(installation.serve)
+    headers = {"Authorization": f"Bearer {installation.world['api_keys']['acme-prod']}"}
+    timeout = aiohttp.ClientTimeout(total=60)
+    async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+
+        async def ask(url: str, method: str, path: str, **more: Any) -> tuple[int, float]:
+            began = time.monotonic()
+            async with session.request(method, url + path, **more) as response:
+                await response.read()
+                assert response.status != 503 or path == "/health" or response.headers["Retry-After"]
+                return response.status, time.monotonic() - began
+
+        def send(url: str, reference: str, **more: Any) -> Any:
+            body = {
+                "productId": installation.id("products", "coffee"),
+                "value": 5,
+                "accountId": installation.id("funding_accounts", "gbp"),
+                "externalReference": reference,
+                **({"codeQuantity": 1} | more),
+            }
+            return ask(url, "POST", "/send/gift", json=body)
+
+        async def send_until_placed(url: str, reference: str) -> float:
+            began = time.monotonic()
+            while True:
+                status, _ = await send(url, reference)
+                if status == 200:
+                    return time.monotonic() - began
+                await asyncio.sleep(0.1)
+
+        assert (await send(cut_off.url, "first"))[0] == 200
+        proxy.at_commit = "swallowed"
+        held = asyncio.create_task(send(cut_off.url, "held"))
+        await asyncio.wait_for(proxy.broken.wait(), 60)
+        proxy.swallow(new=True)
+        asked = [ask(cut_off.url, "GET", path) for path in READS for _ in range(3)]
+        asked += [send(cut_off.url, f"more-{number}") for number in range(12)]
+        asked += [send(cut_off.url, f"large-{number}", codeQuantity=150) for number in range(3)]
+        waited = asyncio.create_task(send_until_placed(healthy.url, "elsewhere"))
+        answers = await asyncio.gather(held, *asked)
+        slowest = max(took for _, took in answers)
+        locked = await waited
+        with capsys.disabled():
+            sys.stdout.write(
+                f"\nsilence: answers within {slowest:.1f} s, the customer served elsewhere after {locked:.1f} s\n"
+            )
+        assert {status for status, _ in answers} == {503}
+        assert slowest < ANSWERED_WITHIN_S + LATE_S
+        assert locked < ANSWERED_WITHIN_S + LATE_S
+
+        await proxy.restore()
+        assert await send_until_placed(cut_off.url, "held") < ANSWERED_WITHIN_S + LATE_S
+    assert await asyncio.to_thread(cut_off.terminate) == 0
+    assert await asyncio.to_thread(healthy.terminate) == 0
+    installation.environ["LARGESSE_DATABASE_URL"] = url
+    report = await asyncio.to_thread(installation.verify)
+    assert report["counted"]["orders"] == 3
+    await proxy.cut()
