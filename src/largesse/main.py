@@ -33,6 +33,7 @@ from largesse.vault import load_vault
 from largesse.webhooks import DeliveryLimits, Resolver
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
+SERVING_CONNECTIONS = 10  # to the database, of a serving process without a worker
 _WATCH_EVERY_S = 1.0
 
 _log = structlog.get_logger(__name__)
@@ -155,7 +156,7 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
 
 @asynccontextmanager
 async def open_database(
-    settings: Settings, *, max_connections: int = 10, limits: Limits = COMMANDS
+    settings: Settings, *, max_connections: int = SERVING_CONNECTIONS, limits: Limits = COMMANDS
 ) -> AsyncIterator[Database]:
     """The pool of the installation's database. Raises StartError when it cannot be reached."""
     async with AsyncExitStack() as stack:
@@ -197,15 +198,19 @@ async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
 async def check_schema(database: Database) -> None:
     """Raises StartError when the schema is not the one this release needs."""
     async with database.connection() as connection:
-        revision = await current_revision(connection)
+        trouble = schema_trouble(await current_revision(connection))
+    if trouble is not None:
+        raise StartError(trouble)
+
+
+def schema_trouble(revision: str | None) -> str | None:
+    """Why this release cannot work with a schema at that revision; None when it can."""
+    named = f"at revision {revision}" if revision else "empty"
     if revision is None or revision < head_revision():
-        raise StartError(f"the database's schema is {_named(revision)}: run `largesse migrate` first")
+        return f"the database's schema is {named}: run `largesse migrate` first"
     if revision > head_revision():
-        raise StartError(f"the database's schema is {_named(revision)}, newer than this release of Largesse")
-
-
-def _named(revision: str | None) -> str:
-    return f"at revision {revision}" if revision else "empty"
+        return f"the database's schema is {named}, newer than this release of Largesse"
+    return None
 
 
 async def _keep_running(server: EmbeddedServer) -> None:

@@ -67,11 +67,12 @@ class Settings:
 
 
 class SettingError(StartError):
-    """A variable that is malformed; `name` is the variable's."""
+    """A variable that is malformed: its `name`, and what is `said` about it."""
 
     def __init__(self, name: str, said: str) -> None:
         super().__init__(f"{name} {said}")
         self.name = name
+        self.said = said
 
 
 def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:

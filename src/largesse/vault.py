@@ -155,7 +155,12 @@ def load_vault(settings: Settings) -> Vault:
         raise StartError(
             "LARGESSE_MASTER_KEY must be set with an external database: `openssl rand -base64 32`"
         )
-    return Vault((_generated_master_key(settings.data_dir / "master-key"),))
+    return Vault((_generated_master_key(master_key_file(settings)),))
+
+
+def master_key_file(settings: Settings) -> Path:
+    """Where the generated master key is, or will be."""
+    return settings.data_dir / "master-key"
 
 
 def _generated_master_key(path: Path) -> bytes:

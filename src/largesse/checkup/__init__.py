@@ -1,6 +1,7 @@
 """What is doubtful about a configuration: a few lines at start, and all that can be looked at with `largesse check`."""
 
+from largesse.checkup.checks import check
 from largesse.checkup.finding import Finding, Level, Report
 from largesse.checkup.starting import warn_of_doubtful_settings, warn_of_unknown_settings
 
-__all__ = ["Finding", "Level", "Report", "warn_of_doubtful_settings", "warn_of_unknown_settings"]
+__all__ = ["Finding", "Level", "Report", "check", "warn_of_doubtful_settings", "warn_of_unknown_settings"]

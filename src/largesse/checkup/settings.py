@@ -26,7 +26,7 @@ def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[Finding]]:
         try:
             return load_settings(left), findings
         except SettingError as malformed:
-            findings.append(error(malformed.name, f"{malformed}."))
+            findings.append(error(malformed.name, f"It {malformed.said}."))
             del left[malformed.name]
 
 

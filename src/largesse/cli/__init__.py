@@ -8,6 +8,7 @@ from types import FrameType
 import click
 
 from largesse import __version__
+from largesse.cli.check import check
 from largesse.cli.customers import customers
 from largesse.cli.funding import accounts, statement, top_up_account
 from largesse.cli.keys import keys
@@ -44,6 +45,7 @@ for _command in (
     load,
     serve,
     worker,
+    check,
     customers,
     accounts,
     keys,

@@ -14,6 +14,11 @@ _OTHER_FILES = 100
 _log = structlog.get_logger(__name__)
 
 
+def files_wanted(wanted: int | None, *, other_files: int = 0) -> int:
+    """How many files a process may have open at most; the arguments are those of `connection_limit`."""
+    return (wanted or MAX_CONNECTIONS) + _OTHER_FILES + other_files
+
+
 def connection_limit(wanted: int | None, *, other_files: int = 0) -> int:
     """How many connections this process may hold at once; raises its limit of open files as far as that needs and may be.
 
@@ -21,7 +26,7 @@ def connection_limit(wanted: int | None, *, other_files: int = 0) -> int:
     what a worker in the same process opens. Raises StartError when the system does not allow what the operator wants.
     """
     reserve = _OTHER_FILES + other_files
-    allowed = allow_files((wanted or MAX_CONNECTIONS) + reserve)
+    allowed = allow_files(files_wanted(wanted, other_files=other_files))
     # Half of a small allowance is for the callers, whatever a worker may want of it.
     most = max(allowed - reserve, allowed // 2)
     if wanted is None:

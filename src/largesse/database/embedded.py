@@ -27,6 +27,11 @@ LOCK_LIMIT_S = START_LIMIT_S + STOP_LIMIT_S
 LOCK_POLL_S = 0.02
 
 
+def has_cluster(data_dir: Path) -> bool:
+    """Whether a data directory has a database already."""
+    return (data_dir / "postgres" / "PG_VERSION").exists()
+
+
 class EmbeddedServer:
     """This process's hold on the server of a data directory. Calls block; all may be made from several threads."""
 

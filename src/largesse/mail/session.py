@@ -121,7 +121,7 @@ class Session:
             if smtp is not None:
                 smtp.close()
             code = f" {error.code}" if isinstance(error, SMTPResponseException) else ""
-            raise MailServerAwayError(f"{type(error).__name__}{code}") from None
+            raise MailServerAwayError(f"{type(error).__name__}{code}") from error
         return cls(smtp, patience)
 
     async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
@@ -151,6 +151,22 @@ class Session:
             raise
         self.handed_over += 1
         return Handover(self.stage, 250, text)
+
+    async def ask_for_nothing(self) -> None:
+        """Hears whether the server still listens. Raises MailServerAwayError."""
+        try:
+            await self._smtp.noop()
+        except (SMTPException, OSError) as error:
+            raise MailServerAwayError(type(error).__name__) from error
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self._smtp.get_transport_info("sslcontext") is not None
+
+    @property
+    def takes_international(self) -> bool:
+        """Whether the server takes addresses with letters beyond ASCII before the @ (RFC 6531)."""
+        return self._smtp.supports_extension("smtputf8")
 
     async def close(self) -> None:
         """Says goodbye, if there is anybody to say it to."""

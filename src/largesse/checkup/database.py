@@ -1,0 +1,156 @@
+"""Checks of the database: reached, of a version and schema that fit, safe, roomy, and on time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+from largesse.checkup.finding import Finding, error, ok, warning
+from largesse.database import DATABASE_FAILED, Connection, connect_once, in_one_line
+from largesse.database.embedded import has_cluster
+from largesse.database.migrate import current_revision, head_revision
+from largesse.errors import StartError
+from largesse.main import SERVING_CONNECTIONS, database_address, schema_trouble
+from largesse.settings import Settings
+from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
+
+_NAME = "LARGESSE_DATABASE_URL"
+_FAILED: tuple[type[BaseException], ...] = (StartError, *DATABASE_FAILED)
+_OLDEST = 15
+_LAST_ID = 2**31 - 1
+_FEW_IDS = _LAST_ID // 10
+_CLOCKS_APART_S = 2.0
+_SPARE_CONNECTIONS = 12  # for people, backups and monitoring
+
+# What each says when it is off.
+_SAFETY = {
+    "fsync": "a crash of the machine may ruin the database",
+    "synchronous_commit": "a crash may lose orders that were acknowledged",
+    "full_page_writes": "a crash of the machine may ruin pages of the database",
+}
+
+
+async def check_database(settings: Settings) -> list[Finding]:
+    """All that can be said about the database; it is started for that where it is an embedded one."""
+    if settings.database_url is None and not has_cluster(settings.data_dir):
+        return [error(_NAME, "There is no embedded database yet: run `largesse migrate`.")]
+    try:
+        async with database_address(settings) as url, connect_once(url) as connection:
+            return await _look_at(connection)
+    except _FAILED as failure:
+        return [error(_NAME, f"The database cannot be reached: {in_one_line(failure)}.")]
+
+
+async def _look_at(connection: Connection) -> list[Finding]:
+    findings = [await look(connection) for look in (_version, _writable, _encoding, _safety, _room, _clock)]
+    schema = await _schema(connection)
+    return [*findings, *schema]
+
+
+async def _version(connection: Connection) -> Finding:
+    version = await connection.fetchval("SHOW server_version")
+    number = int(await connection.fetchval("SHOW server_version_num"))
+    if number < _OLDEST * 10_000:
+        return error(_NAME, f"PostgreSQL {version} is too old: it must be {_OLDEST} or later.")
+    return ok(_NAME, f"PostgreSQL {version} answers.")
+
+
+async def _writable(connection: Connection) -> Finding:
+    if await connection.fetchval("SELECT pg_is_in_recovery()"):
+        return error(_NAME, "The server is a standby: it takes no orders until it is promoted.")
+    if await connection.fetchval("SHOW default_transaction_read_only") == "on":
+        return error(
+            _NAME, "Transactions are read-only (default_transaction_read_only): no order can be placed."
+        )
+    return ok(_NAME, "The database can be written to.")
+
+
+async def _encoding(connection: Connection) -> Finding:
+    encoding = await connection.fetchval("SHOW server_encoding")
+    if encoding != "UTF8":
+        return error(
+            _NAME, f"The database is encoded in {encoding}: make it anew in UTF8 (createdb --encoding UTF8)."
+        )
+    return ok(_NAME, "The database is encoded in UTF8.")
+
+
+async def _safety(connection: Connection) -> Finding:
+    off = {name: said for name, said in _SAFETY.items() if await connection.fetchval(f"SHOW {name}") == "off"}
+    if off:
+        said = "; ".join(f"{name} is off: {what}" for name, what in off.items())
+        return warning(_NAME, f"{said}. Switch it on.")
+    return ok(_NAME, "What is acknowledged is on the disk (fsync, synchronous_commit, full_page_writes).")
+
+
+async def _room(connection: Connection) -> Finding:
+    """How many connections there may be, by the least of the limits of server, database and role."""
+    row = await connection.fetchrow(
+        """
+        SELECT least(
+            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+            (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()),
+            (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user)) AS allowed
+        """
+    )
+    assert row is not None, "a SELECT of one row"
+    allowed: int = row["allowed"]
+    needed = SERVING_CONNECTIONS + WORKING_CONNECTIONS + _SPARE_CONNECTIONS
+    each = f"a serving process takes up to {SERVING_CONNECTIONS}, a worker {WORKING_CONNECTIONS}"
+    if allowed < needed:
+        return warning(
+            _NAME,
+            f"The database allows {allowed} connections: {each}, and {_SPARE_CONNECTIONS} should be spare. "
+            "Raise max_connections, or the limit of the database or the role.",
+        )
+    return ok(_NAME, f"The database allows {allowed} connections: {each}.")
+
+
+async def _clock(connection: Connection) -> Finding:
+    sent = time.time()
+    at: datetime = await connection.fetchval("SELECT clock_timestamp()")
+    return compare_clocks(sent, at.timestamp(), time.time())
+
+
+def compare_clocks(sent: float, at: float, received: float) -> Finding:
+    """The database's instant `at` beside this machine's before it was asked and after it had answered (seconds since 1970)."""
+    ahead_s = at - (sent + received) / 2
+    if abs(ahead_s) > _CLOCKS_APART_S + (received - sent) / 2:
+        which = "ahead of" if ahead_s > 0 else "behind"
+        said = f"The database's clock is {abs(ahead_s):.1f} s {which} this machine's"
+        return warning(_NAME, f"{said}: let both follow a time server.")
+    return ok(_NAME, "The database's clock and this machine's agree.")
+
+
+async def _schema(connection: Connection) -> list[Finding]:
+    revision = await current_revision(connection)
+    trouble = schema_trouble(revision)
+    if trouble is not None:
+        return [error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
+    looks: tuple[Callable[[Connection], Awaitable[Finding]], ...] = (_ids, _moved_clock)
+    return [
+        ok(_NAME, f"The schema is the one this release needs, {head_revision()}."),
+        *[await look(connection) for look in looks],
+    ]
+
+
+async def _ids(connection: Connection) -> Finding:
+    left = _LAST_ID - int(await connection.fetchval("SELECT last_value FROM orders_id_seq"))
+    if left <= 0:
+        return error(
+            _NAME, "No id of an order is left: none can be placed any more. Ask for help before you go on."
+        )
+    if left < _FEW_IDS:
+        return warning(
+            _NAME, f"Ids for {left:,} more orders are left, fewer than a tenth: ask for help in good time."
+        )
+    return ok(_NAME, f"Ids for {left:,} more orders are left.")
+
+
+async def _moved_clock(connection: Connection) -> Finding:
+    moved = await connection.fetchval("SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'")
+    if moved is not None:
+        return warning(
+            _NAME, f"Deliveries go by a clock that is moved by {moved} (table clock), as only tests do."
+        )
+    return ok(_NAME, "Deliveries go by the database's clock.")
