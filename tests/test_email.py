@@ -13,16 +13,45 @@ from largesse.email import _PLAIN, EmailError, normalise_email
 labels = st.text("aZ09-", min_size=1, max_size=5) | st.sampled_from(
     ["a" * 63, "a" * 64, "xn--bcher-kva", "a--b", "-a", "a-", "9"]
 )
+unicode_labels = labels | st.sampled_from(
+    [
+        "b\u00fccher",
+        "\u0434\u0435\u0440\u0435\u0432\u043e",
+        "\u0430" * 40,
+        "\u05d0\u05d1",
+        "1",
+        "\u00ad",
+        "\uff21",
+        "xn--d1acufc",
+        "a\u3002b",
+    ]
+)
 tops = st.sampled_from(
     ["com", "Example", "test", "invalid", "localhost", "arpa", "local", "onion", "TEST"]
 ) | (st.text("aZ9-", min_size=1, max_size=5))
 locals_ = st.text("aZ09._+-", min_size=1, max_size=6) | st.sampled_from(
     ["a" * 64, "a" * 65, ".a", "a.", "a..b", "o'neil", '"a b"', "\u00e9"]
 )
+any_locals = locals_ | st.sampled_from(
+    [
+        "\u00e9" * 30,
+        "e\u0301" * 20,
+        "\u0958" * 15,
+        "so\u0308ren",
+        "POSTMASTER",
+        "<a",
+        "a>",
+        "a b",
+        '"a"',
+        "a@b",
+        "A <a",
+        "(c)a",
+    ]
+)
 near = st.builds(
     lambda local, middle, top: f"{local}@{'.'.join([*middle, top])}",
-    locals_,
-    st.lists(labels, min_size=0, max_size=4),
+    any_locals,
+    st.lists(unicode_labels, min_size=0, max_size=4),
     tops,
 )
 
@@ -52,6 +81,10 @@ def by_us(text: str) -> str | None:
 @example("a@x.invalid")
 @example("a@in-addr.arpa")
 @example("a@b.local")
+@example("a" * 60 + "@" + ".".join(["\u0430" * 40] * 4) + ".co")
+@example("a" * 60 + "@" + ".".join(["\u0430" * 30] * 4) + ".com")
+@example("\u0958" * 21 + "@" + ".".join(["\u0430" * 30] * 3) + ".com")
+@example("sam@b\u00fccher.test")
 def test_an_address_is_accepted_and_normalised_as_the_library_does(text: str) -> None:
     assert by_us(text) == by_library(text)
 

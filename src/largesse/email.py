@@ -6,8 +6,9 @@ Checked by the `email-validator` library, without looking anything up in the DNS
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from email_validator import EmailNotValidError, validate_email
+from email_validator import EmailNotValidError, ValidatedEmail, validate_email
 
 # Most addresses are plain, and for those the library's full parse (some 60 µs) tells nothing more than this:
 # a test holds that it accepts no address which the library refuses, and normalises each in the same way.
@@ -17,6 +18,10 @@ _PLAIN = re.compile(
 )
 _LONGEST_PLAIN = 200
 MAX_EMAIL = 254  # characters; RFC 5321, section 4.5.3.1.3, without the brackets
+# A local part without quotes, brackets or anything else that could lead on into the domain; the library judges it.
+_BARE = re.compile(r"[^\s\x00-\x1f\x7f\"(),:;<>@\[\\\]\ud800-\udfff]+")
+_ANY_LOCAL, _ANY_DOMAIN = "x", "example.com"
+_DOMAINS = 2_000
 _SPECIAL = frozenset({"arpa", "invalid", "local", "localhost", "onion", "test"})
 
 
@@ -35,10 +40,36 @@ def normalise_email(text: str) -> str:
     if plain and plain["top"].lower() not in _SPECIAL:
         local, _, domain = text.rpartition("@")
         return f"{local}@{domain.lower()}"
+    local, _, domain = text.rpartition("@")
+    if not domain or not _BARE.fullmatch(local):
+        return _judge(text).normalized
+    normalised, most_bytes = _judge_domain(domain)
+    if most_bytes is None:
+        raise EmailError(normalised)
+    local_part = _judge(f"{local}@{_ANY_DOMAIN}").local_part
+    if max(len(local.encode()), len(local_part.encode())) + most_bytes >= MAX_EMAIL:
+        return _judge(text).normalized  # which counts exactly
+    return f"{local_part}@{normalised}"
+
+
+def _judge(text: str) -> ValidatedEmail:
     try:
-        return validate_email(text, check_deliverability=False, test_environment=True).normalized
+        return validate_email(text, check_deliverability=False, test_environment=True)
     except EmailNotValidError as error:
         raise EmailError(str(error)) from None
+
+
+@lru_cache(maxsize=_DOMAINS)
+def _judge_domain(domain: str) -> tuple[str, int | None]:
+    """The domain normalised, and the bytes of its longest form; or what is wrong with it, and None.
+
+    Kept, since reading one that is not of ASCII takes the library milliseconds, and many recipients share theirs.
+    """
+    try:
+        judged = _judge(f"{_ANY_LOCAL}@{domain}")
+    except EmailError as error:
+        return str(error), None
+    return judged.domain, max(len(form.encode()) for form in (domain, judged.domain, judged.ascii_domain))
 
 
 def address_key(email: str) -> str:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.errors import InvalidRequest
+from largesse.orders.recipients import read_recipients
 from largesse.orders.reference import is_reference, new_reference
 from largesse.orders.request import (
     MAX_REFERENCE,
@@ -33,7 +34,14 @@ def read(plan: str = "pro", **members: Any) -> Wanted:
         members["code_quantity"] = 1
     for kept in members.keys() & {"send_at", "expiry_after_days"}:
         members[kept] = msgspec.Raw(msgspec.json.encode(members[kept]))
-    return read_send(SendGift(product_id=1, **members), plan=plan, now=NOW)
+    body = SendGift(product_id=1, **members)
+    wanted = read_send(body, plan=plan, now=NOW)
+    steps = read_recipients(body.recipients or ())
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return msgspec.structs.replace(wanted, recipients=end.value)
 
 
 @given(st.none() | st.text())

@@ -12,6 +12,7 @@ from largesse.decoding import decode_body, decode_part, refused
 from largesse.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.errors import FieldError, InvalidRequest
 from largesse.orders.texts import read_text
+from largesse.slices import Steps
 
 MAX_CODES = 5_000
 MAX_QUANTITY = 1_000
@@ -57,8 +58,16 @@ class _RecipientsOnly(msgspec.Struct):
     recipients: list[msgspec.Raw] | None = None
 
 
-def read_recipients(given: Iterable[Recipient | msgspec.Raw]) -> tuple[OrderRecipient, ...]:
-    """The recipients as the order keeps them.
+def count_codes(given: Iterable[Recipient]) -> int:
+    """How many codes the recipients get in all. Raises InvalidRequest for more than an order may have."""
+    count = sum(1 if one.quantity is None else one.quantity for one in given)
+    if count > MAX_CODES:
+        raise InvalidRequest(f"`recipients` must ask for at most {MAX_CODES} codes in all, not {count}.")
+    return count
+
+
+def read_recipients(given: Iterable[Recipient | msgspec.Raw]) -> Steps[tuple[OrderRecipient, ...]]:
+    """The recipients as the order keeps them, one a step: an address at a domain not of ASCII takes milliseconds.
 
     Raises InvalidRequest whose `errors` name all that are wrong, or the first MAX_ERRORS; its detail is the first's.
     """
@@ -71,14 +80,15 @@ def read_recipients(given: Iterable[Recipient | msgspec.Raw]) -> tuple[OrderReci
             errors += refusal.errors
             if len(errors) == MAX_ERRORS:
                 break
+        yield
     if errors:
         raise _refusal(errors)
     return tuple(recipients)
 
 
-def read_recipients_of(raw: bytes) -> None:
+def read_recipients_of(raw: bytes) -> Steps[tuple[OrderRecipient, ...]]:
     """Raises what `read_recipients` does for the recipients of a body of which one is known to be wrong."""
-    read_recipients((decode_body(raw, _RecipientsOnly).recipients or [])[:MAX_CODES])
+    return read_recipients((decode_body(raw, _RecipientsOnly).recipients or [])[:MAX_CODES])
 
 
 def _read_recipient(member: str, given: Recipient | msgspec.Raw) -> OrderRecipient:

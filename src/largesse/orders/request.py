@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, UnsetType
 from largesse.decoding import decode_part
 from largesse.email import address_key
 from largesse.errors import InvalidRequest
-from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, read_recipients
+from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, count_codes
 from largesse.orders.texts import read_key, read_text
 from largesse.orders.wrappings import WRAPPINGS
 
@@ -182,7 +182,7 @@ class ReferenceOnly(msgspec.Struct, rename="camel"):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The delivery and payment of an order, checked; `recipients` is empty for a code batch."""
+    """The delivery and payment of an order, checked; `recipients` is empty for a code batch, or until they are read."""
 
     source: str
     recipients: tuple[OrderRecipient, ...]
@@ -223,16 +223,18 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_send(body: SendBody, *, plan: str, now: datetime) -> Wanted:
-    """Checks what the types could not. Raises InvalidRequest naming the member and the limit."""
-    recipients, code_count = _read_delivery(body)
+    """Checks what the types could not. Raises InvalidRequest naming the member and the limit.
+
+    The recipients are counted, but not yet read: that may take long, and what else is wrong is told first.
+    """
     return Wanted(
         source=read_source(body.source),
-        recipients=recipients,
-        code_count=code_count,
+        recipients=(),
+        code_count=_count_codes(body),
         wrapping_key=read_text("wrappingKey", body.wrapping_key),
         from_name=read_text("fromName", body.from_name),
         message=read_text("message", body.message, line_breaks=True),
-        scheduled_for=_read_send_at(body.send_at, now) if recipients else None,
+        scheduled_for=_read_send_at(body.send_at, now) if body.recipients else None,
         account_id=body.account_id,
         expiry_after_days=_read_expiry(body.expiry_after_days, plan),
         external_reference=read_reference(body.external_reference),
@@ -253,17 +255,11 @@ def read_source(text: str | None) -> str:
     return "-".join(islice(words, MAX_SOURCE))[:MAX_SOURCE].strip("-") or DEFAULT_SOURCE
 
 
-def _read_delivery(body: SendBody) -> tuple[tuple[OrderRecipient, ...], int]:
-    """The recipients, none for a batch, and how many codes; an empty list of recipients is as if left out."""
+def _count_codes(body: SendBody) -> int:
+    """How many codes are wanted; an empty list of recipients is as if left out."""
     if bool(body.recipients) == (body.code_quantity is not None):
         raise InvalidRequest("Exactly one of `recipients` and `codeQuantity` must be given.")
-    if body.code_quantity is not None:
-        return (), body.code_quantity
-    recipients = read_recipients(body.recipients or ())
-    code_count = sum(recipient.quantity for recipient in recipients)
-    if code_count > MAX_CODES:
-        raise InvalidRequest(f"`recipients` must ask for at most {MAX_CODES} codes in all, not {code_count}.")
-    return recipients, code_count
+    return count_codes(body.recipients or ()) if body.code_quantity is None else body.code_quantity
 
 
 def _read_send_at(given: msgspec.Raw | UnsetType, now: datetime) -> datetime | None:

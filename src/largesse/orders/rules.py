@@ -12,6 +12,8 @@ from largesse.identity import Standing, require_standing
 from largesse.money import canonical
 from largesse.orders.order import Order, ReferenceKey
 
+NO_SUCH_ACCOUNT = "`accountId` names no funding account that this key can draw from."
+
 
 @dataclass(slots=True)
 class LedgerAccount:
@@ -103,12 +105,15 @@ def _funding_account(order: Order, ground: Ground) -> LedgerAccount:
     """The account that the order names. Raises InvalidRequest when it cannot be drawn from."""
     account = ground.accounts.get(order.payer_id)
     if account is None or not account.is_open_to(order):
-        raise InvalidRequest("`accountId` names no funding account that this key can draw from.")
-    if account.currency != order.currency:
-        raise InvalidRequest(
-            f"`accountId` names an account in {account.currency}, but the order is in {order.currency}."
-        )
+        raise InvalidRequest(NO_SUCH_ACCOUNT)
+    require_currency(account.currency, order.currency)
     return account
+
+
+def require_currency(held: str, wanted: str) -> None:
+    """Raises InvalidRequest unless the funding account holds the currency of the order."""
+    if held != wanted:
+        raise InvalidRequest(f"`accountId` names an account in {held}, but the order is in {wanted}.")
 
 
 def reference_used(holder: str) -> ReferenceUsed:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
+from collections.abc import Sequence
+
+import msgspec
 
 from largesse.catalogue import Catalogue, Price, Snapshot, collection_price, gift_price
 from largesse.clock import Clock
@@ -16,7 +18,7 @@ from largesse.identity import Caller, Principal
 from largesse.orders.order import Gift, Order, OwnAccounts
 from largesse.orders.placer import Placer, is_large
 from largesse.orders.reading import read_references
-from largesse.orders.recipients import read_recipients_of
+from largesse.orders.recipients import OrderRecipient, Recipient, read_recipients, read_recipients_of
 from largesse.orders.reference import new_reference
 from largesse.orders.request import (
     DEFAULT_COUNTRY,
@@ -29,13 +31,12 @@ from largesse.orders.request import (
     read_reference,
     read_send,
 )
-from largesse.orders.rules import reference_used
+from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
 from largesse.orders.shapes import SendResponse, send_response
+from largesse.slices import Slices, first_slice
 from largesse.templates import Template, read_template
 from largesse.vault import Vault
 
-# Recipients checked on the event loop in one go.
-_RECIPIENTS_AT_ONCE = 100
 _CACHED_ACCOUNTS = 10_000
 
 
@@ -57,6 +58,7 @@ class Sender:
         self._vault = vault
         self._clock = clock
         self._public_url = public_url
+        self._slices = Slices()
         self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
 
     async def send(self, caller: Caller, raw: bytes, wanted: type[SendBody]) -> SendResponse:
@@ -73,7 +75,7 @@ class Sender:
         except InvalidRequest as refusal:
             await self._refuse_used_reference(principal, raw)
             if isinstance(refusal, WrongItem):
-                await asyncio.to_thread(read_recipients_of, raw)
+                await self._slices.finish(principal.customer_id, read_recipients_of(raw))
             raise
         if not is_large(order.code_count):
             await self._place(order)
@@ -95,7 +97,7 @@ class Sender:
     async def _prepare(self, caller: Caller, body: SendBody) -> Order:
         now = self._clock.now()
         principal = caller.principal
-        wanted = await _read(body, principal.plan, now)
+        wanted = read_send(body, plan=principal.plan, now=now)
         await self._check_account_given(principal, wanted)
         snapshot = await self._catalogue.at(caller.catalogue_version)
         match body:
@@ -109,6 +111,9 @@ class Sender:
                 wanted = _with_template(wanted, template, principal.plan)
             case _:
                 raise TypeError(type(body).__name__)
+        if body.recipients:
+            recipients = await self._read_recipients(principal, wanted, gift, body.recipients)
+            wanted = msgspec.structs.replace(wanted, recipients=recipients)
         reference = new_reference(now)
         codes = draw_codes(wanted.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
@@ -123,12 +128,36 @@ class Sender:
             address=caller.address,
         )
 
+    async def _read_recipients(
+        self, principal: Principal, wanted: Wanted, gift: Gift, given: Sequence[Recipient]
+    ) -> tuple[OrderRecipient, ...]:
+        """The recipients, after all that is wrong for a cheaper reason where reading them takes more than a moment."""
+        steps = read_recipients(given)
+        recipients = first_slice(steps)
+        if recipients is None:
+            await self._check_account(principal, wanted.account_id, gift.currency)
+            await self._check_reference_free(principal, wanted.external_reference)
+            recipients = await self._slices.finish(principal.customer_id, steps)
+        return recipients
+
     async def _check_account_given(self, principal: Principal, wanted: Wanted) -> None:
         if principal.funding == "balance" and wanted.account_id is None:
             await self._check_some_account(principal)
             raise InvalidRequest("`accountId` is required: this customer pays from a topped-up balance.")
         if principal.funding == "invoiced" and wanted.account_id is not None:
             raise InvalidRequest("`accountId` must be omitted: this customer is invoiced.")
+
+    async def _check_account(self, principal: Principal, account_id: int | None, currency: str) -> None:
+        """Raises InvalidRequest when the caller cannot draw from the account in that currency, whatever it holds."""
+        if account_id is None:
+            return
+        async with self._database.connection() as connection:
+            accounts = await list_funding_accounts(connection, principal)
+        account = next((account for account in accounts if account.id == account_id), None)
+        if account is None:
+            await self._check_some_account(principal)
+            raise InvalidRequest(NO_SUCH_ACCOUNT)
+        require_currency(account.currency, currency)
 
     async def _check_some_account(self, principal: Principal) -> None:
         """Raises InvalidRequest when there is no account at all that the caller could name."""
@@ -163,6 +192,10 @@ class Sender:
     async def _refuse_used_reference(self, principal: Principal, raw: bytes) -> None:
         """Raises ReferenceUsed when a body that is wrong elsewhere carries a reference already used."""
         reference = read_reference(decode_body(raw, ReferenceOnly).external_reference)
+        await self._check_reference_free(principal, reference)
+
+    async def _check_reference_free(self, principal: Principal, reference: str | None) -> None:
+        """Raises ReferenceUsed when an order of the customer holds the reference."""
         if reference is None:
             return
         key = (principal.customer_id, principal.environment, reference)
@@ -170,13 +203,6 @@ class Sender:
             holder = (await read_references(connection, [key])).get(key)
         if holder is not None:
             raise reference_used(holder)
-
-
-async def _read(body: SendBody, plan: str, now: datetime) -> Wanted:
-    """`read_send`; for many recipients in a thread, as an address that is not plain takes a fraction of a millisecond."""
-    if len(body.recipients or ()) > _RECIPIENTS_AT_ONCE:
-        return await asyncio.to_thread(read_send, body, plan=plan, now=now)
-    return read_send(body, plan=plan, now=now)
 
 
 def _gift_of_product(snapshot: Snapshot, principal: Principal, body: SendGift) -> Gift:
