@@ -14,13 +14,16 @@ import pytest
 from largesse import __version__
 from largesse.api import OPERATIONS
 from largesse.api.openapi import build_document
+from largesse.api.openapi_events import build_events_document
 from largesse.errors import PROBLEMS, Misdirected
+from largesse.webhooks import EVENTS
 
 if TYPE_CHECKING:
     from conftest import Service, ServiceFactory
 
 DOCUMENT = build_document(OPERATIONS)
 SCHEMAS = DOCUMENT["components"]["schemas"]
+RESPONSES = [*DOCUMENT["components"]["responses"].values(), *DOCUMENT["x-other-answers"].values()]
 BY_ID = {
     operation["operationId"]: operation
     for methods in DOCUMENT["paths"].values()
@@ -83,6 +86,24 @@ def test_the_document_is_served_without_a_key(service: Service) -> None:
     assert answer.json()["openapi"].startswith("3.1.")
 
 
+def test_a_key_is_sent_in_either_of_two_headers() -> None:
+    schemes = DOCUMENT["components"]["securitySchemes"]
+    assert DOCUMENT["security"] == [{name: []} for name in schemes]
+    assert (schemes["bearer"]["scheme"], schemes["apiKey"]["name"]) == ("bearer", "X-Api-Key")
+
+
+def test_events_have_a_document_of_their_own(service: Service) -> None:
+    answer = service.client().get("/openapi-events.json")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    events = build_events_document()
+    assert answer.json() == json.loads(json.dumps(events))
+    assert set(events["webhooks"]) == set(EVENTS)
+    body = events["webhooks"]["order.created"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body == {"$ref": "#/components/schemas/OrderRecord"}
+    assert events["components"]["schemas"] == {"OrderRecord": SCHEMAS["OrderRecord"]}
+    assert "webhooks" not in DOCUMENT
+
+
 def test_every_reference_leads_somewhere() -> None:
     for node in walk(DOCUMENT):
         if "$ref" in node:
@@ -101,8 +122,7 @@ def test_every_component_is_used() -> None:
     used = {node["$ref"] for node in walk(DOCUMENT) if "$ref" in node}
     for kind in ("schemas", "responses", "headers"):
         for name in DOCUMENT["components"][kind]:
-            unlisted = {"NotFound", "MethodNotAllowed", "Allow"}  # of paths and methods outside operations
-            assert f"#/components/{kind}/{name}" in used or name in unlisted
+            assert f"#/components/{kind}/{name}" in used
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -128,7 +148,7 @@ def test_every_operation_is_described(operation: Any) -> None:
     in_path = {p["name"] for p in described.get("parameters", []) if p["in"] == "path"}
     assert in_path == set(re.findall(r"{(\w+)}", operation.path))
     assert ("requestBody" in described) == (operation.body is not None)
-    assert described.get("security", "keys") == ("keys" if operation.needs_key else [])
+    assert described["security"] == ([{"bearer": []}] if operation.needs_key else [])
 
 
 def test_operation_ids_are_unique() -> None:
@@ -136,7 +156,7 @@ def test_operation_ids_are_unique() -> None:
 
 
 def test_the_document_holds_every_problem() -> None:
-    responses = DOCUMENT["components"]["responses"].values()
+    responses = [resolved(response) for response in RESPONSES]
     shown = {
         name for r in responses for content in r["content"].values() for name in content.get("examples", {})
     }
@@ -147,7 +167,8 @@ def test_the_document_holds_every_problem() -> None:
 @pytest.mark.parametrize("status", ["401", "405", "429", "503"])
 def test_statuses_with_a_header_document_it(status: str) -> None:
     header = {"401": "WWW-Authenticate", "405": "Allow"}.get(status, "Retry-After")
-    for response in DOCUMENT["components"]["responses"].values():
+    responses = [resolved(response) for response in RESPONSES]
+    for response in responses:
         examples = next(iter(response["content"].values()))["examples"].values()
         if status in {str(example["value"]["status"]) for example in examples}:
             assert set(response["headers"]) == {"X-Request-Id", header}

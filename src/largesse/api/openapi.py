@@ -1,8 +1,8 @@
 """The OpenAPI 3.1 document, built from the operations that the application serves.
 
 Schemas come from the types that requests are decoded into and answers are encoded from, so the limits in the document
-are the ones that hold. What JSON Schema calls a format, and types cannot say, is filled in here: an integer is an int32
-and a number a double unless its type says otherwise.
+are the ones that hold. It is written so that generators make usable clients of it (tests/generators): no alternatives of
+which they would make types, and no events, which have a document of their own.
 """
 
 from __future__ import annotations
@@ -13,14 +13,11 @@ from typing import Any
 
 import msgspec
 
-from largesse import __version__
+from largesse.api.openapi_parts import REF, Json, info, publish, schema_components
 from largesse.api.operation import NoQuery, Operation
 from largesse.errors import FieldError, MethodNotAllowed, NotFound, Problem
 from largesse.orders import OrderRecord, SendBody
 
-Json = dict[str, Any]
-
-_REF = "#/components/schemas/{name}"
 _EXAMPLE_REQUEST_ID = "5b1f0c9a7e3d2846"
 
 _DESCRIPTION = """\
@@ -33,6 +30,7 @@ Members and parameters that the service does not know are ignored; those it know
 Money is a number in major units of its currency. An amount finer than the currency's minor unit is refused, never rounded.
 Errors are problem details (RFC 9457); the `type` of each is an address that explains it.
 Beside the answers listed with each operation, any other path answers 404 and any other method 405.
+What is sent to subscriptions is in [a document of its own](/openapi-events.json).
 """
 
 _TAGS = {
@@ -58,6 +56,7 @@ _DETAILS = {
     "reference-used": "`externalReference` is already used by order 0WBQK7M2PXR4D9VA1C3E; nothing was placed.",
     "slow-request": "The body did not arrive within 30 seconds, or nothing of it for 10.",
     "too-large": "At most 4194304 bytes of a body are read.",
+    "misdirected": "This is for the user of the machine it runs on, and answers to that machine's names alone.",
     "unsupported-body": "The `Content-Type` must be application/json.",
     "headers-too-large": "The headers have 40000 bytes; at most 32768 are read.",
     "too-many-requests": "This key may send 600 requests a minute.",
@@ -116,14 +115,8 @@ _HEADERS: Json = {
         "schema": {"type": "string"},
         "example": 'Bearer realm="Largesse"',
     },
-    "Allow": {
-        "description": "The methods this address has",
-        "required": True,
-        "schema": {"type": "string"},
-        "example": "GET, POST",
-    },
 }
-_HEADERS_OF_STATUS = {401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}
+_HEADERS_OF_STATUS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
 
 # What an answer leads to: operations with their parameters, each a runtime expression on the request or the answer.
 _OF_ORDER = {
@@ -141,14 +134,21 @@ _LINKS = {
     "testWebhook": {"redeliverWebhook": {"id": "$request.path.id", "deliveryId": "$response.body#/id"}},
 }
 
-# Which members of a send body exclude each other; types cannot say it (`largesse.orders.request` checks it).
-# Not as `oneOf`: generators of clients make a type of each alternative and lose the other members.
+# Which members of a send body exclude each other; types cannot say it (`largesse.orders.request` checks it). Not by `oneOf`:
+# generators make a type of each alternative, and lose the other members. That there are others is what Redocly's rules want
+# to be told.
+_OTHERS_TOO: Json = {"unevaluatedProperties": True}
 _DELIVERY: Json = {
-    "if": {"properties": {"codeQuantity": {"type": "integer"}}, "required": ["codeQuantity"]},
-    "then": {"properties": {"recipients": {"maxItems": 0}}},
+    "if": {
+        "properties": {"codeQuantity": {"type": "integer"}},
+        "required": ["codeQuantity"],
+        **_OTHERS_TOO,
+    },
+    "then": {"properties": {"recipients": {"maxItems": 0}}, **_OTHERS_TOO},
     "else": {
         "properties": {"recipients": {"not": {"type": "null"}, "minItems": 1}},
         "required": ["recipients"],
+        **_OTHERS_TOO,
     },
 }
 
@@ -157,31 +157,25 @@ def build_document(operations: Sequence[Operation]) -> Json:
     """The document of `operations`, ready to be encoded."""
     shapes = [operation.shape for operation in operations if operation.shape is not None]
     bodies = [operation.body for operation in operations if operation.body is not None]
-    types = [*bodies, *shapes, OrderRecord, FieldError]
-    refs, schemas = msgspec.json.schema_components(types, ref_template=_REF)
-    schema_of = {id(type_): _published(ref) for type_, ref in zip(types, refs, strict=True)}
-    published = {_public_name(name): _published(schema) for name, schema in schemas.items()}
+    schema_of, schemas = schema_components([*bodies, *shapes, OrderRecord, FieldError])
     for body in bodies:
         if issubclass(body, SendBody):
-            _tell_gift_first(published[body.__name__], body)
-            published[body.__name__] |= _DELIVERY
+            _tell_gift_first(schemas[body.__name__], body)
+            schemas[body.__name__] |= _DELIVERY
     paths: Json = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schema_of)
     return {
         "openapi": "3.1.0",
-        "info": {
-            "title": "Largesse",
-            "version": __version__,
-            "summary": "A self-hosted gift ordering service",
-            "description": _DESCRIPTION,
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
+        "info": info("Largesse", _DESCRIPTION),
         "servers": [{"url": "/", "description": "The service that serves this document"}],
         "security": [{"bearer": []}, {"apiKey": []}],
         "tags": [{"name": name, "description": description} for name, description in _TAGS.items()],
         "paths": paths,
-        "webhooks": {"order.created": {"post": _order_created(schema_of[id(OrderRecord)])}},
+        "x-other-answers": {
+            "404": {"$ref": f"#/components/responses/{_response_name([NotFound])}"},
+            "405": _method_not_allowed(),
+        },
         "components": {
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "The API key"},
@@ -192,7 +186,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
                     "description": "For clients that cannot set `Authorization`",
                 },
             },
-            "schemas": {**published, "Problem": _PROBLEM_SCHEMA},
+            "schemas": {**schemas, "Problem": _PROBLEM_SCHEMA},
             "responses": _problem_responses(operations),
             "headers": _HEADERS,
         },
@@ -214,8 +208,8 @@ def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:
     }
     if operation.description:
         described["description"] = operation.description
-    if not operation.needs_key:
-        described["security"] = []
+    # One of the two ways: generated clients send a key in each that an operation lists, and two of them are refused.
+    described["security"] = [{"bearer": []}] if operation.needs_key else []
     parameters = [*_path_parameters(operation), *_query_parameters(operation.query)]
     if parameters:
         described["parameters"] = parameters
@@ -257,14 +251,24 @@ def _response(description: str, status: int, schema: Json | None, example: Any) 
 
 
 def _problem_responses(operations: Iterable[Operation]) -> Json:
-    """Every set of problems that share a status in some operation, and those outside operations."""
+    """Every set of problems that share a status in some operation."""
     responses: Json = {}
     for operation in operations:
         for status, problems in _by_status(operation.all_problems):
             responses[_response_name(problems)] = _problem_response(status, problems)
-    for problem in (NotFound, MethodNotAllowed):
-        responses[_response_name([problem])] = _problem_response(problem.status, [problem])
     return responses
+
+
+def _method_not_allowed() -> Json:
+    """What no operation answers, but any address does when it has not the method: no component, as nothing refers to it."""
+    response = _problem_response(MethodNotAllowed.status, [MethodNotAllowed])
+    response["headers"]["Allow"] = {
+        "description": "The methods this address has",
+        "required": True,
+        "schema": {"type": "string"},
+        "example": "GET, POST",
+    }
+    return response
 
 
 def _problem_response(status: int, problems: list[type[Problem]]) -> Json:
@@ -274,7 +278,7 @@ def _problem_response(status: int, problems: list[type[Problem]]) -> Json:
         "headers": _headers(status),
         "content": {
             "application/problem+json": {
-                "schema": {"$ref": _REF.format(name="Problem")},
+                "schema": {"$ref": REF.format(name="Problem")},
                 "examples": {
                     problem.slug: {"summary": problem.title, "value": example_problem(problem)}
                     for problem in problems
@@ -313,7 +317,7 @@ def _headers(status: int) -> Json:
 
 def _path_parameters(operation: Operation) -> Iterator[Json]:
     for name, schema in operation.path_types.items():
-        yield _parameter(name, "path", _published(schema), required=True)
+        yield _parameter(name, "path", publish(schema), required=True)
 
 
 def _query_parameters(query: type[msgspec.Struct]) -> Iterator[Json]:
@@ -323,7 +327,7 @@ def _query_parameters(query: type[msgspec.Struct]) -> Iterator[Json]:
     schema = msgspec.json.schema(query)["$defs"][query.__name__]
     required = schema.get("required", ())
     for name, member in schema["properties"].items():
-        published = _published(member)
+        published = publish(member)
         if isinstance(published.get("type"), list):
             published["type"] = next(kind for kind in published["type"] if kind != "null")
         yield _parameter(name, "query", published, required=name in required)
@@ -336,93 +340,3 @@ def _parameter(name: str, place: str, schema: Json, *, required: bool) -> Json:
     if "examples" in schema:
         parameter["example"] = schema.pop("examples")[0]
     return {**parameter, "schema": schema}
-
-
-def _published(schema: Any) -> Any:
-    """A schema as published: public names, formats filled in, `T or null` in the short form, no null defaults."""
-    if isinstance(schema, list):
-        return [_published(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    published = {
-        name: value if name in {"examples", "default", "enum", "const"} else _published(value)
-        for name, value in schema.items()
-    }
-    if "$ref" in published:
-        path, _, name = published["$ref"].rpartition("/")
-        published["$ref"] = f"{path}/{_public_name(name)}"
-    if "title" in published and isinstance(published["title"], str):
-        published["title"] = _public_name(published["title"])
-    if published.get("default", ...) is None:
-        del published["default"]
-    published = _shortened(published)
-    kinds = published.get("type", [])
-    if "integer" in kinds:
-        published.setdefault("format", "int32")
-    elif "number" in kinds:
-        published.setdefault("format", "double")
-    elif "enum" in published and "type" not in published:
-        published["type"] = "string"
-    return published
-
-
-def _shortened(schema: Json) -> Json:
-    """`anyOf: [T, null]` as T with a second type, its description and examples on the outside."""
-    match schema.get("anyOf"):
-        case [{"type": str(kind)} as inner, {"type": "null"}]:
-            outer = {name: value for name, value in schema.items() if name != "anyOf"}
-            return {**inner, "type": [kind, "null"], **outer}
-    return schema
-
-
-def _public_name(name: str) -> str:
-    return name.removesuffix("Shape")
-
-
-def _order_created(record: Json) -> Json:
-    def header(name: str, description: str, example: str) -> Json:
-        return {
-            "name": name,
-            "in": "header",
-            "required": True,
-            "description": description,
-            "schema": {"type": "string"},
-            "example": example,
-        }
-
-    return {
-        "operationId": "orderCreated",
-        "summary": "An order was placed",
-        "description": "Sent to every subscription of `order.created`. Deliveries are at-least-once: `id` tells "
-        "duplicates apart. Check the signature over the raw body before reading it.",
-        "tags": ["Webhooks"],
-        "security": [],
-        "parameters": [
-            header("X-Service-Event", "The event's name", "order.created"),
-            header(
-                "X-Service-Signature",
-                "`sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the subscription's secret",
-                f"sha256={'0f' * 32}",
-            ),
-            header("webhook-id", "The delivery, the same over all its attempts", "7"),
-            header(
-                "webhook-timestamp",
-                "When this attempt was made, in seconds since 1970: refuse one that is more than five minutes off",
-                "1893488400",
-            ),
-            header(
-                "webhook-signature",
-                "`v1,` and the base64 HMAC-SHA256 of `webhook-id`, `webhook-timestamp` and the raw body, joined with "
-                "full stops, keyed with the bytes that the secret's base64 (what follows `whsec_`) stands for: the "
-                "scheme of Standard Webhooks",
-                f"v1,{'0f' * 21}0=",
-            ),
-        ],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": record}}},
-        "responses": {
-            "2XX": {"description": "Delivered"},
-            "410": {"description": "The subscription is deleted"},
-            "4XX": {"description": "This delivery is dropped (but 429 is retried)"},
-            "5XX": {"description": "Retried with growing pauses, up to 12 attempts in all"},
-        },
-    }

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from largesse import __version__
 from largesse.api.openapi import build_document, example_problem
+from largesse.api.openapi_events import build_events_document
 from largesse.api.operation import encode_json
 from largesse.api.reference import prose, read_sections, read_tables
 from largesse.api.routes import OPERATIONS
@@ -62,6 +63,10 @@ async def _openapi(request: Request) -> Response:
     return Response(_document_json(), media_type="application/json", headers=_HEADERS)
 
 
+async def _openapi_events(request: Request) -> Response:
+    return Response(_events_document_json(), media_type="application/json", headers=_HEADERS)
+
+
 async def _style(request: Request) -> Response:
     return Response(_source("style.css"), media_type="text/css", headers=_HEADERS)
 
@@ -80,6 +85,11 @@ def _document_json() -> bytes:
 
 
 @cache
+def _events_document_json() -> bytes:
+    return encode_json(build_events_document())
+
+
+@cache
 def _reference_html(base_url: str) -> str:
     document = build_document(OPERATIONS)
     tables = read_tables(document)
@@ -92,7 +102,7 @@ def _reference_html(base_url: str) -> str:
         sections=read_sections(document, base_url),
         tables=tables,
         table_of={table.name: table for table in tables},
-        event=document["webhooks"]["order.created"]["post"],
+        event=build_events_document()["webhooks"]["order.created"]["post"],
     )
 
 
@@ -129,6 +139,7 @@ PAGES = [
     Route("/docs/style.css", _style),
     Route("/docs/icon.svg", _icon),
     Route("/openapi.json", _openapi),
+    Route("/openapi-events.json", _openapi_events),
     Route("/problems", _problems),
     Route("/problems/{slug}", _problem),
 ]

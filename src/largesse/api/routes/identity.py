@@ -98,6 +98,7 @@ OPERATIONS = (
         "List the people on the account",
         _users,
         "Identity",
+        description="The people of the customer, newest first.",
         shape=list[UserShape],
         query=Paging,
         example=[

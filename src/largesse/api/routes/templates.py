@@ -71,6 +71,7 @@ OPERATIONS = (
         "List templates, newest first",
         _templates,
         "Templates",
+        description="Presets of the customer, ready for `POST /send/template`.",
         shape=list[TemplateShape],
         query=Paging,
         example=[

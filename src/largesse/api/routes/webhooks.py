@@ -121,6 +121,7 @@ OPERATIONS = (
         "List subscriptions, newest first",
         _subscriptions,
         "Webhooks",
+        description="Those of the customer in the key's environment; secrets are not shown again.",
         shape=list[ListedSubscription],
         example=[
             {
@@ -138,6 +139,7 @@ OPERATIONS = (
         "Stop deliveries to a subscription",
         _unsubscribe,
         "Webhooks",
+        description="From then on nothing more is sent to it.",
         status=204,
         path_types=_ID,
         problems=(NotFound,),
