@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from prometheus_client import REGISTRY
 
 from largesse.api import OPERATIONS, PAGES
 from largesse.api.application import BODY_TIMEOUT_S, MAX_BODY_BYTES
@@ -30,6 +31,12 @@ DEVELOPERS = (ROOT / "docs/guide-developer.md").read_text()
 
 SETTINGS = re.findall(r'"(LARGESSE_[A-Z_]+)"', (ROOT / "src/largesse/settings.py").read_text())
 OF_SAMPLES = {"LARGESSE_API_KEY"}  # what a caller's shell holds, no setting of the service
+
+METRICS = {
+    f"{metric.name}_total" if metric.type == "counter" else metric.name
+    for metric in REGISTRY.collect()
+    if metric.name.startswith("largesse_")
+}
 
 document = pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relative_to(ROOT)))
 
@@ -84,6 +91,11 @@ def test_every_command_has_its_row_with_every_option(name: str) -> None:
     assert set(re.findall(r"--[a-z-]+", row)) == options(COMMANDS[name]) - {"--help"}
 
 
+def test_every_metric_has_its_row() -> None:
+    rows = re.findall(r"^\| `(largesse_\w+)` \|", section(OPERATORS, "Metrics"), re.MULTILINE)
+    assert sorted(rows) == sorted(METRICS)
+
+
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_operation_is_in_the_developer_guide(operation: object) -> None:
     wanted = f"{operation.method} {operation.path}"
@@ -122,6 +134,12 @@ def test_limits_are_those_of_the_code(about: str, limit: str) -> None:
 def test_settings_that_are_named_exist(path: Path) -> None:
     named = set(re.findall(r"\bLARGESSE_[A-Z_]+\b", path.read_text()))
     assert named <= {*SETTINGS, *OF_SAMPLES}
+
+
+@document
+def test_metrics_that_are_named_exist(path: Path) -> None:
+    named = set(re.findall(r"\blargesse_[a-z_]+(?:_seconds|_total)\b", path.read_text()))
+    assert named <= METRICS
 
 
 @document

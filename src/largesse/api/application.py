@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ import structlog
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Router
 
+from largesse.api.metrics import REQUESTS
 from largesse.api.operation import Call, Operation, Reply, Services, encode_json
 from largesse.client import client_address
 from largesse.database import DATABASE_AWAY
@@ -45,6 +47,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+_Found = tuple[dict[str, Operation], dict[str, str]]  # the operations of a path by method, and its parameters
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 BODY_TIMEOUT_S = 30
@@ -134,48 +137,59 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began_s = time.perf_counter()
         headers = _read_headers(scope["headers"])
         request_id = headers.request_id or os.urandom(8).hex().encode()
-        started = False
+        found = self._find(scope["path"])
+        if found is None:
+            name = "claim" if scope["path"].startswith("/claim") else "page"
+            status = await self._show(scope, headers, request_id, receive, send)
+        else:
+            name, reply = await self._reply(found, scope, headers, request_id, receive)
+            status = reply.status
+            await _send(reply, request_id, scope["method"], send)
+        REQUESTS.count(name, status, time.perf_counter() - began_s)
+
+    async def _show(
+        self, scope: Scope, headers: Headers, request_id: bytes, receive: Receive, send: Send
+    ) -> int:
+        """Lets the pages answer; returns the status."""
+        status = 0
 
         async def send_with_id(message: Message) -> None:
-            nonlocal started
+            nonlocal status
             if message["type"] == "http.response.start":
-                started = True
+                status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
             await send(message)
 
+        scope["app"] = self
         try:
             _check_size(headers)
-            found = self._find(scope["path"])
-            if found is None:
-                scope["app"] = self
-                await self._pages(scope, receive, send_with_id)
-                return
-            methods, path = found
-            reply = await self._answer(_choose(methods, scope["method"]), path, scope, headers, receive)
-        except Problem as problem:
-            reply = problem_reply(problem)
-        except HTTPException as error:
-            reply = problem_reply(_problem_of(error))
-        except DATABASE_AWAY as error:
-            _log.warning(
-                "database_away",
-                error=type(error).__name__,
-                path=scope["path"],
-                request_id=request_id.decode(),
-            )
-            reply = problem_reply(_unavailable(error))
-        except Exception:
-            _log.exception("request_failed", path=scope["path"], request_id=request_id.decode())
-            if started:
+            await self._pages(scope, receive, send_with_id)
+        except Exception as error:
+            reply = _failure_reply(error, scope["path"], request_id)
+            if status:
                 raise
-            reply = problem_reply(
-                InternalError("The failure was logged under the request id of this answer.")
-            )
-        await _send(reply, request_id, scope["method"], send)
+            await _send(reply, request_id, scope["method"], send)
+            return reply.status
+        return status
 
-    def _find(self, path: str) -> tuple[dict[str, Operation], dict[str, str]] | None:
+    async def _reply(
+        self, found: _Found, scope: Scope, headers: Headers, request_id: bytes, receive: Receive
+    ) -> tuple[str, Reply]:
+        """The name of the operation and what it answers."""
+        name = "none"
+        methods, path = found
+        try:
+            _check_size(headers)
+            operation = _choose(methods, scope["method"])
+            name = operation.name
+            return name, await self._answer(operation, path, scope, headers, receive)
+        except Exception as error:  # noqa: BLE001 - each has its answer
+            return name, _failure_reply(error, scope["path"], request_id)
+
+    def _find(self, path: str) -> _Found | None:
         methods = self._exact.get(path)
         if methods is not None:
             return methods, {}
@@ -212,6 +226,19 @@ class Application:
                 f"This key may send {self._rate_limit} requests a minute.", retry_after_s=wait_s
             )
         return caller
+
+
+def _failure_reply(error: Exception, path: str, request_id: bytes) -> Reply:
+    """What a request is answered whose handling ended with `error`; what is nobody's doing but ours is logged."""
+    if isinstance(error, Problem):
+        return problem_reply(error)
+    if isinstance(error, HTTPException):
+        return problem_reply(_problem_of(error))
+    if isinstance(error, DATABASE_AWAY):
+        _log.warning("database_away", error=type(error).__name__, path=path, request_id=request_id.decode())
+        return problem_reply(_unavailable(error))
+    _log.error("request_failed", path=path, request_id=request_id.decode(), exc_info=error)
+    return problem_reply(InternalError("The failure was logged under the request id of this answer."))
 
 
 def problem_reply(problem: Problem) -> Reply:

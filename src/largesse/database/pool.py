@@ -11,6 +11,7 @@ from typing import Any, cast
 import asyncpg
 import structlog
 
+from largesse.database.metrics import POOLS, PoolUsage
 from largesse.database.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, Limits, Session
 from largesse.database_address import DatabaseAddress
 
@@ -49,6 +50,7 @@ class Database:
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
+        self._waiting = 0
 
     @classmethod
     async def connect(cls, url: str, *, max_connections: int = 10, limits: Limits = REQUESTS) -> Database:
@@ -63,19 +65,30 @@ class Database:
             connect=dialer.dial,
         )
         database = cls(pool)
+        POOLS.pools.add(database)
         if address.is_pooled:
             await database._check_role()
         return database
 
     async def close(self) -> None:
         await self._pool.close()
+        POOLS.pools.discard(self)
+
+    def usage(self) -> PoolUsage:
+        """How the pool is used just now."""
+        open_, idle = self._pool.get_size(), self._pool.get_idle_size()
+        return PoolUsage(open_ - idle, idle, self._waiting, self._pool.get_max_size())
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection outside any transaction, for single statements."""
         # Not by the pool's own time-out, which makes a task of every acquisition.
-        async with asyncio.timeout(_ACQUIRE_TIMEOUT_S):
-            connection = await self._pool.acquire()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(_ACQUIRE_TIMEOUT_S):
+                connection = await self._pool.acquire()
+        finally:
+            self._waiting -= 1
         try:
             yield cast("Connection", connection)
         finally:

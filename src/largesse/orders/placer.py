@@ -20,6 +20,7 @@ import structlog
 from largesse.batching import Batcher
 from largesse.database import DATABASE_AWAY, Connection, Database
 from largesse.errors import Problem, Unavailable
+from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.order import Order, Outcome, Placed
 from largesse.orders.reading import BEGIN, find_free, lock_accounts, read_ground
@@ -107,6 +108,7 @@ class Placer:
             placed = await self._submit(order)
         except Unsettled as unsettled:
             placed = await unsettled.outcome()
+            metrics.PLACED.inc()
         self._on_placed()
         return placed
 
@@ -181,6 +183,9 @@ class Placer:
                     orders = [placed.order for placed in written.placed]
                     unsettled = self._settler.settle(orders, written.transaction_id)
                     outcomes = dict(zip(outcomes, unsettled, strict=True))
+                else:
+                    metrics.PLACED.inc(len(written.placed))
+        metrics.count_batch(len(batch), written.refusals.values())
         return [written.refusals.get(at) or outcomes[order.reference] for at, order in enumerate(batch)]
 
 

@@ -1,0 +1,60 @@
+"""How a process's pools of connections are used, told when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakSet
+
+from prometheus_client import REGISTRY
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUsage:
+    """Connections that are lent and that lie idle, how many wait for one, and how many there may be."""
+
+    used: int
+    idle: int
+    waiting: int
+    limit: int
+
+
+class Pool(Protocol):
+    """What can tell how it is used."""
+
+    def usage(self) -> PoolUsage: ...
+
+
+class PoolGauges(Collector):
+    """The open pools of this process, added up: a serving process with a worker has two."""
+
+    def __init__(self) -> None:
+        self.pools: WeakSet[Pool] = WeakSet()
+
+    def collect(self) -> Iterator[Metric]:
+        usages = [pool.usage() for pool in list(self.pools)]
+        connections = GaugeMetricFamily(
+            "largesse_pool_connections",
+            "Connections to the database, by whether they are in use.",
+            labels=["state"],
+        )
+        connections.add_metric(["used"], sum(usage.used for usage in usages))
+        connections.add_metric(["idle"], sum(usage.idle for usage in usages))
+        yield connections
+        yield GaugeMetricFamily(
+            "largesse_pool_limit",
+            "How many connections to the database this process opens at most.",
+            sum(usage.limit for usage in usages),
+        )
+        yield GaugeMetricFamily(
+            "largesse_pool_waiting",
+            "How many wait for a connection to the database.",
+            sum(usage.waiting for usage in usages),
+        )
+
+
+POOLS = PoolGauges()
+REGISTRY.register(POOLS)

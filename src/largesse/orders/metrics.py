@@ -1,0 +1,29 @@
+"""What is counted of placing orders. Nothing here is done for each order that is placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import Counter, Histogram
+
+from largesse.errors import Problem
+
+PLACED = Counter("largesse_orders_placed", "Orders placed.")
+REFUSED = Counter(
+    "largesse_orders_refused",
+    "Orders that the transaction placing them refused, by the problem answered.",
+    ["problem"],
+)
+BATCHES = Histogram(
+    "largesse_batch_orders",
+    "Orders decided together in one transaction.",
+    buckets=(1, 2, 5, 10, 25, 50, 100, 250),
+)
+
+
+def count_batch(orders: int, refusals: Iterable[Exception]) -> None:
+    """Counts the orders of one transaction, and those of them that it refused."""
+    BATCHES.observe(orders)
+    for refusal in refusals:
+        if isinstance(refusal, Problem):
+            REFUSED.labels(refusal.slug).inc()
