@@ -227,3 +227,33 @@ async def test_mail_arrives_in_a_mailbox_with_names_links_and_no_markup_of_the_c
             assert link.startswith(f"{PUBLIC_URL}/claim/")
             page = await asyncio.to_thread(service.client().get, urlsplit(link).path)
             assert page.status_code == 200
+
+
+async def test_a_relay_that_does_not_know_us_bounces_nobody(service: Service, exim: Exim) -> None:
+    """Exim gives no enhanced status codes: `550 relay not permitted`, beside others whose mail it takes."""
+    recipients = [{"email": f"guest{number}@elsewhere.example"} for number in range(5)]
+    recipients.insert(2, {"email": "kim@example.com"})
+
+    def place() -> httpx.Response:
+        return service.send("gift", "coffee", value=10, recipients=recipients)
+
+    placed = await asyncio.to_thread(place)
+    assert placed.status_code == 200, placed.text
+    client = service.client("hr")
+
+    def deliveries() -> list[dict[str, object]]:
+        listed: list[dict[str, object]] = client.get(
+            f"/orders/{placed.json()['reference']}/deliveries"
+        ).json()
+        return listed
+
+    async with open_worker(service.settings), asyncio.timeout(PATIENCE_S):
+        while not all(one["attempts"] for one in await asyncio.to_thread(deliveries)):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    told = await asyncio.to_thread(deliveries)
+    refused = ("pending", "server", "550 relay not permitted")
+    assert [(one["state"], one["fault"], one["reason"]) for one in told] == [
+        *[refused] * 2,
+        ("sent", None, None),
+        *[refused] * 3,
+    ]

@@ -12,6 +12,7 @@ from largesse.cli.check import check
 from largesse.cli.customers import customers
 from largesse.cli.funding import accounts, statement, top_up_account
 from largesse.cli.keys import keys
+from largesse.cli.mail import mail
 from largesse.cli.orders import orders
 from largesse.cli.receivables import receivables
 from largesse.cli.running import Commands
@@ -55,6 +56,7 @@ for _command in (
     receivables,
     stock,
     shipments,
+    mail,
     verify,
 ):
     main.add_command(_command)

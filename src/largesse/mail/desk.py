@@ -93,11 +93,14 @@ class Desk:
         """Waits until all outcomes are written, or cannot be for now."""
         await self._recorder.settle()
 
-    async def give_back(self, leases: Sequence[Lease]) -> None:
-        """Frees messages that were not sent."""
+    async def give_back(self, leases: Sequence[Lease], reason: str | None = None) -> None:
+        """Frees messages that were not sent; with the reason where that is the mail server's fault."""
         self._leases.drop(leases)
         async with self._database.connection() as connection:
-            await self._leases.give_back(connection, leases)
+            if reason is None:
+                await self._leases.give_back(connection, leases)
+            else:
+                await messages.put_back(connection, leases, reason)
 
     async def close(self) -> None:
         """Waits until all outcomes are written, for ten seconds at most."""

@@ -19,8 +19,8 @@ from largesse.vault import Vault
 MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at")
 
 # How a large order is spread in the line: this many of its messages, then a gap in rank that others may use.
-_RANKED_TOGETHER = 50
-_RANK_GAP_S = 0.25
+RANKED_TOGETHER = 50
+RANK_GAP_S = 0.25
 _MAX_CODES = 10_000  # of the orders fanned out in one transaction, unless one order alone has more
 
 
@@ -45,6 +45,7 @@ class Sent:
     delay_s: float = 0.0
     code: int | None = None  # the mail server's
     reason: str | None = None
+    fault: str | None = None  # of a refusal: recipient or server
     subject: str = ""
     captured: bytes | None = None
 
@@ -137,12 +138,13 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> int:
             state = new.state,
             attempts = attempts + (new.state <> 'held')::int,
             reason = new.reason,
+            fault = new.fault,
             due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
             rank_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE rank_at END,
             finished_at = CASE WHEN new.state NOT IN ('pending', 'held') THEN now END,
             leased_until = '-infinity'
-        FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::float8[], $5::text[])
-                AS new (id, fence, state, delay_s, reason),
+        FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::float8[], $5::text[], $6::text[])
+                AS new (id, fence, state, delay_s, reason, fault),
             (SELECT clock_now()) AS clock (now)
         WHERE messages.id = new.id AND messages.fence = new.fence AND messages.state = 'pending'
             AND leased_until > '-infinity'
@@ -153,12 +155,27 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> int:
         [one.state for one in sent],
         [one.delay_s for one in sent],
         [one.reason for one in sent],
+        [one.fault for one in sent],
     )
     ours = {row["id"] for row in written}
     captured = [one for one in sent if one.captured is not None and one.message.lease.key in ours]
     if captured:
         await _write_captured(connection, captured)
     return len(sent) - len(ours)
+
+
+async def put_back(connection: Connection, leases: Sequence[Lease], reason: str) -> None:
+    """Frees messages that the mail server could not even be offered, with the reason; it costs them no attempt."""
+    await connection.execute(
+        """
+        UPDATE messages SET leased_until = '-infinity', reason = $3, fault = 'server'
+        FROM unnest($1::bigint[], $2::bigint[]) AS held (held_id, held_fence)
+        WHERE id = held_id AND fence = held_fence AND state = 'pending'
+        """,
+        [lease.key for lease in leases],
+        [lease.fence for lease in leases],
+        reason,
+    )
 
 
 def _within(jobs: Sequence[Row], codes: int) -> list[Row]:
@@ -208,8 +225,8 @@ async def _make_messages(connection: Connection, jobs: Sequence[Row]) -> int:
         [line["recipient_name"] for line in first.values()],
         [f"{{{','.join(map(str, numbers[key]))}}}" for key in first],
         [job["order_id"] for job in jobs],
-        _RANKED_TOGETHER,
-        _RANK_GAP_S,
+        RANKED_TOGETHER,
+        RANK_GAP_S,
     )
     return len(first)
 

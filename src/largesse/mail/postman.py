@@ -23,6 +23,7 @@ class Postman:
         self._patience = patience or Patience()
         self._tls = tls
         self._session: Session | None = None
+        self.opened = 0  # connections so far
         self._used_at = 0.0
         self._ends: float | None = None  # by the event loop's clock
         self._limit: asyncio.Timeout | None = None  # of the handover under way
@@ -31,6 +32,11 @@ class Postman:
     def idle_s(self) -> float:
         """For how long an open connection has not been used; 0 when there is none."""
         return time.monotonic() - self._used_at if self._session is not None else 0.0
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether this connection has taken a message."""
+        return self._session is not None and self._session.handed_over > 0
 
     async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
         """Gives one message to the server. Raises MailServerAwayError when no connection can be had.
@@ -70,6 +76,7 @@ class Postman:
             if not handover.ends_connection or handover.may_have_been_taken:
                 return handover
         self._session = await Session.open(self._server, self._patience, self._tls)
+        self.opened += 1
         return await self._try(self._session, sender, recipient, message, allow)
 
     async def _try(

@@ -43,6 +43,17 @@ class RecipientDelivery(msgspec.Struct, kw_only=True, rename="camel"):
         ]
         | None
     )
+    fault: (
+        Annotated[
+            str,
+            Meta(
+                description="Whose fault a refusal is: `recipient`, or `server` when the mail server cannot be talked to or "
+                "refuses whatever it is given, which is tried again",
+                examples=["server"],
+            ),
+        ]
+        | None
+    )
     due_at: Annotated[datetime, Meta(tz=True, description="When it was, or is, due first")]
     sent_at: Annotated[datetime, Meta(tz=True)] | None
     attempts: int
@@ -77,7 +88,7 @@ async def list_order_deliveries(
             SELECT DISTINCT ON (email) *, max(edition) OVER (PARTITION BY email) AS resends,
                    min(line_numbers[1]) OVER (PARTITION BY email) AS place
             FROM messages WHERE order_id = $1 AND kind = 'gift' ORDER BY email, edition DESC)
-        SELECT email, name, cardinality(line_numbers) AS code_count, state, reason, due_at,
+        SELECT email, name, cardinality(line_numbers) AS code_count, state, reason, fault, due_at,
                CASE WHEN state IN ('sent', 'captured') THEN finished_at END AS sent_at, attempts, resends
         FROM latest ORDER BY place OFFSET $2 LIMIT $3
         """,
@@ -151,6 +162,7 @@ async def resend(
         code_count=row["code_count"],
         state="pending",
         reason=None,
+        fault=None,
         due_at=row["due_at"],
         sent_at=None,
         attempts=0,
@@ -228,6 +240,7 @@ def _recipient(email: str | None, name: str | None, due_at: datetime, state: str
         code_count=0,
         state=state,
         reason=None,
+        fault=None,
         due_at=due_at,
         sent_at=None,
         attempts=0,

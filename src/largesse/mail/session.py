@@ -70,7 +70,8 @@ class Handover:
         return self.code is not None and self.code < 400
 
     @property
-    def refused_for_good(self) -> bool:
+    def refused(self) -> bool:
+        """Whether the server said no, and not only for now; whose fault that is, `refusals` knows."""
         return self.code is not None and self.code >= 500
 
     @property
@@ -140,9 +141,12 @@ class Session:
             await self._reset()
             return Handover(self.stage, error.code, error.message)
         except SMTPNotSupported:
-            return Handover(self.stage, _NOT_POSSIBLE, "the mail server takes no international addresses")
+            return Handover(RCPT, _NOT_POSSIBLE, "5.6.7 the mail server takes no international addresses")
         except ValueError:
-            return Handover(self.stage, _NOT_POSSIBLE, "the address cannot be mailed to")
+            if self.stage == MAIL:
+                return Handover(MAIL, _NOT_POSSIBLE, "5.1.7 nothing can be sent from our address")
+            await self._reset()
+            return Handover(RCPT, _NOT_POSSIBLE, "5.1.3 the address cannot be mailed to")
         except (SMTPException, OSError) as error:
             self.break_off()
             return Handover(self.stage, None, f"the connection broke ({type(error).__name__})")

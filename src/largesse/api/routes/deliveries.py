@@ -71,6 +71,7 @@ _EXAMPLE_RECIPIENT: dict[str, Any] = {
     "codeCount": 1,
     "state": "sent",
     "reason": None,
+    "fault": None,
     "dueAt": "2030-01-02T09:00:00Z",
     "sentAt": "2030-01-02T09:00:01Z",
     "attempts": 1,

@@ -1,0 +1,64 @@
+"""`mail`: what became of the mail to recipients."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from largesse.cli.running import Commands, command, current_database
+from largesse.errors import StartError
+from largesse.mail.requeue import Wanted, count_given_up, requeue
+
+_MAX_REASON = 500
+
+
+@click.group(cls=Commands)
+def mail() -> None:
+    """Send mail again."""
+
+
+@mail.command("requeue")
+@click.option(
+    "--since",
+    required=True,
+    metavar="TIME",
+    help="From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says otherwise (+01:00).",
+)
+@click.option(
+    "--reason",
+    metavar="WORDS",
+    help="Only what was given up with these words in the mail server's answer, whatever their case, such as '530'.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say how many messages that would be.")
+@command
+async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
+    """Send again the mail that bounced, was given up after three days, or is held.
+
+    Each message goes out as before, without codes cancelled since, and has three days to be taken. Mail that was asked
+    for again meanwhile is left out. Repeating the command sends nothing twice.
+    """
+    wanted = Wanted(_read_since(since), None if reason is None else _read_reason(reason))
+    async with current_database() as database:
+        if dry_run:
+            click.echo(f"Messages that would be sent again: {await count_given_up(database, wanted):,}")
+        else:
+            click.echo(f"Messages to be sent again: {await requeue(database, wanted):,}")
+
+
+def _read_since(text: str) -> datetime:
+    try:
+        since = datetime.fromisoformat(text.strip())
+        since = since.replace(tzinfo=UTC) if since.tzinfo is None else since.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise StartError("--since must be an instant such as 2026-11-20 or 2026-11-20T08:30+01:00") from None
+    if since > datetime.now(UTC):
+        raise StartError("--since must not lie in the future")
+    return since
+
+
+def _read_reason(text: str) -> str:
+    reason = text.strip()
+    if not 0 < len(reason) <= _MAX_REASON or not reason.isprintable():
+        raise StartError(f"--reason must have 1 to {_MAX_REASON} printable characters")
+    return reason
