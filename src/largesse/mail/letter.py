@@ -12,7 +12,7 @@ import idna
 
 from largesse.i18n import Language
 from largesse.mail import mime
-from largesse.mail.rendering import render
+from largesse.mail.rendering import render, what_to_do
 from largesse.mail.wrappings import wrapping
 from largesse.text import cleaned
 
@@ -72,8 +72,11 @@ def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
     house, address = parseaddr(mail_from)
     subject, sender = _subject_and_sender(letter, words, house or address.rpartition("@")[2])
     headers = _headers(letter, subject, sender or house, address)
+    steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
     more = {
         "subject": subject,
+        "steps": steps,
+        "until": until,
         "message": _paragraphs(letter.message),
         "wrapping": wrapping(letter.wrapping_key),
     }
@@ -98,9 +101,7 @@ def _words(letter: Letter) -> dict[str, Any]:
         "name": _line(letter.name),
         "sender": _line(letter.sender),
         "gift": _line(letter.gift),
-        "comes_as": letter.comes_as,
         "value": None if told is None else letter.language.amount(told, letter.currency),
-        "expiry_days": letter.expiry_days,
         "gifts": letter.gifts,
         "environment": letter.environment,
         "carrier": _line(letter.carrier),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,14 @@ _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECT
 def render(template: str, language: Language, values: Mapping[str, Any]) -> str:
     """What the template says in that language."""
     return _templates(language.tag).get_template(template).render(values, language=language)
+
+
+@lru_cache(maxsize=1_000)
+def what_to_do(language: Language, comes_as: str, days: int | None) -> tuple[tuple[str, ...], str]:
+    """The steps to a gift that comes as a voucher, a parcel or a choice, and until when: nothing where no time is set."""
+    said = render("steps.txt", language, {"comes_as": comes_as, "days": days})
+    lines = tuple(said.splitlines())
+    return (lines[:-1], lines[-1]) if days else (lines, "")
 
 
 @jinja2.pass_eval_context
