@@ -102,3 +102,18 @@ async def test_what_was_given_up_while_it_waited_in_a_queue_is_never_begun(patie
     assert await batcher.submit(5) == 5
     await batcher.close()
     assert begun in ([1, 3, 5], [1, 2, 5], [1, 5])
+
+
+async def test_work_of_the_callers_own_does_not_count(patience: Patience) -> None:
+    wait = patience.wait()
+    with wait:
+        with patience.suspended():
+            await asyncio.sleep(3 * A_WHILE_S)
+        with patience.suspended():
+            pass
+    with patience.suspended():  # outside of any wait
+        pass
+    began = time.monotonic()
+    with pytest.raises(GivenUp), wait:
+        await asyncio.sleep(PATIENCE_S)
+    assert time.monotonic() - began < PATIENCE_S

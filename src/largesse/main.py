@@ -16,7 +16,6 @@ import structlog
 from largesse.api import OPERATIONS, PAGES, Application, Services
 from largesse.catalogue import Catalogue
 from largesse.claim import claim_pages
-from largesse.clock import SystemClock
 from largesse.database import COMMANDS, DATABASE_FAILED, REQUESTS, WORK, Database, Limits, in_one_line
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
@@ -108,7 +107,6 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
         database = await stack.enter_async_context(open_database(settings, limits=REQUESTS))
         await check_schema(database)
         vault = load_vault(settings)
-        clock = SystemClock()
         catalogue = Catalogue(database)
         bell = Bell(database)
         stack.push_async_callback(bell.close)
@@ -131,10 +129,9 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
             settings=settings,
             database=database,
             vault=vault,
-            clock=clock,
             catalogue=catalogue,
             authenticator=authenticator,
-            sender=Sender(database, catalogue, placer, vault, clock, settings.public_url),
+            sender=Sender(database, catalogue, placer, vault, patience, settings.public_url),
             order_lists=order_lists,
             resolver=resolver,
             delivery_limits=DeliveryLimits(),

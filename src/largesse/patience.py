@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -36,6 +37,19 @@ class Patience:
     def wait(self) -> Wait:
         """A wait, for one `with` block after another: each raises GivenUp when all have lasted too long together."""
         return Wait(self._since, self._given_up)
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """For a part of a wait that counts for nothing: work of the caller's own, which goes on however long it takes."""
+        task = asyncio.current_task()
+        assert task is not None
+        began = task.get_loop().time()
+        since = self._since.pop(task, None)
+        try:
+            yield
+        finally:
+            if since is not None:
+                self._since[task] = since + task.get_loop().time() - began
 
     def moved(self) -> None:
         """Says that something went well that others may be waiting behind."""

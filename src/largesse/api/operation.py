@@ -6,13 +6,13 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from largesse.catalogue import Catalogue, Snapshot
-from largesse.clock import Clock
 from largesse.database import Connection, Database
 from largesse.errors import (
     HeadersTooLarge,
@@ -50,7 +50,6 @@ class Services:
     settings: Settings
     database: Database
     vault: Vault
-    clock: Clock
     catalogue: Catalogue
     authenticator: Authenticator
     sender: Sender
@@ -105,6 +104,12 @@ class Call:
             return UUID(self.path[name])
         except ValueError:
             raise NotFound(f"There is nothing under {self.path[name]!r}.") from None
+
+    @property
+    def now(self) -> datetime:
+        """The database's clock when the key was looked up."""
+        assert self.caller is not None, "the operation needs a key"
+        return self.caller.now
 
     @asynccontextmanager
     async def writing(self, services: Services) -> AsyncIterator[Connection]:

@@ -33,10 +33,11 @@ _RIGHT_KEYS_KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls and from which network address, and the version of the catalogue when that was looked up."""
+    """Who calls and from which network address; the catalogue's version and the database's clock when that was looked up."""
 
     principal: Principal
     catalogue_version: int
+    now: datetime  # what deliveries go by
     address: str | None = None
 
 
@@ -83,7 +84,7 @@ class Authenticator:
         if not is_right:
             self._remember(hash_)
         self._seen.add(found.principal.key_id)
-        return Caller(found.principal, found.catalogue_version, address)
+        return Caller(found.principal, found.catalogue_version, found.now, address)
 
     def _remember(self, hash_: bytes) -> None:
         if len(self._right) >= _RIGHT_KEYS_KEPT:
@@ -105,7 +106,8 @@ class Authenticator:
     async def _look_up(self, hashes: list[bytes]) -> Sequence[Caller | Exception]:
         rows = await self._database.fetch(
             """
-            SELECT k.hash, k.id, k.environment, c.id, c.name, c.plan, c.funding, s.id, s.name, s.active, v.version
+            SELECT k.hash, k.id, k.environment, c.id, c.name, c.plan, c.funding, s.id, s.name, s.active, v.version,
+                   (SELECT clock_now())
             FROM api_keys k
             JOIN customers c ON c.id = k.customer_id
             JOIN service_accounts s ON s.id = k.service_account_id
@@ -115,7 +117,7 @@ class Authenticator:
             list(set(hashes)),
             self._environment,
         )
-        callers = {row[0]: Caller(Principal(*tuple(row)[1:10]), row[10]) for row in rows}
+        callers = {row[0]: Caller(Principal(*tuple(row)[1:10]), row[10], row[11]) for row in rows}
         return [callers.get(hash_) or Unauthorized(_UNKNOWN_KEY) for hash_ in hashes]
 
     async def _write_last_seen_for_ever(self) -> None:

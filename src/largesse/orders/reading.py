@@ -29,7 +29,7 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Se
     references = [order.reference_key for order in batch if order.reference_key is not None]
     row = await connection.fetchrow(
         f"""
-        SELECT now() AS now, pg_current_xact_id()::text AS transaction_id,
+        SELECT clock_now() AS now, pg_current_xact_id()::text AS transaction_id,
                current_setting('{_LOCKED}', true) AS locked,
                {drawn_ids("$1")} AS ids,
                ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $2)) AS movement_ids,

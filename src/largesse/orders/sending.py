@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import msgspec
 
 from largesse.catalogue import Catalogue, Price, Snapshot, collection_price, gift_price
-from largesse.clock import Clock
 from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Database
 from largesse.decoding import Unreadable, WrongItem, decode_body
@@ -33,7 +32,8 @@ from largesse.orders.request import (
 )
 from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
 from largesse.orders.shapes import SendResponse, send_response
-from largesse.slices import Slices, first_slice
+from largesse.patience import Patience
+from largesse.slices import Result, Slices, Steps, first_slice
 from largesse.templates import Template, read_template
 from largesse.vault import Vault
 
@@ -49,14 +49,14 @@ class Sender:
         catalogue: Catalogue,
         placer: Placer,
         vault: Vault,
-        clock: Clock,
+        patience: Patience,
         public_url: str,
     ) -> None:
         self._database = database
         self._catalogue = catalogue
         self._placer = placer
         self._vault = vault
-        self._clock = clock
+        self._patience = patience
         self._public_url = public_url
         self._slices = Slices()
         self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
@@ -75,7 +75,7 @@ class Sender:
         except InvalidRequest as refusal:
             await self._refuse_used_reference(principal, raw)
             if isinstance(refusal, WrongItem):
-                await self._slices.finish(principal.customer_id, read_recipients_of(raw))
+                await self._finish(principal, read_recipients_of(raw))
             raise
         if not is_large(order.code_count):
             await self._place(order)
@@ -95,9 +95,8 @@ class Sender:
             raise
 
     async def _prepare(self, caller: Caller, body: SendBody) -> Order:
-        now = self._clock.now()
         principal = caller.principal
-        wanted = read_send(body, plan=principal.plan, now=now)
+        wanted = read_send(body, plan=principal.plan, now=caller.now)
         await self._check_account_given(principal, wanted)
         snapshot = await self._catalogue.at(caller.catalogue_version)
         match body:
@@ -114,7 +113,7 @@ class Sender:
         if body.recipients:
             recipients = await self._read_recipients(principal, wanted, gift, body.recipients)
             wanted = msgspec.structs.replace(wanted, recipients=recipients)
-        reference = new_reference(now)
+        reference = new_reference(caller.now)
         codes = draw_codes(wanted.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
         return Order(
@@ -137,8 +136,13 @@ class Sender:
         if recipients is None:
             await self._check_account(principal, wanted.account_id, gift.currency)
             await self._check_reference_free(principal, wanted.external_reference)
-            recipients = await self._slices.finish(principal.customer_id, steps)
+            recipients = await self._finish(principal, steps)
         return recipients
+
+    async def _finish(self, principal: Principal, steps: Steps[Result]) -> Result:
+        """What a long computation comes to: it takes what it takes, and the caller waits for nobody else."""
+        with self._patience.suspended():
+            return await self._slices.finish(principal.customer_id, steps)
 
     async def _check_account_given(self, principal: Principal, wanted: Wanted) -> None:
         if principal.funding == "balance" and wanted.account_id is None:

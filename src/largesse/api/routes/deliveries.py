@@ -129,7 +129,7 @@ async def _test(services: Services, call: Call) -> Reply:
     subscription_id = call.uuid()
     services.delivery_limits.count_sample(call.principal.customer_id, subscription_id)
     async with call.writing(services) as connection:
-        delivery = await send_sample(connection, call.principal, subscription_id, services.clock.now())
+        delivery = await send_sample(connection, call.principal, subscription_id, call.now)
     return Reply(encode_json(delivery), 202)
 
 
