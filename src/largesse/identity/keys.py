@@ -57,7 +57,7 @@ class Authenticator:
         )
         self._turns = Pacer(_DOUBTED_LOOKUPS_A_SECOND)
         self._wrong_keys = WrongKeys()
-        self._right: set[bytes] = set()  # hashes that were found
+        self._right: set[bytes] = set()  # hashes that were found once; the key may have been deleted since
         self._seen: set[int] = set()
         self._written_at: dict[int, float] = {}
         self._writer = asyncio.create_task(self._write_last_seen_for_ever())
@@ -77,8 +77,9 @@ class Authenticator:
         try:
             found = await (self._doubted if is_doubted else self._lookups).submit(hash_)
         except Unauthorized:
-            self._right.discard(hash_)
-            self._wrong_keys.count(address)
+            # Who goes on with a key that was deleted is no guesser, and hears of the deletion each time.
+            if not is_right:
+                self._wrong_keys.count(address)
             UNKNOWN.inc()
             raise
         if not is_right:
