@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
+from tests.test_docs import METRICS
 
 from largesse.cli import main
 from largesse.settings import load_settings
@@ -18,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
+ALERTS = DEPLOY / "prometheus" / "largesse.yml"
 MOST_EXPOSED = 2.0  # of 10, by `systemd-analyze security`
 
 services = pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.stem)
@@ -68,6 +71,35 @@ def test_a_service_runs_a_command_that_exists(unit: Path) -> None:
     name, *arguments = line.split()
     command = main.commands[name]
     command.make_context(name, arguments)  # raises for an option that it does not have
+
+
+def test_prometheus_takes_the_alerts() -> None:
+    if shutil.which("promtool") is None and not os.environ.get("CI"):
+        pytest.skip("promtool is not installed here: apt install prometheus")
+    assert "SUCCESS" in run("promtool", "check", "rules", ALERTS)
+
+
+def test_alerts_watch_metrics_that_exist() -> None:
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    known = {re.sub(r"_total$", "", name) for name in METRICS}
+    for rule in rules:
+        named = re.findall(r"largesse_\w+", rule["expr"])
+        assert named or re.search(r"\b(up|process_\w+)\{", rule["expr"]), rule
+        assert {re.sub(r"_(total|bucket)$", "", name) for name in named} <= known, rule
+        assert rule["labels"]["severity"] in {"page", "ticket"}
+        shown = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
+        if by := re.search(r"\bby \(([^)]*)\)", rule["expr"]):  # else all labels are kept
+            assert shown <= set(by[1].split(", ")), rule
+
+
+def test_the_sample_scrapes_what_the_units_serve() -> None:
+    said = (ROOT / "docs/operations.md").read_text()
+    for unit in SERVICES:
+        if found := re.search(r"--metrics-port (\d+)", unit.read_text()):
+            processes = re.search(r"--processes (\d+)", unit.read_text())
+            for number in range(int(processes[1]) if processes else 1):
+                assert f"127.0.0.1:{int(found[1]) + number}" in said
 
 
 @services
