@@ -147,14 +147,15 @@ class Office:
         )
         self.use(self.server.url)
 
-    def use(self, url: str | None) -> None:
-        """Sends through that server from now on; None: there is none."""
+    def use(self, url: str | None, *, captures: bool = False) -> None:
+        """Sends through that server from now on; None: there is none. `captures` is the mailer's."""
         self.mailer = Mailer(
             self.database,
             self.vault,
             public_url_of=lambda _: PUBLIC_URL,
             mail_from=MAIL_FROM,
             postman=Postman(MailServer.from_url(url)) if url else None,
+            captures=captures,
         )
 
     async def order(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office
+from datetime import UTC, datetime, timedelta
 
+import pytest
+from tests.mail.conftest import Office
+
+from largesse.database.migrate import MIGRATIONS
 from largesse.errors import InvalidRequest
 from largesse.mail import RecipientDelivery, Resend, holding, list_captured, list_order_deliveries, resend
-from largesse.mail.mailer import GIVE_UP_AFTER_S, Mailer
+from largesse.mail.mailer import GIVE_UP_AFTER_S
+from largesse.mail.requeue import Wanted, requeue
 from largesse.outbox import metrics
 
 SAM, KIM = "sam@example.com", "kim@example.com"
@@ -49,17 +53,33 @@ async def test_staging_is_captured_beside_held_mail_and_the_demo_captures_both(o
     await office.order([(SAM, "Sam", 1)], environment="staging")
     await office.send()
     assert await office.states() == ["held", "captured"]
-    office.mailer = Mailer(
-        office.database,
-        office.vault,
-        public_url_of=lambda _: PUBLIC_URL,
-        mail_from=MAIL_FROM,
-        postman=None,
-        captures=True,
-    )
+    office.use(None, captures=True)
     await office.order([(SAM, "Sam", 1)])
     await office.send()
     assert await office.states() == ["held", "captured", "captured"]
+
+
+async def test_what_production_captured_before_is_given_up_and_can_be_sent(office: Office) -> None:
+    office.use(None, captures=True)
+    reference, _ = await office.order([(SAM, "Sam", 1)])
+    await office.order([(KIM, None, 1)], environment="staging")
+    await office.send()
+    assert await office.states() == ["captured", "captured"]
+    await office.database.execute((MIGRATIONS / "versions" / "0009_captured_in_production.sql").read_text())
+    assert await office.states() == ["exhausted", "captured"]
+    [told] = await deliveries(office, reference)
+    assert (told.state, told.sent_at, told.reason) == ("exhausted", None, "no mail server was set")
+
+    office.use(office.server.url)
+    assert await release(office) == 0
+    await office.send()
+    assert office.server.got == [], "nothing leaves by itself"
+    wanted = Wanted(datetime.now(UTC) - timedelta(days=1), "no mail server")
+    assert await requeue(office.database, wanted) == 1
+    await office.send()
+    assert [envelope.rcpt_tos for envelope in office.server.got] == [[SAM]]
+    [told] = await deliveries(office, reference)
+    assert (told.state, told.reason) == ("sent", None)
 
 
 async def test_held_mail_leaves_in_bites_and_new_mail_passes(office: Office) -> None:

@@ -33,7 +33,7 @@ class RecipientDelivery(msgspec.Struct, kw_only=True, rename="camel"):
         str,
         Meta(
             description="`scheduled` (not due yet), `pending` (due, or to be tried again), `held` (until a mail server is set), "
-            "`sent`, `captured` (staging), `bounced` (refused for good), `exhausted` (not taken for three days) or `cancelled` (with its codes); `manual` in a code batch, whose codes went to the caller",
+            "`sent`, `captured` (staging), `bounced` (refused for good), `exhausted` (given up: not taken for three days) or `cancelled` (with its codes); `manual` in a code batch, whose codes went to the caller",
             examples=["sent"],
         ),
     ]
