@@ -85,12 +85,18 @@ def test_alerts_watch_metrics_that_exist() -> None:
     known = {re.sub(r"_total$", "", name) for name in METRICS}
     for rule in rules:
         named = re.findall(r"largesse_\w+", rule["expr"])
-        assert named or re.search(r"\b(up|process_\w+)\{", rule["expr"]), rule
+        assert named or re.search(r"\b(up|process_\w+|node_systemd_unit_state)\{", rule["expr"]), rule
         assert {re.sub(r"_(total|bucket)$", "", name) for name in named} <= known, rule
         assert rule["labels"]["severity"] in {"page", "ticket"}
         shown = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
         if by := re.search(r"\bby \(([^)]*)\)", rule["expr"]):  # else all labels are kept
             assert shown <= set(by[1].split(", ")), rule
+
+
+def test_every_alert_says_what_to_do() -> None:
+    rules = re.findall(r"- alert: (\w+)", ALERTS.read_text())
+    rows = re.findall(r"^\| (`Largesse.+?) \| \S", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(rules)
 
 
 def test_the_sample_scrapes_what_the_units_serve() -> None:
