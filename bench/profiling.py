@@ -39,6 +39,7 @@ AREAS = {
     "largesse/catalogue/": "reading, deciding and writing orders",
     "largesse/batching.py": "batching",
     "largesse/identity/": "keys",
+    "largesse/connections/": "the HTTP server",
     "largesse/": "the application: paths, headers, bodies",
     "uvicorn/": "the HTTP server",
     "asyncio/": "the event loop and its system calls",

@@ -11,7 +11,7 @@ import sys
 
 import uvicorn
 
-from largesse.api.application import Message, Receive, Scope, Send
+from largesse.api.asgi import Message, Receive, Scope, Send
 from largesse.logs import configure_logs
 from largesse.main import build_app
 from largesse.orders import MAX_ORDERS

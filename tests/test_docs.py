@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from largesse.api import OPERATIONS, PAGES
-from largesse.api.application import BODY_TIMEOUT_S, MAX_BODY_BYTES
+from largesse.api.reading import BODY_TIMEOUT_S, MAX_BODY_BYTES
 from largesse.cli import main
 from largesse.connections import MAX_CONNECTIONS
 from largesse.connections.keeper import IDLE_S

@@ -20,7 +20,7 @@
     ├── InternalError       500
     └── Unavailable         503
 
-Routes and rooms raise; `largesse.api.application` alone renders.
+Routes and rooms raise; `largesse.api.replying` alone renders.
 """
 
 from __future__ import annotations

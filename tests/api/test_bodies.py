@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from largesse.api.application import MAX_BODY_BYTES, MAX_HEADER_BYTES
+from largesse.api.reading import MAX_BODY_BYTES, MAX_HEADER_BYTES
 
 JSON = {"Content-Type": "application/json"}
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from largesse.api.application import MAX_BODY_BYTES, MAX_HEADER_BYTES, problem_reply
+from largesse.api.reading import MAX_BODY_BYTES, MAX_HEADER_BYTES
+from largesse.api.replying import problem_reply
 from largesse.connections import metrics
 from largesse.errors import HeadersTooLarge, InvalidRequest, Problem, TooLarge
 
