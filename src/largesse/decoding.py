@@ -48,7 +48,7 @@ class WrongItem(InvalidRequest):
 
 
 @cache
-def _decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
+def _decoder(wanted: type[Any]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(wanted)
 
 
@@ -80,13 +80,13 @@ def decode_query(query: Mapping[str, str], wanted: type[Wanted]) -> Wanted:
     return decoded
 
 
-def decode_part(raw: bytes, wanted: Any, path: str) -> Any:
-    """A part of a body that was kept as it came (msgspec.Raw), as `wanted`, any type; `path` is where it stood.
+def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Wanted], path: str) -> Wanted:
+    """A part of a body that was kept as it came (msgspec.Raw), as `decoder` reads it; `path` is where it stood.
 
     Raises InvalidRequest naming the member.
     """
     try:
-        return _decoder(wanted).decode(raw)
+        return decoder.decode(raw)
     except msgspec.ValidationError as error:
         raise refused(*_within(path, str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

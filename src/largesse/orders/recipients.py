@@ -44,6 +44,9 @@ class Recipient(msgspec.Struct, kw_only=True, rename="camel"):
     ) = 1
 
 
+_RECIPIENT = msgspec.json.Decoder(Recipient)
+
+
 class OrderRecipient(msgspec.Struct, frozen=True):
     """One recipient as the order keeps it."""
 
@@ -92,7 +95,7 @@ def read_recipients_of(raw: bytes) -> Steps[tuple[OrderRecipient, ...]]:
 
 
 def _read_recipient(member: str, given: Recipient | msgspec.Raw) -> OrderRecipient:
-    one = given if isinstance(given, Recipient) else decode_part(given, Recipient, member)
+    one = given if isinstance(given, Recipient) else decode_part(given, _RECIPIENT, member)
     try:
         email = normalise_email(one.email)
     except EmailError as error:

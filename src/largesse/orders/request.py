@@ -57,6 +57,8 @@ ExpiryAfterDays = (
     ]
     | None
 )
+_SEND_AT: msgspec.json.Decoder[datetime | None] = msgspec.json.Decoder(SendAt)
+_EXPIRY_AFTER_DAYS: msgspec.json.Decoder[int | None] = msgspec.json.Decoder(ExpiryAfterDays)
 _NUMBER = re.compile(rb"[-0-9]")  # what a JSON number begins with
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -263,7 +265,7 @@ def _count_codes(body: SendBody) -> int:
 
 
 def _read_send_at(given: msgspec.Raw | UnsetType, now: datetime) -> datetime | None:
-    send_at: datetime | None = None if given is UNSET else decode_part(given, SendAt, "sendAt")
+    send_at = None if given is UNSET else decode_part(given, _SEND_AT, "sendAt")
     if send_at is None:
         return None
     try:
@@ -279,5 +281,4 @@ def _read_expiry(given: msgspec.Raw | UnsetType, plan: str) -> int | None:
     """The days; None below Enterprise, whatever number was given."""
     if given is UNSET or (plan != "enterprise" and _NUMBER.match(given)):
         return None
-    days: int | None = decode_part(given, ExpiryAfterDays, "expiryAfterDays")
-    return days
+    return decode_part(given, _EXPIRY_AFTER_DAYS, "expiryAfterDays")
