@@ -24,7 +24,7 @@ from largesse.exposition import serve_metrics
 from largesse.identity import Authenticator
 from largesse.logs import configure_logs
 from largesse.mailbox import mailbox_pages
-from largesse.orders import MAX_ORDERS, OrderLists, Placer, Sender
+from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Sender, read_ids_left
 from largesse.outbox import Bell
 from largesse.patience import Patience
 from largesse.settings import Settings, load_settings
@@ -117,7 +117,9 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
             patience.moved()
             bell.pull()
 
-        placer = Placer(database, max_orders=max_orders, on_placed=on_placed)
+        ids = IdWatch()
+        ids.note(await read_ids_left(database))
+        placer = Placer(database, max_orders=max_orders, on_placed=on_placed, ids=ids)
         stack.push_async_callback(placer.close)
         authenticator = Authenticator(database, settings.environment)
         stack.push_async_callback(authenticator.close)

@@ -183,7 +183,7 @@ async def test_a_customer_fills_half_the_room_at_most(town: Town) -> None:
     async def place(orders: list[Order]) -> list[Placed]:
         taken.extend(orders)
         await gate.wait()
-        return [Placed(1, order, NOW) for order in orders]
+        return [Placed(order, NOW) for order in orders]
 
     async def find_free(account_ids: Iterable[int]) -> set[int]:
         return set(account_ids)

@@ -93,7 +93,7 @@ def make_ground(*held: int, **taken: str) -> Ground:
         now=NOW,
         transaction_id="1",
         locked=frozenset(account.id for account in accounts) - set(held),
-        ids=count(1),
+        ids_left=1_000,
         movement_ids=count(1),
         standings={
             1: Standing("pro", True),
@@ -157,7 +157,7 @@ def test_what_is_refused(order: Order, problem: type[Problem]) -> None:
 )
 def test_what_is_placed(order: Order) -> None:
     decided = decide([order], make_ground(used="HOLDER"))
-    assert (decided.placed, decided.refusals) == ([(1, order)], {})
+    assert (decided.placed, decided.refusals) == ([order], {})
 
 
 def test_a_used_reference_tells_its_holder() -> None:
@@ -207,21 +207,19 @@ def test_money_is_neither_made_nor_lost_and_no_balance_falls_below_zero(batch: l
     assert set(movements.values()) <= {0}
     assert len(movements) == len(decided.placed)
     assert before == {number: account.balance_minor for number, account in ground.accounts.items()}
-    charged = sum(order.total_minor for _, order in decided.placed)
+    charged = sum(order.total_minor for order in decided.placed)
     assert charged == sum(p.amount_minor for p in decided.postings if p.amount_minor > 0)
 
 
 @given(st.lists(orders, max_size=30))
 def test_every_order_is_placed_or_refused_and_no_reference_twice(batch: list[Order]) -> None:
     decided = decide(batch, make_ground(a="HOLDER"))
-    placed = [order.reference for _, order in decided.placed]
+    placed = [order.reference for order in decided.placed]
     refused = [batch[at].reference for at in decided.refusals]
     assert sorted(placed + refused) == sorted(order.reference for order in batch)
-    taken = [order.reference_key for _, order in decided.placed if order.reference_key is not None]
+    taken = [order.reference_key for order in decided.placed if order.reference_key is not None]
     assert len(taken) == len(set(taken))
     assert (1, "production", "a") not in taken
-    ids = [order_id for order_id, _ in decided.placed]
-    assert ids == sorted(set(ids))
 
 
 @given(st.lists(orders, max_size=20))
@@ -239,7 +237,7 @@ def test_one_batch_decides_as_two_that_follow_each_other(batch: list[Order], cut
     together, apart = make_ground(), make_ground()
     whole = decide(batch, together)
     first, second = decide(batch[:cut], apart), decide(batch[cut:], apart)
-    assert [o for _, o in whole.placed] == [o for _, o in first.placed + second.placed]
+    assert whole.placed == first.placed + second.placed
     assert together.accounts == apart.accounts
 
 

@@ -12,14 +12,13 @@ from largesse.database.embedded import has_cluster
 from largesse.database.migrate import current_revision, head_revision
 from largesse.errors import StartError
 from largesse.main import SERVING_CONNECTIONS, database_address, schema_trouble
+from largesse.orders import FEW_IDS, LAST_ID
 from largesse.settings import Settings
 from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
 
 _NAME = "LARGESSE_DATABASE_URL"
 _FAILED: tuple[type[BaseException], ...] = (StartError, *DATABASE_FAILED)
 _OLDEST = 15
-_LAST_ID = 2**31 - 1
-_FEW_IDS = _LAST_ID // 10
 _CLOCKS_APART_S = 2.0
 _SPARE_CONNECTIONS = 12  # for people, backups and monitoring
 
@@ -135,12 +134,12 @@ async def _schema(connection: Connection) -> list[Finding]:
 
 
 async def _ids(connection: Connection) -> Finding:
-    left = _LAST_ID - int(await connection.fetchval("SELECT last_value FROM orders_id_seq"))
+    left = LAST_ID - int(await connection.fetchval("SELECT last_value FROM orders_id_seq"))
     if left <= 0:
         return error(
             _NAME, "No id of an order is left: none can be placed any more. Ask for help before you go on."
         )
-    if left < _FEW_IDS:
+    if left < FEW_IDS:
         return warning(
             _NAME, f"Ids for {left:,} more orders are left, fewer than a tenth: ask for help in good time."
         )

@@ -40,16 +40,17 @@ async def post(connection: Connection, postings: Sequence[Posting], at: datetime
     )
 
 
-def posting_ctes(at: str, postings: str, accounts: str, balances: str) -> str:
+def posting_ctes(at: str, postings: str, accounts: str, balances: str, *, order_id: str = "order_id") -> str:
     """`post` as a part of a larger statement: its common table expressions.
 
-    The arguments are placeholders: of the time, and of what `posting_arguments` gives.
+    The arguments are placeholders: of the time, and of what `posting_arguments` gives. `order_id` is SQL for the id that an
+    entry is to have, where its posting has something that stands for it.
     """
     return f"""
         new_entries AS (
             INSERT INTO entries
                 (account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at)
-            SELECT account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, {at}
+            SELECT account_id, movement_id, kind, {order_id}, amount_minor, balance_minor, reference, {at}
             FROM json_to_recordset({postings}::json) AS new (
                 account_id integer, movement_id bigint, kind text, order_id integer, amount_minor bigint,
                 balance_minor bigint, reference text)

@@ -1,6 +1,7 @@
 """Orders: what may be asked for, placing it, and reading it back."""
 
 from largesse.orders.cancelling import Cancellation, cancel_order
+from largesse.orders.ids import FEW_IDS, LAST_ID, IdWatch, read_ids_left
 from largesse.orders.listing import OrderLists
 from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.records import read_order
@@ -9,8 +10,11 @@ from largesse.orders.sending import Sender
 from largesse.orders.shapes import OrderRecord, SendResponse
 
 __all__ = [
+    "FEW_IDS",
+    "LAST_ID",
     "MAX_ORDERS",
     "Cancellation",
+    "IdWatch",
     "OrderLists",
     "OrderRecord",
     "Placer",
@@ -21,5 +25,6 @@ __all__ = [
     "SendTemplate",
     "Sender",
     "cancel_order",
+    "read_ids_left",
     "read_order",
 ]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from largesse.database import DATABASE_FAILED
 from largesse.errors import Unavailable
+from largesse.orders import metrics
 from largesse.orders.order import AccountIds, Order, Outcome, Placed
 from largesse.orders.rules import Held, ReferenceHeld
 
@@ -100,6 +101,7 @@ class WaitingRoom:
         queue = self._queues.setdefault(order.account_ids, _Queue(order.account_ids))
         queue.waiting[waiting] = None
         self._count += 1
+        metrics.ASIDE.inc()
         self._of_customer[customer_id] += 1
         self._arrival.set()
         try:
@@ -108,6 +110,7 @@ class WaitingRoom:
             expiry.cancel()
             queue.waiting.pop(waiting, None)
             self._count -= 1
+            metrics.ASIDE.dec()
             self._of_customer[customer_id] -= 1
             if not self._of_customer[customer_id]:
                 del self._of_customer[customer_id]

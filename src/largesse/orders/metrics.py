@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 from largesse.errors import Problem
 
@@ -14,6 +14,7 @@ REFUSED = Counter(
     "Orders that the transaction placing them refused, by the problem answered.",
     ["problem"],
 )
+ASIDE = Gauge("largesse_orders_aside", "Orders that wait for accounts which somebody else has locked.")
 BATCHES = Histogram(
     "largesse_batch_orders",
     "Orders decided together in one transaction.",

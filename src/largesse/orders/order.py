@@ -91,7 +91,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 class Placed(msgspec.Struct, frozen=True):
     """An order that is in the database."""
 
-    id: int
     order: Order
     created_at: datetime
 

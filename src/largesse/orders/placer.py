@@ -22,11 +22,12 @@ from largesse.database import DATABASE_AWAY, Connection, Database
 from largesse.errors import Problem, Unavailable
 from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
+from largesse.orders.ids import IdWatch
 from largesse.orders.order import Order, Outcome, Placed
 from largesse.orders.reading import BEGIN, find_free, lock_accounts, read_ground
 from largesse.orders.rules import Decided, Ground, Held, ReferenceHeld, decide
 from largesse.orders.settling import Settler, Unsettled
-from largesse.orders.writing import write_lines, write_orders
+from largesse.orders.writing import draw_ids, write_lines, write_orders
 
 _log = structlog.get_logger(__name__)
 
@@ -50,7 +51,7 @@ class Written(msgspec.Struct):
 
     placed: list[Placed]
     refusals: Mapping[int, Problem | Held]
-    transaction_id: str
+    ground: Ground
 
 
 Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]
@@ -75,9 +76,11 @@ class Placer:
         max_orders: int = MAX_ORDERS,
         patience_s: float = PATIENCE_S,
         on_placed: Callable[[], None] = lambda: None,
+        ids: IdWatch | None = None,
     ) -> None:
         self._database = database
         self._on_placed = on_placed
+        self._ids = ids or IdWatch()
         self._settler = Settler(database)
         self._small: Batcher[Order, Placed] = Batcher(
             partial(self._place, _place_small),
@@ -170,9 +173,14 @@ class Placer:
         async with self._database.connection() as connection:
             try:
                 written = await writer(connection, batch)
+            except asyncpg.SequenceGeneratorLimitExceededError as error:
+                await _roll_back(connection)
+                self._ids.note(0)
+                raise _no_ids_left() from error
             except BaseException:
                 await _roll_back(connection)
                 raise
+            self._ids.note(written.ground.ids_left)
             outcomes: dict[str, Outcome] = {placed.order.reference: placed for placed in written.placed}
             if not outcomes:
                 await _roll_back(connection)
@@ -181,7 +189,7 @@ class Placer:
                     await connection.execute("COMMIT")
                 except DATABASE_AWAY:
                     orders = [placed.order for placed in written.placed]
-                    unsettled = self._settler.settle(orders, written.transaction_id)
+                    unsettled = self._settler.settle(orders, written.ground.transaction_id)
                     outcomes = dict(zip(outcomes, unsettled, strict=True))
                 else:
                     metrics.PLACED.inc(len(written.placed))
@@ -194,6 +202,13 @@ def _customer_of(order: Order) -> int:
     return order.principal.customer_id
 
 
+def _no_ids_left() -> Unavailable:
+    return Unavailable(
+        "The ids of orders are used up: nothing can be placed until the operator of this service has seen to it.",
+        retry_after_s=3600,
+    )
+
+
 async def _roll_back(connection: Connection) -> None:
     with contextlib.suppress(*DATABASE_AWAY):  # a broken connection rolls back by itself
         await connection.execute("ROLLBACK")
@@ -203,7 +218,7 @@ async def _place_small(connection: Connection, batch: Sequence[Order]) -> Writte
     """Writes what of the batch can be placed without waiting for anyone, in a transaction that it begins."""
     await lock_accounts(connection, batch, begin=True)
     ground = await read_ground(connection, batch)
-    return await _write(connection, decide(batch, ground), ground, with_lines=True)
+    return await _write(connection, decide(batch, ground), ground)
 
 
 async def _place_large(connection: Connection, batch: Sequence[Order]) -> Written:
@@ -215,11 +230,11 @@ async def _place_large(connection: Connection, batch: Sequence[Order]) -> Writte
     ground = await read_ground(connection, batch)
     likely = decide(batch, dataclasses.replace(ground, locked=frozenset(ground.accounts)))
     if not likely.placed:
-        return Written([], likely.refusals, ground.transaction_id)
-    await write_lines(connection, likely.placed)
+        return Written([], likely.refusals, ground)
+    ids = await _write_lines(connection, likely)
     await lock_accounts(connection, batch, wait=True)
-    ground = await read_ground(connection, batch, ids=[order_id for order_id, _ in likely.placed])
-    return await _write(connection, decide(batch, ground), ground, with_lines=False)
+    ground = await read_ground(connection, batch)
+    return await _write(connection, decide(batch, ground), ground, ids)
 
 
 async def _place_aside(connection: Connection, batch: Sequence[Order]) -> Written:
@@ -227,14 +242,22 @@ async def _place_aside(connection: Connection, batch: Sequence[Order]) -> Writte
     await lock_accounts(connection, batch, begin=True, wait=True)
     ground = await read_ground(connection, batch)
     decided = decide(batch, ground)
-    by_copy = any(is_large(order.code_count) for _, order in decided.placed)
-    if by_copy:
-        await write_lines(connection, decided.placed)
-    return await _write(connection, decided, ground, with_lines=not by_copy)
-
-
-async def _write(connection: Connection, decided: Decided, ground: Ground, *, with_lines: bool) -> Written:
-    placed = (
-        await write_orders(connection, decided, ground.now, with_lines=with_lines) if decided.placed else []
+    by_copy = any(is_large(order.code_count) for order in decided.placed)
+    return await _write(
+        connection, decided, ground, await _write_lines(connection, decided) if by_copy else None
     )
-    return Written(placed, decided.refusals, ground.transaction_id)
+
+
+async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
+    """Writes the lines of large orders; returns the ids that these are to have."""
+    ids = await draw_ids(connection, len(decided.placed))
+    await write_lines(connection, zip(ids, decided.placed, strict=True))
+    return ids
+
+
+async def _write(
+    connection: Connection, decided: Decided, ground: Ground, ids: Sequence[int] | None = None
+) -> Written:
+    """Writes what was decided; with `ids`, all but the lines, which are there under those."""
+    placed = await write_orders(connection, decided, ground.now, ids=ids) if decided.placed else []
+    return Written(placed, decided.refusals, ground)

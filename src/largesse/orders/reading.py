@@ -8,7 +8,7 @@ import asyncpg
 
 from largesse.database import Connection
 from largesse.identity import Standing, standings
-from largesse.orders.horizon import drawn_ids
+from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import Ground, Held, LedgerAccount
 
@@ -21,26 +21,22 @@ BEGIN = f"BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL lock_
 _LOCKED = "largesse.locked_accounts"
 
 
-async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Sequence[int] = ()) -> Ground:
-    """Reads what the orders of a batch are decided on.
-
-    `ids` are those of the orders where they have been drawn before.
-    """
+async def read_ground(connection: Connection, batch: Sequence[Order]) -> Ground:
+    """Reads what the orders of a batch are decided on."""
     references = [order.reference_key for order in batch if order.reference_key is not None]
     row = await connection.fetchrow(
         f"""
         SELECT clock_now() AS now, pg_current_xact_id()::text AS transaction_id,
                current_setting('{_LOCKED}', true) AS locked,
-               {drawn_ids("$1")} AS ids,
-               ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $2)) AS movement_ids,
-               ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$3::int[]")}) AS keys) AS standings,
+               {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
+               ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS movement_ids,
+               ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$2::int[]")}) AS keys) AS standings,
                ARRAY(SELECT ROW(
                    id, customer_id, environment, kind, currency, balance_minor, open_to_all,
                    ARRAY(SELECT service_account_id FROM account_service_accounts WHERE account_id = accounts.id))
-                   FROM accounts WHERE id = ANY($4::int[])) AS accounts,
-               {_holders("$5", "$6", "$7")} AS holders
+                   FROM accounts WHERE id = ANY($3::int[])) AS accounts,
+               {_holders("$4", "$5", "$6")} AS holders
         """,  # noqa: S608 - constants
-        0 if ids else len(batch),
         len(batch),
         list({order.principal.key_id for order in batch}),
         list({account_id for order in batch for account_id in order.account_ids}),
@@ -51,7 +47,7 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, ids: Se
         now=row["now"],
         transaction_id=row["transaction_id"],
         locked=frozenset(map(int, row["locked"].split(","))) if row["locked"] else frozenset(),
-        ids=iter(ids or row["ids"]),
+        ids_left=row["ids_left"],
         movement_ids=iter(row["movement_ids"]),
         standings={key_id: Standing(*rest) for key_id, *rest in row["standings"]},
         references=_taken(references, row["holders"]),

@@ -53,7 +53,7 @@ class Ground:
     now: datetime
     transaction_id: str  # the database's name for the transaction that read this
     locked: frozenset[int]  # accounts by id: those this transaction has locked
-    ids: Iterator[int]
+    ids_left: int  # how many more orders can be placed at all
     movement_ids: Iterator[int]
     standings: Mapping[int, Standing]  # of the keys that are there
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
@@ -62,9 +62,12 @@ class Ground:
 
 @dataclass(slots=True)
 class Decided:
-    """The orders to write with their postings; a refusal, or that it is held, for each of the others."""
+    """The orders to write with their postings; a refusal, or that it is held, for each of the others.
 
-    placed: list[tuple[int, Order]] = field(default_factory=list)
+    An order gets its id as it is written. Until then its place among `placed`, from 1, stands for it in the postings.
+    """
+
+    placed: list[Order] = field(default_factory=list)
     postings: list[Posting] = field(default_factory=list)
     refusals: dict[int, Problem | Held] = field(default_factory=dict)  # by place in the batch
 
@@ -78,9 +81,8 @@ def decide(batch: Sequence[Order], ground: Ground) -> Decided:
         except (Problem, Held) as refusal:
             decided.refusals[at] = refusal
             continue
-        order_id = next(ground.ids)
-        decided.placed.append((order_id, order))
-        decided.postings += _post(order_id, order, ground)
+        decided.placed.append(order)
+        decided.postings += _post(len(decided.placed), order, ground)
         if order.reference_key is not None:
             ground.references[order.reference_key] = order.reference
     return decided
@@ -124,11 +126,11 @@ def reference_used(holder: str) -> ReferenceUsed:
     )
 
 
-def _post(order_id: int, order: Order, ground: Ground) -> Iterator[Posting]:
+def _post(place: int, order: Order, ground: Ground) -> Iterator[Posting]:
     """The order's movement: out of the funding account, or the receivable one, into sales."""
     movement_id = next(ground.movement_ids)
     payer_id, sales_id = order.account_ids
     for account_id, amount_minor in ((payer_id, -order.total_minor), (sales_id, order.total_minor)):
         account = ground.accounts[account_id]
         account.balance_minor += amount_minor
-        yield Posting(account_id, movement_id, "order", order_id, amount_minor, account.balance_minor)
+        yield Posting(account_id, movement_id, "order", place, amount_minor, account.balance_minor)

@@ -78,7 +78,7 @@ class Settler:
                 async with self._database.connection() as connection:
                     if await _has_ended(connection, transaction_id):
                         rows = await connection.fetch(
-                            "SELECT reference, id, created_at FROM orders WHERE reference = ANY($1::text[])",
+                            "SELECT reference, created_at FROM orders WHERE reference = ANY($1::text[])",
                             [order.reference for order in orders],
                         )
                         break
@@ -86,10 +86,7 @@ class Settler:
                 pass
             await asyncio.sleep(_EVERY_S)
         by_reference = {order.reference: order for order in orders}
-        return {
-            row["reference"]: Placed(row["id"], by_reference[row["reference"]], row["created_at"])
-            for row in rows
-        }
+        return {row["reference"]: Placed(by_reference[row["reference"]], row["created_at"]) for row in rows}
 
 
 async def _has_ended(connection: Connection, transaction_id: str) -> bool:

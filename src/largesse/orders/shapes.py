@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from largesse.codes import CODES_AT_ONCE, IssuedCode
 from largesse.money import to_number
-from largesse.orders.order import Order, Placed
+from largesse.orders.order import Order
 from largesse.vault import Vault
 
 ORDER_CREATED = "order.created"
@@ -112,11 +112,10 @@ def claim_links(codes: Iterable[IssuedCode], vault: Vault, public_url: str) -> l
     return [f"{public_url}/claim/{token}" for token in vault.token_all(code.code for code in codes)]
 
 
-def order_record(placed: Placed) -> OrderRecord:
-    """The order record of an order just placed."""
-    order = placed.order
+def order_record(order: Order, order_id: int, created_at: datetime) -> OrderRecord:
+    """The order record of an order that is being placed."""
     return OrderRecord(
-        id=placed.id,
+        id=order_id,
         event=ORDER_CREATED,
         reference=order.reference,
         customer_id=order.principal.customer_id,
@@ -133,5 +132,5 @@ def order_record(placed: Placed) -> OrderRecord:
         delivery_mode=order.wanted.delivery_mode,
         line_count=order.code_count,
         created_by=order.principal.service_account_id,
-        creation_date=placed.created_at,
+        creation_date=created_at,
     )

@@ -16,6 +16,7 @@ import msgspec
 
 from largesse.database import Connection
 from largesse.funding import posting_arguments, posting_ctes
+from largesse.orders.horizon import drawn_ids
 from largesse.orders.order import Order, Placed
 from largesse.orders.rules import Decided
 from largesse.orders.shapes import ORDER_CREATED, order_record
@@ -28,32 +29,40 @@ _Line = tuple[int, int, str | None, str | None, int, bytes]
 
 
 async def write_orders(
-    connection: Connection, decided: Decided, at: datetime, *, with_lines: bool
+    connection: Connection, decided: Decided, at: datetime, *, ids: Sequence[int] | None = None
 ) -> list[Placed]:
     """Writes the orders of a batch, all their rows by one statement; the caller commits.
 
-    Those are the orders, their lines if asked for, their events, the mail jobs of those that are emailed, and the ledger's
+    Those are the orders, their lines unless they were written before under `ids`, which else are drawn here, their events, the mail jobs of those that are emailed, and the ledger's
     entries with the balances they leave. Orders go in by the caller's reference, so that two batches that share references
     wait for each other in one direction only.
     """
-    placed = [Placed(order_id, order, at) for order_id, order in decided.placed]
-    placed.sort(key=lambda p: p.order.reference_key or (0, "", ""))
-    lines = [_LineRow(*line) for line in _lines(decided.placed)] if with_lines else []
+    rows = [_order_row(place, order, at) for place, order in enumerate(decided.placed, 1)]
+    rows.sort(key=lambda row: (row.customer_id, row.environment, row.external_reference or ""))
+    lines = [_LineRow(*line) for line in _lines(enumerate(decided.placed, 1))] if ids is None else []
     await connection.execute(
         _WRITE_ORDERS,
         at,
         *posting_arguments(decided.postings),
-        _encode([_order_row(p) for p in placed]).decode(),
+        _encode(rows).decode(),
         _encode(lines).decode(),
         ORDER_CREATED,
+        ids,
+        len(rows),
     )
-    return placed
+    return [Placed(order, at) for order in decided.placed]
+
+
+async def draw_ids(connection: Connection, count: int) -> list[int]:
+    """New ids for orders whose lines are written before they are."""
+    ids: list[int] = await connection.fetchval(f"SELECT {drawn_ids('$1::int')}", count)
+    return ids
 
 
 class _OrderRow(msgspec.Struct):
-    """A row of `orders`, and the body of its event."""
+    """A row of `orders` but for its id, for which its place stands, and the body of its event from there on."""
 
-    id: int
+    place: int
     reference: str
     customer_id: int
     environment: str
@@ -79,45 +88,52 @@ class _OrderRow(msgspec.Struct):
     account_id: int | None
     api_key_id: int
     address: str | None
-    event_body: str
+    event_after_id: str
 
 
-def _order_row(p: Placed) -> _OrderRow:
+def _order_row(place: int, order: Order, at: datetime) -> _OrderRow:
     return _OrderRow(
-        p.id,
-        p.order.reference,
-        p.order.principal.customer_id,
-        p.order.principal.environment,
-        p.order.principal.service_account_id,
-        p.order.wanted.source,
-        p.order.wanted.external_reference,
-        p.order.gift.selection,
-        p.order.gift.product_id,
-        p.order.gift.collection_id,
-        p.order.gift.template_id,
-        p.order.gift.country,
-        p.order.gift.currency,
-        p.order.gift.value_minor,
-        p.order.total_minor,
-        p.order.code_count,
-        p.order.wanted.recipient_count,
-        p.order.wanted.delivery_mode,
-        p.order.wrapping_key,
-        p.order.wanted.from_name,
-        p.order.wanted.message,
-        p.order.wanted.scheduled_for,
-        p.order.wanted.expiry_after_days,
-        p.order.account_id,
-        p.order.principal.key_id,
-        p.order.address,
-        _encode(order_record(p)).decode(),
+        place,
+        order.reference,
+        order.principal.customer_id,
+        order.principal.environment,
+        order.principal.service_account_id,
+        order.wanted.source,
+        order.wanted.external_reference,
+        order.gift.selection,
+        order.gift.product_id,
+        order.gift.collection_id,
+        order.gift.template_id,
+        order.gift.country,
+        order.gift.currency,
+        order.gift.value_minor,
+        order.total_minor,
+        order.code_count,
+        order.wanted.recipient_count,
+        order.wanted.delivery_mode,
+        order.wrapping_key,
+        order.wanted.from_name,
+        order.wanted.message,
+        order.wanted.scheduled_for,
+        order.wanted.expiry_after_days,
+        order.account_id,
+        order.principal.key_id,
+        order.address,
+        _event_after_id(order, at),
     )
 
 
-class _LineRow(msgspec.Struct, gc=False):
-    """A row of `lines`."""
+def _event_after_id(order: Order, at: datetime) -> str:
+    """The order record in JSON but for the id that it begins with, which the database will draw."""
+    record = _encode(order_record(order, 0, at)).decode()
+    assert record.startswith(_NO_ID), "an order record begins with its id"
+    return record[len(_NO_ID) :]
 
-    order_id: int
+
+class _LineRow(msgspec.Struct, gc=False):
+    """A row of `lines`, but that the place of its order stands for the order's id."""
+
+    place: int
     number: int
     recipient_email: str | None
     recipient_name: str | None
@@ -125,28 +141,32 @@ class _LineRow(msgspec.Struct, gc=False):
     sealed: bytes
 
 
+_NO_ID = '{"id":0'
+_DRAWN_ID = "(SELECT ids FROM drawn)[place]"
 _WRITE_ORDERS = f"""
-    WITH new AS MATERIALIZED (
-        SELECT * FROM json_to_recordset($5::json) AS new (
-            id integer, reference text, customer_id integer, environment text, service_account_id integer,
+    WITH drawn AS MATERIALIZED (
+        SELECT coalesce($8::int[], {drawn_ids("$9::int")}) AS ids
+    ), new AS MATERIALIZED (
+        SELECT {_DRAWN_ID} AS id, new.* FROM json_to_recordset($5::json) AS new (
+            place integer, reference text, customer_id integer, environment text, service_account_id integer,
             source text, external_reference text, gift_selection text, product_id integer,
             collection_id integer, template_id integer, country text, currency text, value_minor bigint,
             total_minor bigint, code_count integer, recipient_count integer, delivery_mode text,
             wrapping_key text, from_name text, message text, scheduled_for timestamptz,
-            expiry_after_days integer, account_id integer, api_key_id integer, address inet, event_body text)
+            expiry_after_days integer, account_id integer, api_key_id integer, address inet, event_after_id text)
     ), new_lines AS (
         INSERT INTO lines (order_id, number, recipient_email, recipient_name, code_lookup, sealed)
-        SELECT order_id, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
+        SELECT {_DRAWN_ID}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
         FROM json_to_recordset($6::json) AS new (
-            order_id integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
+            place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
             sealed text)
     ), new_events AS (
         INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
-        SELECT id, customer_id, environment, $7, convert_to(event_body, 'UTF8'), $1 FROM new
+        SELECT id, customer_id, environment, $7, convert_to('{_NO_ID[:-1]}' || id || event_after_id, 'UTF8'), $1 FROM new
     ), new_mail_jobs AS (
         INSERT INTO mail_jobs (order_id, environment, due_at)
         SELECT id, environment, coalesce(scheduled_for, $1) FROM new WHERE delivery_mode = 'send'
-    ), {posting_ctes("$1", "$2", "$3", "$4")}
+    ), {posting_ctes("$1", "$2", "$3", "$4", order_id="(SELECT ids FROM drawn)[order_id]")}
     INSERT INTO orders (
         id, reference, customer_id, environment, service_account_id, source, external_reference,
         gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
@@ -160,10 +180,10 @@ _WRITE_ORDERS = f"""
     FROM new
 """  # noqa: S608 - constants
 
-_LINE_COLUMNS = _LineRow.__struct_fields__
+_LINE_COLUMNS = ("order_id", *_LineRow.__struct_fields__[1:])
 
 
-async def write_lines(connection: Connection, orders: Sequence[tuple[int, Order]]) -> None:
+async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]]) -> None:
     """Writes the lines of large orders under the ids given, one row for each code.
 
     By COPY, which for many rows takes less time than any INSERT, and in pieces: while the server writes one, the codes of
@@ -181,8 +201,8 @@ async def _take(lines: Iterator[_Line]) -> list[_Line]:
     return list(islice(lines, _ROWS_AT_ONCE))
 
 
-def _lines(orders: Sequence[tuple[int, Order]]) -> Iterator[_Line]:
-    """The lines of orders under the ids given, in the order of `_LINE_COLUMNS`."""
+def _lines(orders: Iterable[tuple[int, Order]]) -> Iterator[_Line]:
+    """The lines of orders under the ids given, or what stands for them, in the order of `_LINE_COLUMNS`."""
     for order_id, order in orders:
         for number, ((email, name), code) in enumerate(zip(_addressees(order), order.sealed, strict=True), 1):
             yield order_id, number, email, name, code.lookup, code.sealed

@@ -1,0 +1,93 @@
+"""Ids of orders: refused orders spend none, and their end is told of in time and comes without anything half placed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from largesse.orders import FEW_IDS, LAST_ID
+
+WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    service_accounts: [{key: bot, name: Bot}]
+    api_keys: [{key: hr, service_account: bot, environment: production}]
+    funding_accounts:
+      - {key: gbp, name: Float, master: true, currency: GBP, balance: 100000.00}
+      - {key: poor, name: Poor, currency: GBP, balance: 1.00}
+products:
+  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5, 10]}
+"""
+LARGE = 101
+
+
+def last_id(service: Any) -> int:
+    return int(service.sql("SELECT last_value FROM orders_id_seq")[0][0])
+
+
+def spend_all_but(service: Any, left: int) -> None:
+    service.sql("SELECT setval('orders_id_seq', $1)", LAST_ID - left)
+
+
+def health(service: Any) -> tuple[int, dict[str, Any]]:
+    answer = httpx.get(f"{service.url}/health")
+    return answer.status_code, answer.json()
+
+
+@pytest.mark.parametrize("codes", [1, LARGE])
+def test_refused_orders_spend_no_ids(service: Any, codes: int) -> None:
+    reference = f"used-{codes}"
+    assert service.send("gift", "coffee", value=5, externalReference=reference).status_code == 200
+    before = last_id(service)
+    for _ in range(10):
+        for members, status in (
+            ({"account": "poor"}, 402),
+            ({"externalReference": reference}, 409),
+            ({"accountId": 999}, 400),
+        ):
+            answer = service.send("gift", "coffee", value=5, codeQuantity=codes, **members)
+            assert answer.status_code == status
+    assert last_id(service) == before
+    assert service.send("gift", "coffee", value=5).status_code == 200
+    (newest,) = service.client("hr").get("/orders?limit=1").json()
+    assert newest["id"] == before + 1
+
+
+def test_ids_that_run_short_are_told_of(service: Any) -> None:
+    before = last_id(service)
+    try:
+        assert health(service)[1].keys() == {"status", "version"}
+        spend_all_but(service, FEW_IDS)
+        assert health(service) == (200, health(service)[1] | {"status": "pass"})
+        spend_all_but(service, FEW_IDS - 1)
+        status, told = health(service)
+        assert (status, told["status"]) == (200, "warn")
+        assert told["version"]
+        assert told["notes"] == ["Ids for 214,748,363 more orders are left, fewer than a tenth."]
+        assert service.send("gift", "coffee", value=5).status_code == 200
+    finally:
+        service.sql("SELECT setval('orders_id_seq', $1)", before)
+        service.sql("DELETE FROM orders WHERE id > $1", before)
+
+
+def test_at_the_end_of_ids_orders_are_refused_whole(service: Any, problem: Any) -> None:
+    spend_all_but(service, 2)
+    for _ in range(2):
+        assert service.send("gift", "coffee", value=5, codeQuantity=LARGE).status_code == 200
+    assert service.client("hr").get("/orders?limit=1").json()[0]["id"] == LAST_ID
+    before = service.state()
+    for codes in (1, LARGE):
+        answer = service.send("gift", "coffee", value=5, codeQuantity=codes)
+        assert "used up" in problem(answer, 503, "unavailable")
+        assert int(answer.headers["retry-after"]) >= 60
+    assert service.send("gift", "coffee", value=5, account="poor").status_code == 402
+    assert service.state() == before
+    status, told = health(service)
+    assert (status, told["status"]) == (503, "fail")
+    assert "used up" in told["notes"][0]
+    assert service.client("hr").get("/orders").status_code == 200

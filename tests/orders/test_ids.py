@@ -1,0 +1,21 @@
+"""The watch over the ids that are left."""
+
+from __future__ import annotations
+
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
+
+from largesse.orders.ids import FEW_IDS, IdWatch
+
+
+async def test_few_ids_are_warned_of_now_and_then() -> None:
+    watch = IdWatch()
+    with capture_logs() as logs:
+        watch.note(FEW_IDS)
+        assert not logs
+        for left in (FEW_IDS - 1, FEW_IDS - 2, 0):
+            watch.note(left)
+            assert REGISTRY.get_sample_value("largesse_order_ids_left") == left
+    assert [(entry["event"], entry["log_level"], entry["left"]) for entry in logs] == [
+        ("order_ids_few", "warning", FEW_IDS - 1)
+    ]
