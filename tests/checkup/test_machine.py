@@ -1,4 +1,4 @@
-"""The data directory, the master key's file, and the limit of open files."""
+"""The data directory, and the limit of open files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from largesse.checkup.finding import Level
-from largesse.checkup.machine import check_data_dir, check_master_key, check_open_files
+from largesse.checkup.machine import check_data_dir, check_open_files
 from largesse.settings import Settings, load_settings
-from largesse.vault import load_vault
 
 EXTERNAL = {"LARGESSE_DATABASE_URL": "postgresql://ada@127.0.0.1/largesse"}
 LIMITED = """
@@ -28,38 +27,6 @@ print(json.dumps([found.level, found.setting, found.text]))
 
 def embedded(folder: Path) -> Settings:
     return load_settings({"LARGESSE_DATA_DIR": str(folder)})
-
-
-def test_a_key_is_not_made_by_looking(tmp_path: Path) -> None:
-    [found] = check_master_key(embedded(tmp_path))
-    assert found.level is Level.OK
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("mode", "level"), [(0o600, Level.OK), (0o640, Level.WARNING), (0o604, Level.WARNING)]
-)
-def test_a_generated_key_is_its_owners_alone(tmp_path: Path, mode: int, level: Level) -> None:
-    load_vault(embedded(tmp_path))
-    (tmp_path / "master-key").chmod(mode)
-    [found] = check_master_key(embedded(tmp_path))
-    assert (found.level, found.setting) == (level, "LARGESSE_MASTER_KEY")
-    assert ("chmod 600" in found.text) == (level is Level.WARNING)
-
-
-def test_a_key_that_cannot_be_had(tmp_path: Path) -> None:
-    (tmp_path / "master-key").write_text("secret")
-    [damaged] = check_master_key(embedded(tmp_path))
-    [missing] = check_master_key(load_settings(EXTERNAL))
-    for found in (damaged, missing):
-        assert (found.level, found.setting) == (Level.ERROR, "LARGESSE_MASTER_KEY")
-        assert "secret" not in found.text
-        assert "openssl rand -base64 32" in found.text
-
-
-def test_a_key_that_is_set() -> None:
-    [found] = check_master_key(load_settings({**EXTERNAL, "LARGESSE_MASTER_KEY": "5e" * 32}))
-    assert found.level is Level.OK
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from largesse.checkup.database import check_database
 from largesse.checkup.finding import Finding, Report, ok
-from largesse.checkup.machine import check_data_dir, check_master_key, check_open_files
+from largesse.checkup.machine import check_data_dir, check_open_files
 from largesse.checkup.mail_server import check_mail_server
+from largesse.checkup.master_key import check_master_key
 from largesse.checkup.settings import doubtful_settings, read_settings, unknown_settings
 
 

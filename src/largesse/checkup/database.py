@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from largesse.checkup.finding import Finding, error, ok, warning
+from largesse.checkup.master_key import check_master_key_fits
 from largesse.database import DATABASE_FAILED, Connection, connect_once, in_one_line
 from largesse.database.embedded import has_cluster
 from largesse.database.migrate import current_revision, head_revision
@@ -36,15 +36,19 @@ async def check_database(settings: Settings) -> list[Finding]:
         return [error(_NAME, "There is no embedded database yet: run `largesse migrate`.")]
     try:
         async with database_address(settings) as url, connect_once(url) as connection:
-            return await _look_at(connection)
+            return await _look_at(connection, settings)
     except _FAILED as failure:
         return [error(_NAME, f"The database cannot be reached: {in_one_line(failure)}.")]
 
 
-async def _look_at(connection: Connection) -> list[Finding]:
+async def _look_at(connection: Connection, settings: Settings) -> list[Finding]:
     findings = [await look(connection) for look in (_version, _writable, _encoding, _safety, _room, _clock)]
-    schema = await _schema(connection)
-    return [*findings, *schema]
+    trouble = schema_trouble(await current_revision(connection))
+    if trouble is not None:
+        return [*findings, error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
+    findings.append(ok(_NAME, f"The schema is the one this release needs, {head_revision()}."))
+    findings += [await look(connection) for look in (_ids, _moved_clock)]
+    return findings + await check_master_key_fits(connection, settings)
 
 
 async def _version(connection: Connection) -> Finding:
@@ -119,18 +123,6 @@ def compare_clocks(sent: float, at: float, received: float) -> Finding:
         said = f"The database's clock is {abs(ahead_s):.1f} s {which} this machine's"
         return warning(_NAME, f"{said}: let both follow a time server.")
     return ok(_NAME, "The database's clock and this machine's agree.")
-
-
-async def _schema(connection: Connection) -> list[Finding]:
-    revision = await current_revision(connection)
-    trouble = schema_trouble(revision)
-    if trouble is not None:
-        return [error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
-    looks: tuple[Callable[[Connection], Awaitable[Finding]], ...] = (_ids, _moved_clock)
-    return [
-        ok(_NAME, f"The schema is the one this release needs, {head_revision()}."),
-        *[await look(connection) for look in looks],
-    ]
 
 
 async def _ids(connection: Connection) -> Finding:

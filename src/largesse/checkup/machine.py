@@ -1,38 +1,17 @@
-"""Checks of the machine: the data directory, the master key's file, and how many files may be open."""
+"""Checks of the machine: the data directory, and how many files may be open."""
 
 from __future__ import annotations
 
 import os
 import resource
 import stat
-from pathlib import Path
 
 from largesse.checkup.finding import Finding, error, ok, warning
 from largesse.connections import files_wanted
-from largesse.errors import StartError
 from largesse.settings import Settings
-from largesse.vault import load_vault, master_key_file
 from largesse.worker import OPEN_FILES
 
-_OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-
-def check_master_key(settings: Settings) -> list[Finding]:
-    """Whether there is a master key, or will be one, and nobody else can read it."""
-    name = "LARGESSE_MASTER_KEY"
-    path = master_key_file(settings)
-    if not settings.master_keys and settings.database_url is None and not path.exists():
-        return [ok(name, "A key is generated into the data directory when it is first needed.")]
-    try:
-        load_vault(settings)
-    except (StartError, OSError) as unusable:
-        return [error(name, f"No master key can be had: {unusable}.")]
-    if settings.master_keys:
-        return [ok(name, f"Keys that are set: {len(settings.master_keys)}.")]
-    if _others_may(path, _OTHERS_READ | _OTHERS_WRITE):
-        return [warning(name, f"Others on this machine may read {path}: chmod 600 it.")]
-    return [ok(name, "The key in the data directory is its owner's alone.")]
 
 
 def check_data_dir(settings: Settings) -> list[Finding]:
@@ -46,7 +25,7 @@ def check_data_dir(settings: Settings) -> list[Finding]:
         return [error(name, f"{folder} is no directory.")]
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return [error(name, f"{folder} cannot be written to by this user: give it to the service's.")]
-    if _others_may(folder, _OTHERS_WRITE):
+    if folder.stat().st_mode & _OTHERS_WRITE:
         return [warning(name, f"Others on this machine may change {folder}: chmod go-w it.")]
     return [ok(name, f"Nobody else may change {folder}.")]
 
@@ -62,7 +41,3 @@ def check_open_files(settings: Settings) -> list[Finding]:
         f"A process may open {hard:,} files; one that serves and works wants {wanted:,} when it is busiest."
     )
     return [warning(name, f"{said} Raise the limit (LimitNOFILE=, ulimit -Hn).")]
-
-
-def _others_may(path: Path, do: int) -> bool:
-    return bool(path.stat().st_mode & do)
