@@ -26,6 +26,7 @@ from largesse.webhooks import (
     check_target,
     create_subscription,
     delete_subscription,
+    delivery,
     lanes,
     parse_target,
     resolver,
@@ -312,6 +313,64 @@ async def test_a_failing_subscription_moves_to_the_other_room_until_it_succeeds(
     await world.deliver()
     assert not await world.database.fetchval("SELECT failing FROM webhook_lanes")
     assert sorted(await world.states()) == ["delivered", "pending"]
+
+
+async def test_a_turn_ends_after_its_time_and_the_lane_waits_for_the_next(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "_TURN_S", 0.2)
+    await world.subscribe(receiver.url())
+    await world.place(100)
+    await world.fan_out()
+    receiver.answer = receiver.hang
+    await world.deliverer.step(failing=False)
+    await receiver.full.wait()
+    await asyncio.sleep(0.3)
+    receiver.released.set()  # from here on it answers at once
+    await world.deliverer.settle()
+    assert len(receiver.got) == 4, "what was under way is finished, and nothing begun"
+    assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 96
+    await world.deliver()
+    assert len(receiver.got) == 100, "in turns to come"
+
+
+@pytest.mark.parametrize("failing", [False, True])
+async def test_a_turn_has_a_bounded_number_of_deliveries(
+    world: World, receiver: Receiver, failing: bool
+) -> None:
+    await world.subscribe(receiver.url())
+    await world.place(600)
+    await world.fan_out()
+    await world.database.execute("UPDATE webhook_lanes SET failing = $1", failing)
+    await world.deliverer.step(failing=failing)
+    await world.deliverer.settle()
+    assert len(receiver.got) == (8 if failing else 512)
+
+
+async def test_a_lane_that_had_its_turn_goes_to_the_back_of_the_line(
+    world: World, receiver: Receiver
+) -> None:
+    """However long its queue is, and however old: another's only delivery is served before its next turn."""
+    first = await world.subscribe(receiver.url("/long"))
+    await world.place(50)
+    await world.fan_out()
+    await world.advance(3600)
+    async with world.database.connection() as connection:
+        other = await make_principal(connection, "other")
+    second = await world.subscribe(receiver.url("/short"), other)
+    await world.place(1, other)
+    await world.fan_out()
+    turns = []
+    for _ in range(3):
+        async with world.database.transaction() as connection:
+            [lane] = await lanes.take_lanes(connection, 1, 4, failing=False)
+        turns.append(lane.lease.key)
+        answer = sending.Answer(200, None, None, b"", 0.1)
+        verdict = lanes.Verdict("delivered")
+        done = [lanes.Attempted(lane, job, 0.0, answer, verdict) for job in lane.jobs]
+        async with world.database.transaction() as connection:
+            await lanes.record(connection, done, [lane.lease])
+    assert turns == [first.id, second.id, first.id]
 
 
 async def test_two_workers_never_serve_one_subscription_at_once(world: World, receiver: Receiver) -> None:

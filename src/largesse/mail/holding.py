@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from largesse.database import Connection
-from largesse.outbox import metrics
+from largesse.outbox import metrics, plan_by_index
+from largesse.outbox.housekeeping import Waiting, count
 
 REASON = "no mail server is set"
 
 # Held mail goes out in bites, each when the last has left: new mail passes between.
 _BITE = 1_000
-_COUNTED = 10_000  # a full count would read the whole backlog
+_HELD = Waiting("messages", "state = 'held'", "messages_held", "rank_at")
 
 
 async def release(connection: Connection) -> int:
@@ -34,8 +35,6 @@ async def release(connection: Connection) -> int:
 
 async def measure_held(connection: Connection) -> None:
     """Sets the gauge of what is held."""
-    metrics.MAIL_HELD.set(
-        await connection.fetchval(
-            "SELECT count(*) FROM (SELECT FROM messages WHERE state = 'held' LIMIT $1) AS held", _COUNTED
-        )
-    )
+    async with connection.transaction():
+        await plan_by_index(connection)
+        metrics.MAIL_HELD.set(await count(connection, _HELD))

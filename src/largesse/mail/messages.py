@@ -12,15 +12,22 @@ from largesse.database import Connection, Row
 from largesse.email import address_key
 from largesse.i18n import language_of
 from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Gift, Letter
+from largesse.orders.recipients import MAX_CODES
 from largesse.orders.shapes import claim_link
-from largesse.outbox import LEASE_S, Lease, Queue
+from largesse.outbox import LEASE_S, Lease, Queue, plan_by_index
 from largesse.vault import Vault
-
-MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at")
 
 # How a large order is spread in the line: this many of its messages, then a gap in rank that others may use.
 RANKED_TOGETHER = 50
 RANK_GAP_S = 0.25
+# So far behind the instant it is due is a message ranked at most; one that is tried again, just so far. Then what is ranked
+# later than so far from now is not due yet, and the index of ranks need not be read any further.
+_SPREAD_S = MAX_CODES / RANKED_TOGETHER * RANK_GAP_S
+
+MESSAGES = Queue(
+    "messages", "id", "bigint", ready="state = 'pending'", order="rank_at", order_ahead_s=_SPREAD_S
+)
+
 _MAX_CODES = 10_000  # of the orders fanned out in one transaction, unless one order alone has more
 
 
@@ -55,6 +62,7 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
 
     Call it inside a transaction. Several workers may do so at once: each takes other jobs.
     """
+    await plan_by_index(connection)
     jobs = await connection.fetch(
         """
         SELECT order_id, due_at, code_count FROM mail_jobs JOIN orders ON orders.id = order_id
@@ -63,6 +71,8 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
         """,
         limit,
     )
+    if not jobs:
+        return 0, 0
     taken = _within(jobs, _MAX_CODES)
     made = await _make_messages(connection, taken)
     await connection.execute(
@@ -81,8 +91,6 @@ async def take(
     lease_s: float = LEASE_S,
 ) -> list[Message]:
     """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction."""
-    # Just filled, the queue is taken for a small table, to be read whole and sorted: its index has the order already.
-    await connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
     taken = await MESSAGES.take(connection, limit, lease_s=lease_s)
     ids = [row["id"] for row in taken]
     orders = await connection.fetch(
@@ -140,13 +148,15 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> int:
             reason = new.reason,
             fault = new.fault,
             due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
-            rank_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE rank_at END,
+            rank_at = CASE WHEN new.state = 'pending' THEN now + (new.delay_s + $7) * interval '1 second' ELSE rank_at END,
             finished_at = CASE WHEN new.state NOT IN ('pending', 'held') THEN now END,
             leased_until = '-infinity'
         FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::float8[], $5::text[], $6::text[])
                 AS new (id, fence, state, delay_s, reason, fault),
             (SELECT clock_now()) AS clock (now)
-        WHERE messages.id = new.id AND messages.fence = new.fence AND messages.state = 'pending'
+        -- What is pending is told by what is leased and has not finished: asked for by state, all that are pending might be
+        -- read, by the index of those.
+        WHERE messages.id = new.id AND messages.fence = new.fence AND messages.finished_at IS NULL
             AND leased_until > '-infinity'
         RETURNING messages.id
         """,
@@ -156,6 +166,7 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> int:
         [one.delay_s for one in sent],
         [one.reason for one in sent],
         [one.fault for one in sent],
+        _SPREAD_S,
     )
     ours = {row["id"] for row in written}
     captured = [one for one in sent if one.captured is not None and one.message.lease.key in ours]

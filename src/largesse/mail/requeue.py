@@ -82,7 +82,7 @@ async def requeue(database: Database, wanted: Wanted) -> int:
 
 
 async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -> int:
-    """Makes one bite of messages due, spread behind the `rank` ones before it so that new mail passes between."""
+    """Makes one bite of messages due, one after the other behind the `rank` before it, so that new mail passes between."""
     # A cancellation locks the mail job too: it is either seen here, or sees what is pending.
     await connection.execute(
         "SELECT FROM mail_jobs WHERE order_id = ANY($1::int[]) ORDER BY order_id FOR UPDATE",
@@ -91,9 +91,10 @@ async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -
     made = await connection.execute(
         f"""
         UPDATE messages SET
-            state = 'pending', attempts = 0, fault = NULL, finished_at = NULL, trying_since = now, due_at = now,
-            rank_at = now + ((place + $2) / $3::int) * $4::float8 * interval '1 second', line_numbers = {_STANDING}
-        FROM unnest($1::bigint[]) WITH ORDINALITY AS wanted (wanted_id, place), (SELECT clock_now()) AS clock (now)
+            state = 'pending', attempts = 0, fault = NULL, finished_at = NULL, trying_since = now, due_at = at,
+            rank_at = at, line_numbers = {_STANDING}
+        FROM unnest($1::bigint[]) WITH ORDINALITY AS wanted (wanted_id, place), (SELECT clock_now()) AS clock (now),
+            LATERAL (SELECT now + ((place + $2) / $3::int) * $4::float8 * interval '1 second') AS turn (at)
         WHERE id = wanted_id AND state IN ('bounced', 'exhausted', 'held') AND {_STANDING} <> '{{}}'
         """,  # noqa: S608 - made of constants
         [row["id"] for row in rows],

@@ -3,6 +3,7 @@
 from largesse.outbox.leases import Leases
 from largesse.outbox.leasing import LEASE_S, Lease, Queue
 from largesse.outbox.loop import Loop
+from largesse.outbox.planning import plan_by_index
 from largesse.outbox.recorder import Recorder
 from largesse.outbox.schedule import Schedule
 from largesse.outbox.waking import Bell, Waker, listen, ring
@@ -18,5 +19,6 @@ __all__ = [
     "Schedule",
     "Waker",
     "listen",
+    "plan_by_index",
     "ring",
 ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from largesse.database import Connection, Row
+from largesse.outbox.planning import plan_by_index
 
 # Renewed three times in its length, so that one slow renewal loses nothing; a killed worker's rows wait this long.
 LEASE_S = 15.0
@@ -33,16 +34,24 @@ class Queue:
     key: str
     key_type: str
     ready: str  # which rows may be taken, apart from being due and free; may use $3
-    order: str
+    order: str  # an instant, which an index of the ready rows is sorted by
+    order_ahead_s: float = (
+        0.0  # a row's `order` is less than this past the instant at which it is due, or just this
+    )
 
     @property
     def taking(self) -> str:
-        """The statement that takes up to $1 rows for $2 seconds and returns them."""
+        """The statement that takes up to $1 rows for $2 seconds and returns them.
+
+        The bound on `order` lets go of what is due already; it is there to end the reading of the index, which knows
+        of no other.
+        """
         return f"""
             UPDATE {self.table} SET leased_until = (SELECT clock_now()) + $2 * interval '1 second', fence = fence + 1
             WHERE {self.key} IN (
                 SELECT {self.key} FROM {self.table}
-                WHERE {self.ready} AND due_at <= (SELECT clock_now()) AND leased_until <= (SELECT clock_now())
+                WHERE {self.ready} AND {self.order} <= (SELECT clock_now()) + {self.order_ahead_s} * interval '1 second'
+                    AND due_at <= (SELECT clock_now()) AND leased_until <= (SELECT clock_now())
                 ORDER BY {self.order} LIMIT $1 FOR UPDATE SKIP LOCKED)
             RETURNING *
         """  # noqa: S608 - the names are constants
@@ -50,7 +59,11 @@ class Queue:
     async def take(
         self, connection: Connection, limit: int, *arguments: Any, lease_s: float = LEASE_S
     ) -> list[Row]:
-        """Leases up to `limit` rows that are due and free, and returns them."""
+        """Leases up to `limit` rows that are due and free, and returns them. Call it inside a transaction.
+
+        What the transaction asks after that is planned as this is.
+        """
+        await plan_by_index(connection)
         rows: list[Row] = await connection.fetch(self.taking, limit, lease_s, *arguments)
         return rows
 

@@ -19,16 +19,14 @@ WEBHOOK_DELAY_SECONDS = Histogram(
 MAILS = Counter(
     "largesse_mails", "Messages handed to the mail server, held or captured, by outcome.", ["outcome"]
 )
-MAIL_HELD = Gauge(
-    "largesse_mail_held", "Messages held until a mail server is set; 10,000 is that many or more."
-)
+MAIL_HELD = Gauge("largesse_mail_held", "Messages held until a mail server is set; about, from 10,000 on.")
 MAIL_SECONDS = Histogram("largesse_mail_seconds", "Duration of handing over one message.")
 MAIL_LATENESS_SECONDS = Histogram(
     "largesse_mail_lateness_seconds",
     "From the instant a message was due to the mail server's answer.",
     buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600, 21600),
 )
-QUEUE_DEPTH = Gauge("largesse_queue_depth", "Rows that wait, due or not.", ["queue"])
+QUEUE_DEPTH = Gauge("largesse_queue_depth", "Rows that wait, due or not; about, from 10,000 on.", ["queue"])
 QUEUE_AGE = Gauge("largesse_queue_oldest_due_seconds", "How long the oldest due row has been due.", ["queue"])
 FAILING_LANES = Gauge("largesse_webhook_failing_subscriptions", "Subscriptions whose last attempt failed.")
 OUTCOMES_WAITING = Gauge(

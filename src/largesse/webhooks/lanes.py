@@ -14,10 +14,13 @@ from datetime import datetime
 from uuid import UUID
 
 from largesse.database import Connection
-from largesse.outbox import LEASE_S, Lease, Queue
+from largesse.outbox import LEASE_S, Lease, Queue, plan_by_index
 from largesse.webhooks.outcomes import Answer, Verdict
 
-LANES = Queue("webhook_lanes", "subscription_id", "uuid", ready="failing = $3", order="due_at")
+# The index of lanes holds those with something pending alone, and serves a statement that says so.
+LANES = Queue(
+    "webhook_lanes", "subscription_id", "uuid", ready="failing = $3 AND due_at < 'infinity'", order="due_at"
+)
 
 # An event waits for its subscribers this long after the fact: clocks differ, and a late subscriber is better served
 # with one event too many than one too few.
@@ -75,34 +78,36 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
     Several workers may do so at once: each takes other events. The subscriptions are locked against deletion, so
     that none gets a delivery after its pending ones were cancelled.
     """
-    row = await connection.fetchrow(
-        """
-        WITH waiting AS (
-            SELECT id, customer_id, environment, event, created_at FROM events
-            WHERE fanned_out_at IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
-        ), heard AS (
-            SELECT subscriptions.id AS subscription_id, waiting.id AS event_id, waiting.event
-            FROM waiting JOIN webhook_subscriptions AS subscriptions USING (customer_id, environment, event)
-            WHERE subscriptions.created_at <= waiting.created_at + $2 * interval '1 second'
-            ORDER BY subscriptions.id FOR KEY SHARE OF subscriptions
-        ), made AS (
-            INSERT INTO deliveries (subscription_id, event_id, event, due_at, created_at)
-            SELECT subscription_id, event_id, event, clock_now, clock_now
-            FROM heard, (SELECT clock_now()) AS clock (clock_now) ORDER BY event_id, subscription_id
-            RETURNING subscription_id
-        ), woken AS (
-            INSERT INTO webhook_lanes (subscription_id, due_at)
-            SELECT subscription_id, (SELECT clock_now()) FROM made GROUP BY subscription_id ORDER BY subscription_id
-            ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(webhook_lanes.due_at, excluded.due_at)
-        ), marked AS (
-            UPDATE events SET fanned_out_at = (SELECT clock_now()) FROM waiting WHERE events.id = waiting.id
-            RETURNING events.id
+    async with connection.transaction():
+        await plan_by_index(connection)
+        row = await connection.fetchrow(
+            """
+            WITH waiting AS (
+                SELECT id, customer_id, environment, event, created_at FROM events
+                WHERE fanned_out_at IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+            ), heard AS (
+                SELECT subscriptions.id AS subscription_id, waiting.id AS event_id, waiting.event
+                FROM waiting JOIN webhook_subscriptions AS subscriptions USING (customer_id, environment, event)
+                WHERE subscriptions.created_at <= waiting.created_at + $2 * interval '1 second'
+                ORDER BY subscriptions.id FOR KEY SHARE OF subscriptions
+            ), made AS (
+                INSERT INTO deliveries (subscription_id, event_id, event, due_at, created_at)
+                SELECT subscription_id, event_id, event, clock_now, clock_now
+                FROM heard, (SELECT clock_now()) AS clock (clock_now) ORDER BY event_id, subscription_id
+                RETURNING subscription_id
+            ), woken AS (
+                INSERT INTO webhook_lanes (subscription_id, due_at)
+                SELECT subscription_id, (SELECT clock_now()) FROM made GROUP BY subscription_id ORDER BY subscription_id
+                ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(webhook_lanes.due_at, excluded.due_at)
+            ), marked AS (
+                UPDATE events SET fanned_out_at = (SELECT clock_now()) FROM waiting WHERE events.id = waiting.id
+                RETURNING events.id
+            )
+            SELECT (SELECT count(*) FROM marked) AS events, (SELECT count(*) FROM made) AS deliveries
+            """,
+            limit,
+            _LATE_SUBSCRIPTION_S,
         )
-        SELECT (SELECT count(*) FROM marked) AS events, (SELECT count(*) FROM made) AS deliveries
-        """,
-        limit,
-        _LATE_SUBSCRIPTION_S,
-    )
     assert row is not None
     return row["events"], row["deliveries"]
 
@@ -123,7 +128,7 @@ async def take_lanes(
             SELECT * FROM deliveries
             WHERE deliveries.subscription_id = webhook_subscriptions.id
               AND state = 'pending' AND due_at <= (SELECT clock_now())
-            ORDER BY due_at, id LIMIT $2) AS due
+            ORDER BY due_at LIMIT $2) AS due
         LEFT JOIN events ON events.id = due.event_id
         WHERE webhook_subscriptions.id = ANY($1::uuid[])
         """,
@@ -191,7 +196,10 @@ async def record(
 
 
 async def _leave_lanes(connection: Connection, leases: Sequence[Lease]) -> None:
-    """Gives lanes back, each due again when the next of its pending deliveries is."""
+    """Gives lanes back, each due again when the next of its pending deliveries is.
+
+    One whose next is due already goes to the back of the line: those that wait for their turn come first.
+    """
     if not leases:
         return
     held = await connection.fetch(
@@ -207,10 +215,11 @@ async def _leave_lanes(connection: Connection, leases: Sequence[Lease]) -> None:
     # A statement of its own: it must see what a fan-out committed while the locks were waited for.
     await connection.execute(
         """
-        UPDATE webhook_lanes SET leased_until = '-infinity', due_at = coalesce(
-            (SELECT min(deliveries.due_at) FROM deliveries
-             WHERE deliveries.subscription_id = webhook_lanes.subscription_id AND state = 'pending'),
-            'infinity')
+        UPDATE webhook_lanes SET leased_until = '-infinity', due_at = greatest((SELECT clock_now()), coalesce(
+            (SELECT deliveries.due_at FROM deliveries
+             WHERE deliveries.subscription_id = webhook_lanes.subscription_id AND state = 'pending'
+             ORDER BY deliveries.due_at LIMIT 1),
+            'infinity'))
         WHERE subscription_id = ANY($1::uuid[])
         """,
         [row["subscription_id"] for row in held],
@@ -265,8 +274,9 @@ async def _write_verdicts(connection: Connection, attempted: Sequence[Attempted]
             finished_at = CASE WHEN new.state <> 'pending' THEN now END
         FROM unnest($1::bigint[], $2::text[], $3::float8[], $4::smallint[]) AS new (id, state, delay_s, made),
             (SELECT clock_now()) AS clock (now)
-        -- One written before, whose COMMIT got no answer, has one attempt more.
-        WHERE deliveries.id = new.id AND deliveries.state = 'pending' AND deliveries.attempts = new.made
+        -- One written before, whose COMMIT got no answer, has one attempt more. Those pending are told by what has not finished:
+        -- asked for by state, all that are pending might be read, by the index of those.
+        WHERE deliveries.id = new.id AND deliveries.finished_at IS NULL AND deliveries.attempts = new.made
         """,
         [one.job.id for one in attempted],
         [states.get(one.verdict.outcome, one.verdict.outcome) for one in attempted],
