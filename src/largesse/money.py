@@ -97,6 +97,7 @@ def written(minor: int, currency: str, locale: Locale | str) -> str:
     return _LETTER_THEN_DIGIT.sub("\N{NO-BREAK SPACE}", text, count=1)
 
 
+@lru_cache(maxsize=10_000)
 def label(minor: int, currency: str) -> str:
     """An amount with its prefix for people: `£10.00`, `¥500`, `CHF 10.00`."""
     return written(minor, currency, "en").replace("\N{NO-BREAK SPACE}", " ")
