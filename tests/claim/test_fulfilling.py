@@ -306,6 +306,24 @@ def test_a_recipient_is_written_to_in_the_language_they_went_on_in(
     assert letter.subject == "Ihr Geschenk ist unterwegs"
 
 
+def test_who_wants_no_language_of_ours_reads_that_of_the_gifts_country(
+    service: Any, recipient: Any, codes: Codes
+) -> None:
+    service.sql("UPDATE products SET countries = '{GB,DE}' WHERE key = 'coffee'")
+    [code] = codes("gift", "coffee", value=5, country="DE")
+    recipient.language = "ja"
+    page = recipient.get(path_of(code))
+    assert page.headers["content-language"] == "de"
+    assert "Ein Geschenk" in page.text
+    path = recipient.gift(code)
+    assert recipient.get(path).headers["content-language"] == "de"
+    [row] = service.sql("SELECT language FROM line_states ORDER BY claimed_at DESC LIMIT 1")
+    assert row["language"] is None
+    assert recipient.get("/claim").headers["content-language"] == "en"
+    recipient.language = "ja, fr;q=0.1"
+    assert recipient.get(path).headers["content-language"] == "fr"
+
+
 def test_the_address_form_is_the_countrys(recipient: Any, codes: Codes) -> None:
     page = recipient.get(recipient.gift(codes("gift", "mug", country="US", account="usd")[0]))
     assert '<option value="CA">California</option>' in page.text

@@ -143,14 +143,14 @@ class Claims:
             async with self._looks, self._database.connection() as connection:
                 await record_opened(connection, found[0].key)
 
-    async def claim(self, attempt: Attempt, language: str) -> Answer:
+    async def claim(self, attempt: Attempt, language: str | None) -> Answer:
         """Claims the gift of a code and PIN, once. Refusals are paced."""
         answer = await self._claim(attempt, language)
         if answer.outcome in self._pacers:
             await self._pacers[answer.outcome].turn()
         return answer
 
-    async def _claim(self, attempt: Attempt, language: str) -> Answer:
+    async def _claim(self, attempt: Attempt, language: str | None) -> Answer:
         network = network_of(attempt.host)
         if (slowed := self._slowed_for(network)) is not None:
             return slowed
@@ -178,7 +178,7 @@ class Claims:
                 return None
             return await self._read(connection, line)
 
-    async def choose(self, key: LineKey, product_id: int, language: str) -> None:
+    async def choose(self, key: LineKey, product_id: int, language: str | None) -> None:
         """Settles which product of the collection it is, once. Raises NotPossible."""
         async with self._changing(key, Step.CHOOSE, language) as (connection, gift, at):
             product = next((product for product in gift.choices if product.id == product_id), None)
@@ -191,7 +191,7 @@ class Claims:
             await serve_waiting(self._database, self._vault, product_id, gift.line.value_minor)
 
     async def deliver_to(
-        self, key: LineKey, address: Mapping[str, str], email: str | None, language: str
+        self, key: LineKey, address: Mapping[str, str], email: str | None, language: str | None
     ) -> None:
         """Has the parcel sent to `address`, once; `email` is told when it leaves. Raises NotPossible."""
         async with self._changing(key, Step.ADDRESS, language) as (connection, gift, at):
@@ -200,7 +200,7 @@ class Claims:
             if email is not None:
                 await self._write_email(connection, key, email)
 
-    async def tell(self, key: LineKey, email: str, language: str) -> None:
+    async def tell(self, key: LineKey, email: str, language: str | None) -> None:
         """Has `email` told when the voucher is there. Raises NotPossible."""
         async with self._changing(key, Step.WAIT, language) as (connection, _, _):
             await self._write_email(connection, key, email)
@@ -211,7 +211,7 @@ class Claims:
             return await _now(connection)
 
     async def _take(
-        self, connection: Connection, line: Line, examined: Examined, language: str
+        self, connection: Connection, line: Line, examined: Examined, language: str | None
     ) -> tuple[Outcome, int | None]:
         """Claims the locked line for whoever has its PIN; also the product it has to wait for, if any."""
         if examined.progress.state is State.CANCELLED:
@@ -230,11 +230,11 @@ class Claims:
 
     @asynccontextmanager
     async def _changing(
-        self, key: LineKey, step: Step, language: str
+        self, key: LineKey, step: Step, language: str | None
     ) -> AsyncIterator[tuple[Connection, Gift, datetime]]:
         """A transaction with the line locked and its gift at `step`; NotPossible when it is elsewhere.
 
-        The recipient is written to in `language` from then on.
+        The recipient is written to in `language` from then on, if they chose one.
         """
         async with self._turns, self._database.transaction() as connection:
             line = await read_line(connection, key, self._environment, lock=True)
@@ -247,7 +247,8 @@ class Claims:
             if gift.step is Step.EXPIRED and gift.progress.state is not State.EXPIRED:
                 await record_move(connection, key, State.EXPIRED, at)
             if gift.step is step:
-                await record_language(connection, key, language)
+                if language is not None:
+                    await record_language(connection, key, language)
                 yield connection, gift, at
         if gift.step is not step:
             raise NotPossible

@@ -20,10 +20,11 @@ from largesse.claim.forms import BadForm, read_form
 from largesse.claim.rendering import HEADERS, Renderer
 from largesse.client import client_address
 from largesse.codes.attempts import Attempt, read_typed_code, read_typed_pin
+from largesse.codes.lines import Line
 from largesse.database import DATABASE_AWAY, Database
 from largesse.email import EmailError, normalise_email
 from largesse.fulfilment import StockIssuer, TestIssuer
-from largesse.i18n import Language, choose_language
+from largesse.i18n import DEFAULT, Language, chosen_language, language_of_country
 from largesse.patience import Patience
 from largesse.settings import Settings
 from largesse.vault import SealBroken, Vault
@@ -98,6 +99,7 @@ class _Pages:
         return self._page(
             request,
             "link.html",
+            line=line,
             wrapping=line.wrapping_key,
             sender=line.from_name,
             recipient=line.recipient_name,
@@ -120,7 +122,7 @@ class _Pages:
 
     async def _claim(self, request: Request, code: bytes | None, form: Mapping[str, str]) -> Response:
         attempt = Attempt(code, read_typed_pin(form.get("pin", "")), client_address(request.scope) or "")
-        answer = await self._claims_of(request).claim(attempt, self._language(request).tag)
+        answer = await self._claims_of(request).claim(attempt, _chosen_tag(request))
         if answer.outcome is Outcome.REFUSED:
             return self._page(request, "refused.html", status=403)
         if answer.outcome is Outcome.SLOWED:
@@ -166,7 +168,7 @@ class _Pages:
             return self._see(self._gift_address(session.handle))
         if form.get("sure") != "yes":
             return self._show(request, session, gift, template="confirm.html", chosen=chosen)
-        await self._claims_of(request).choose(session.line, chosen.id, self._language(request).tag)
+        await self._claims_of(request).choose(session.line, chosen.id, _chosen_tag(request))
         return self._see(f"{self._gift_address(session.handle)}#open")
 
     async def _address(self, request: Request) -> Response:
@@ -180,9 +182,7 @@ class _Pages:
         if errors:
             typed = {**checked.address, "email": form.get("email", "")}
             return self._show(request, session, gift, status=422, typed=typed, errors=errors)
-        await self._claims_of(request).deliver_to(
-            session.line, checked.address, email, self._language(request).tag
-        )
+        await self._claims_of(request).deliver_to(session.line, checked.address, email, _chosen_tag(request))
         return self._see(self._gift_address(session.handle))
 
     async def _email(self, request: Request) -> Response:
@@ -195,7 +195,7 @@ class _Pages:
                 return self._see(self._gift_address(session.handle))
             typed = {"email": form.get("email", "")}
             return self._show(request, session, gift, status=422, typed=typed, errors=errors)
-        await self._claims_of(request).tell(session.line, email, self._language(request).tag)
+        await self._claims_of(request).tell(session.line, email, _chosen_tag(request))
         return self._see(self._gift_address(session.handle))
 
     def _show(
@@ -296,7 +296,8 @@ class _Pages:
         return guarded
 
     def _page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        language = self._language(request)
+        line: Line | None = values.get("line")
+        language = _chosen(request) or (language_of_country(line.country) if line else DEFAULT)
         html = self._renderer.render(template, language, values)
         response = Response(html, status_code=status, media_type="text/html", headers=HEADERS)
         response.headers["Content-Language"] = language.tag
@@ -330,13 +331,6 @@ class _Pages:
     def _gift_address(self, handle: str) -> str:
         return f"{self._base}/claim/gift/{handle}"
 
-    def _language(self, request: Request) -> Language:
-        return choose_language(
-            request.query_params.get("lang"),
-            request.cookies.get(_LANGUAGE_COOKIE),
-            request.headers.get("accept-language", ""),
-        )
-
     def _services(self, request: Request) -> Services:
         services: Services = request.app.services
         return services
@@ -356,3 +350,16 @@ class _Pages:
             )
             self._claims = (services, claims)
         return self._claims[1]
+
+
+def _chosen(request: Request) -> Language | None:
+    return chosen_language(
+        request.query_params.get("lang"),
+        request.cookies.get(_LANGUAGE_COOKIE),
+        request.headers.get("accept-language", ""),
+    )
+
+
+def _chosen_tag(request: Request) -> str | None:
+    chosen = _chosen(request)
+    return chosen.tag if chosen else None

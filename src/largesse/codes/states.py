@@ -82,9 +82,9 @@ async def record_opened(connection: Connection, line: LineKey) -> None:
 
 
 async def record_claim(
-    connection: Connection, line: LineKey, at: datetime, expires_at: datetime | None, language: str
+    connection: Connection, line: LineKey, at: datetime, expires_at: datetime | None, language: str | None
 ) -> None:
-    """Moves an issued line to `claimed`."""
+    """Moves an issued line to `claimed`; `language` is the one its recipient chose, if any."""
     await connection.execute(
         """
         WITH claimed AS (

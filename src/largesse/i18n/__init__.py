@@ -8,7 +8,7 @@ from largesse.i18n.languages import (
     DEFAULT,
     LANGUAGES,
     Language,
-    choose_language,
+    chosen_language,
     language_of,
     language_of_country,
 )
@@ -18,7 +18,7 @@ __all__ = [
     "DEFAULT",
     "LANGUAGES",
     "Language",
-    "choose_language",
+    "chosen_language",
     "language_of",
     "language_of_country",
     "template_environment",

@@ -53,8 +53,11 @@ LANGUAGES = {
 DEFAULT = LANGUAGES["en"]
 
 
-def choose_language(asked: str | None, remembered: str | None, accepted: str) -> Language:
-    """The language asked for by the switch, else the remembered one, else the best of `Accept-Language`."""
+def chosen_language(asked: str | None, remembered: str | None, accepted: str) -> Language | None:
+    """The language asked for by the switch, else the remembered one, else the best of `Accept-Language`.
+
+    None where somebody wants none that we speak: then their gift's country is the better guess.
+    """
     return _first_spoken((asked, remembered, *_by_preference(accepted)))
 
 
@@ -66,16 +69,16 @@ def language_of(chosen: str | None, country: str) -> Language:
 @cache
 def language_of_country(country: str) -> Language:
     """The first of the country's official languages (the CLDR's, ISO 3166-1 alpha-2) that we speak."""
-    return _first_spoken(get_official_languages(country, de_facto=True))
+    return _first_spoken(get_official_languages(country, de_facto=True)) or DEFAULT
 
 
-def _first_spoken(tags: Iterable[str | None]) -> Language:
-    """The first of these languages that we speak; the default where there is none."""
+def _first_spoken(tags: Iterable[str | None]) -> Language | None:
+    """The first of these languages that we speak."""
     for tag in tags:
         language = LANGUAGES.get((tag or "").lower().split("-", 1)[0])
         if language is not None:
             return language
-    return DEFAULT
+    return None
 
 
 def _by_preference(accepted: str) -> list[str]:
