@@ -37,7 +37,7 @@ class Writing:
 async def test_what_cannot_be_written_now_is_written_later(failures: list[Exception]) -> None:
     tries = len(failures) + 1
     writing = Writing(*failures)
-    recorder = Recorder("mail", writing, gather_s=0.01)
+    recorder = Recorder("mail", writing)
     told = [recorder.add(number) for number in range(3)]
     assert waiting() == 3
     assert await asyncio.gather(*told) == [True] * 3
@@ -50,7 +50,7 @@ async def test_what_cannot_be_written_now_is_written_later(failures: list[Except
 @pytest.mark.parametrize("failure", [asyncpg.CheckViolationError("no"), KeyError("no")], ids=repr)
 async def test_what_the_database_refuses_costs_its_neighbours_nothing(failure: Exception) -> None:
     writing = Writing(failure, failure)
-    recorder = Recorder("mail", writing, gather_s=0.01)
+    recorder = Recorder("mail", writing)
     told = [recorder.add(number) for number in range(3)]
     assert await asyncio.gather(*told) == [False, True, True]
     assert writing.tried == [[0, 1, 2], [0], [1], [2]]

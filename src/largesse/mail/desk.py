@@ -75,6 +75,7 @@ class Desk:
         `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain.
         """
         if last is not None and not last.done():
+            self._recorder.hasten()
             await asyncio.wait({last}, timeout=self._leases.certain_s(message.lease))
             if not last.done():
                 raise NotNowError("what became of the last message cannot be written down")

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from typing import Self
 
 import aiosmtplib
-from aiosmtplib.errors import SMTPDataError, SMTPException, SMTPNotSupported, SMTPResponseException
+from aiosmtplib.email import quote_address
+from aiosmtplib.errors import (
+    SMTPDataError,
+    SMTPException,
+    SMTPHeloError,
+    SMTPNotSupported,
+    SMTPResponseException,
+)
 from aiosmtplib.protocol import SMTPProtocol
 
 from largesse.mail.smtp import MailServer
@@ -25,10 +32,12 @@ Allow = Callable[[], Awaitable[None]]
 MAIL, RCPT, DATA, DOT = "MAIL", "RCPT", "DATA", "the final dot"  # the stages of a handover
 
 _CLOSING = 421  # the server is about to end the connection (RFC 5321, 3.8)
+_DONE = {250, 251}
 _START_INPUT = 354
 _NOT_POSSIBLE = 553
 _QUIT_S = 5.0
 _REASON_CHARACTERS = 500
+_UNSAFE = re.compile(r'[\s<>"\x00-\x1f\x7f]')
 _DOT_FIRST = re.compile(rb"(?m)^\.")
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
@@ -118,6 +127,7 @@ class Session:
                 timeout=patience.command_s,
             )
             await smtp.connect(timeout=patience.greeting_s)
+            await _greet(smtp)
         except (SMTPException, OSError, ValueError) as error:
             if smtp is not None:
                 smtp.close()
@@ -184,17 +194,22 @@ class Session:
         self._smtp.close()
 
     async def _say_sender(self, sender: str, recipient: str, size: int) -> None:
-        options = [f"SIZE={size}"] if self._smtp.supports_extension("size") else []
-        encoding = "ascii"
+        words = [b"FROM:" + _path(sender)]
+        if self._smtp.supports_extension("size"):
+            words.append(b"SIZE=%d" % size)
         if not recipient.isascii():
             if not self._smtp.supports_extension("smtputf8"):
                 raise SMTPNotSupported("SMTPUTF8")
-            options += ["SMTPUTF8", "BODY=8BITMIME"]
-            encoding = "utf-8"
-        await self._smtp.mail(sender, options=options, encoding=encoding)
+            words += [b"SMTPUTF8", b"BODY=8BITMIME"]
+        await self._say(b"MAIL", *words)
 
     async def _say_recipient(self, recipient: str) -> None:
-        await self._smtp.rcpt(recipient, encoding="ascii" if recipient.isascii() else "utf-8")
+        await self._say(b"RCPT", b"TO:" + _path(recipient))
+
+    async def _say(self, *words: bytes) -> None:
+        answer = await self._smtp.execute_command(*words)
+        if answer.code not in _DONE:
+            raise SMTPResponseException(answer.code, answer.message)
 
     async def _begin_text(self) -> None:
         answer = await self._smtp.execute_command(b"DATA", timeout=self._patience.data_s)
@@ -218,6 +233,22 @@ class Session:
             await self._smtp.rset()
         except (SMTPException, OSError):
             self.break_off()
+
+
+def _path(address: str) -> bytes:
+    """An address as a command says it. Raises ValueError for one that could end the command."""
+    # The library's own parser takes a fifth of the time that a message does.
+    return (quote_address(address) if _UNSAFE.search(address) else f"<{address}>").encode()
+
+
+async def _greet(smtp: aiosmtplib.SMTP) -> None:
+    """EHLO, where logging in or encrypting did not do that."""
+    if not smtp.is_ehlo_or_helo_needed:
+        return
+    try:
+        await smtp.ehlo()
+    except SMTPHeloError:
+        await smtp.helo()
 
 
 async def _dial(host: str, port: int, longest_s: float) -> socket.socket:

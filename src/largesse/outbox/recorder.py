@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
@@ -17,6 +18,7 @@ from largesse.outbox.schedule import Schedule
 Item = TypeVar("Item")
 _Kept = tuple[Item, "asyncio.Future[bool]"]
 
+GATHER_S = 0.02
 LAST_TRIES_S = 10.0  # how long a process that ends goes on trying
 _MAX_WRITTEN = 500
 _AGAIN = Schedule(first_s=0.05, factor=2.0, cap_s=2.0)
@@ -36,11 +38,11 @@ class Recorder(Generic[Item]):
 
     `write` may be given what it wrote before, when the answer to its COMMIT was lost. A batch that the database refuses is
     written one by one, and what it refuses alone is given up. How much is kept, whoever adds keeps small: nothing new
-    is to be begun while `is_stuck`. With `gather_s` a batch is waited for so long; a crash repeats what was on its way.
+    is to be begun while `is_stuck`. A batch gathers for a short while, or until somebody waits for it.
     """
 
     def __init__(
-        self, kind: str, write: Callable[[list[Item]], Awaitable[None]], *, gather_s: float = 0.0
+        self, kind: str, write: Callable[[list[Item]], Awaitable[None]], *, gather_s: float = GATHER_S
     ) -> None:
         self.is_stuck = False  # the last try failed, and the next is still to come
         self._kind = kind
@@ -49,6 +51,7 @@ class Recorder(Generic[Item]):
         self._waiting: deque[_Kept[Item]] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
+        self._awaited = asyncio.Event()
         self._ends: float | None = None  # by the event loop's clock: then what fails is given up
 
     def add(self, item: Item) -> asyncio.Future[bool]:
@@ -60,8 +63,13 @@ class Recorder(Generic[Item]):
             self._writing = asyncio.create_task(self._work())
         return written
 
+    def hasten(self) -> None:
+        """Has what waits written now: somebody waits for it."""
+        self._awaited.set()
+
     async def settle(self) -> None:
         """Waits until everything is written, or cannot be for now."""
+        self.hasten()
         while self._writing is not None and not self.is_stuck:
             await self._tried.wait()
 
@@ -73,19 +81,26 @@ class Recorder(Generic[Item]):
     async def close(self, longest_s: float = LAST_TRIES_S) -> None:
         """Waits until everything is written, or given up after that time."""
         self.hurry(longest_s)
+        self.hasten()
         if self._writing is not None:
             await self._writing
 
     async def _work(self) -> None:
         try:
             while self._waiting:
-                if self._gather_s and len(self._waiting) < _MAX_WRITTEN:
-                    await asyncio.sleep(self._gather_s)
+                if len(self._waiting) < _MAX_WRITTEN:
+                    await self._gather()
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MAX_WRITTEN))]
                 await self._write_down(batch)
         finally:
             self._writing = None
             self._tell_tried()
+
+    async def _gather(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._gather_s):
+                await self._awaited.wait()
+        self._awaited.clear()
 
     async def _write_down(self, batch: list[_Kept[Item]]) -> None:
         failures = 0

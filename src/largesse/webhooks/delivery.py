@@ -29,7 +29,6 @@ from largesse.webhooks.subscriptions import secret_context
 IN_FLIGHT = 4  # attempts of one subscription
 LANES_AT_ONCE = 128  # in each room of one worker
 _TURN_S = 5.0  # after this a lane starts no more attempts and goes to the back of the line
-_GATHER_S = 0.02  # for the batch of outcomes; a crash repeats what was on its way in this time
 _JOBS_A_TURN = 512
 _JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
 
@@ -72,7 +71,7 @@ class Deliverer:
         self._room: dict[bool, dict[Lease, asyncio.Task[None]]] = {False: {}, True: {}}
         self._on_freed = on_freed
         self._lease_s = lease_s
-        self._recorder: Recorder[Report] = Recorder("webhook", self._write, gather_s=_GATHER_S)
+        self._recorder: Recorder[Report] = Recorder("webhook", self._write)
 
     async def step(self, *, failing: bool) -> bool:
         """Takes lanes into the room and starts their turns; True when there may be more due."""
