@@ -9,6 +9,7 @@ import time
 import pytest
 from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office, PostOffice
 
+from largesse.mail.desk import Desk
 from largesse.mail.mailer import DRAIN_S, Mailer
 from largesse.mail.postman import Postman
 from largesse.mail.session import Patience
@@ -21,7 +22,7 @@ SLOW_S = float(os.environ.get("SLOW_MAIL", "1"))
 PATIENCE = Patience() if SLOW_S > 1 else Patience(5, 5, SLOW_S / 2, SLOW_S / 2, 60)
 
 
-def use(office: Office, patience: Patience, *, drain_s: float = DRAIN_S) -> None:
+def use(office: Office, patience: Patience, *, drain_s: float = DRAIN_S, desk: Desk | None = None) -> None:
     office.mailer = Mailer(
         office.database,
         office.vault,
@@ -29,6 +30,7 @@ def use(office: Office, patience: Patience, *, drain_s: float = DRAIN_S) -> None
         mail_from=MAIL_FROM,
         postman=Postman(MailServer.from_url(office.server.url), patience=patience),
         drain_s=drain_s,
+        desk=desk,
     )
 
 
@@ -70,6 +72,30 @@ async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
     await office.send()
     assert mail_server.recipients().count(SAM) == 2
     assert await office.states() == ["sent"] * 3
+
+
+async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(
+    office: Office, mail_server: PostOffice
+) -> None:
+    """As after a minute without a database: what is under way is brought back under its lease, and not sent again."""
+    mail_server.hangs = {SAM}
+    desk = Desk(office.database)
+    use(office, PATIENCE, desk=desk)
+    first = office.mailer
+    await office.order([(SAM, "Sam", 1)])
+    await office.fan_out()
+    step = asyncio.create_task(first.step())
+    await mail_server.has_taken.wait()
+    await office.advance(60)
+    assert await free(office) == 1
+    use(office, PATIENCE, desk=desk)
+    assert not await office.mailer.step()
+    assert await free(office) == 0
+    mail_server.released.set()
+    await asyncio.wait_for(step, 10)
+    await first.close()
+    assert await office.states() == ["sent"]
+    assert mail_server.recipients() == [SAM]
 
 
 async def test_stopping_waits_for_the_answer_under_way(office: Office, mail_server: PostOffice) -> None:

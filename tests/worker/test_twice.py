@@ -69,6 +69,7 @@ async def test_a_database_that_is_away_for_a_while_makes_no_copies(works: Works,
         await works.until_settled()
     assert sent_by_then < ORDERS, "nothing more is sent that cannot be written down"
     assert twice(works) == 0
+    assert len(works.events_heard()) == len(set(works.events_heard())), "nor of webhooks"
     assert metrics.OUTCOMES_WAITING.labels("mail")._value.get() == 0
 
 

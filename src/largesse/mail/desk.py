@@ -15,7 +15,7 @@ import structlog
 from largesse.database import DATABASE_FAILED, Database
 from largesse.mail import messages
 from largesse.mail.messages import MESSAGES, Message, Sent
-from largesse.outbox import LEASE_S, Lease, Leases, Recorder
+from largesse.outbox import LEASE_S, Lease, Leases, Recorder, StillHeldError
 from largesse.vault import Vault
 
 log = structlog.get_logger(__name__)
@@ -23,10 +23,6 @@ log = structlog.get_logger(__name__)
 
 class NotNowError(Exception):
     """A message may not be sent now, and was not."""
-
-
-class _StillHeldError(Exception):
-    """A lease of ours ran out and was taken anew before what was done under it is written."""
 
 
 class Desk:
@@ -44,19 +40,12 @@ class Desk:
         asked_at = self._leases.now()
         try:
             async with self._database.transaction() as connection:
-                taken = await messages.take(
-                    connection, limit, vault, public_url_of, lease_s=self._leases.lease_s
-                )
-                self._require_new(taken)
-        except _StillHeldError:
+                taken = await messages.take(connection, limit, vault, public_url_of, self._leases.terms)
+        except StillHeldError:
+            await self.renew()
             return []
         self._leases.hold((message.lease for message in taken), asked_at)
         return taken
-
-    def _require_new(self, taken: Sequence[Message]) -> None:
-        """Rolls a take back that got what is under way here: the fence of that must stay as it is."""
-        if self._leases.holds_any({message.lease.key for message in taken}):
-            raise _StillHeldError
 
     async def renew(self) -> None:
         """Prolongs the leases of all messages under way, and of those whose outcome is not written yet."""

@@ -14,8 +14,10 @@ from largesse.i18n import language_of
 from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Gift, Letter
 from largesse.orders.recipients import MAX_CODES
 from largesse.orders.shapes import claim_link
-from largesse.outbox import LEASE_S, Lease, Queue, plan_by_index
+from largesse.outbox import Lease, Queue, Terms, plan_by_index
 from largesse.vault import Vault
+
+_TERMS = Terms()
 
 # How a large order is spread in the line: this many of its messages, then a gap in rank that others may use.
 RANKED_TOGETHER = 50
@@ -87,11 +89,10 @@ async def take(
     limit: int,
     vault: Vault,
     public_url_of: Callable[[str], str],
-    *,
-    lease_s: float = LEASE_S,
+    terms: Terms = _TERMS,
 ) -> list[Message]:
     """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction."""
-    taken = await MESSAGES.take(connection, limit, lease_s=lease_s)
+    taken = await MESSAGES.take(connection, limit, terms=terms)
     ids = [row["id"] for row in taken]
     orders = await connection.fetch(
         """

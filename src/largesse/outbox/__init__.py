@@ -1,7 +1,7 @@
 """The outbox: what webhooks and mail share. Leases, schedules, the bell that wakes workers, and metrics."""
 
 from largesse.outbox.leases import Leases
-from largesse.outbox.leasing import LEASE_S, Lease, Queue
+from largesse.outbox.leasing import LEASE_S, Lease, Queue, StillHeldError, Terms
 from largesse.outbox.loop import Loop
 from largesse.outbox.planning import plan_by_index
 from largesse.outbox.recorder import Recorder
@@ -17,6 +17,8 @@ __all__ = [
     "Queue",
     "Recorder",
     "Schedule",
+    "StillHeldError",
+    "Terms",
     "Waker",
     "listen",
     "plan_by_index",

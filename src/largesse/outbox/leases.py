@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from largesse.database import Connection
-from largesse.outbox.leasing import LEASE_S, Lease, Queue
+from largesse.outbox.leasing import LEASE_S, Lease, Queue, Terms
 
 _CERTAIN = 0.8  # of a lease's length: the rest is for what was begun while it was certain
 
@@ -47,9 +46,10 @@ class Leases:
         for lease in leases:
             self._certain_until.pop(lease, None)
 
-    def holds_any(self, keys: set[Any]) -> bool:
-        """Whether a lease of one of these rows is held here, certain or not."""
-        return not keys.isdisjoint(lease.key for lease in self._certain_until)
+    @property
+    def terms(self) -> Terms:
+        """On what terms to take more."""
+        return Terms(self.lease_s, {lease.key for lease in self._certain_until})
 
     def certain_s(self, lease: Lease) -> float:
         """For how many seconds from now the lease certainly holds; 0 when that is in doubt."""

@@ -7,7 +7,7 @@ the database's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,24 @@ class Lease:
 
     key: Any  # uuid.UUID or int, as the queue's key column
     fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How leases are taken: for how long, and what the process holds already, by key."""
+
+    lease_s: float = LEASE_S
+    held: Collection[Any] = frozenset()
+
+
+class StillHeldError(Exception):
+    """A lease of ours had run out and was taken anew while we still work under it.
+
+    Roll the transaction back: the fence stays as it is, and what we did can be written. Renewing brings the lease back.
+    """
+
+
+_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +75,16 @@ class Queue:
         """  # noqa: S608 - the names are constants
 
     async def take(
-        self, connection: Connection, limit: int, *arguments: Any, lease_s: float = LEASE_S
+        self, connection: Connection, limit: int, *arguments: Any, terms: Terms = _TERMS
     ) -> list[Row]:
         """Leases up to `limit` rows that are due and free, and returns them. Call it inside a transaction.
 
-        What the transaction asks after that is planned as this is.
+        What the transaction asks after that is planned as this is. Raises StillHeldError for what `terms` name as held.
         """
         await plan_by_index(connection)
-        rows: list[Row] = await connection.fetch(self.taking, limit, lease_s, *arguments)
+        rows: list[Row] = await connection.fetch(self.taking, limit, terms.lease_s, *arguments)
+        if any(row[self.key] in terms.held for row in rows):
+            raise StillHeldError
         return rows
 
     async def renew(

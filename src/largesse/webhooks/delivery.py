@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import structlog
 
 from largesse.database import Database
-from largesse.outbox import LEASE_S, Lease, Recorder, metrics
+from largesse.outbox import LEASE_S, Lease, Recorder, StillHeldError, Terms, metrics
 from largesse.outbox.recorder import LAST_TRIES_S
 from largesse.vault import Vault
 from largesse.webhooks import lanes
@@ -80,24 +80,28 @@ class Deliverer:
         if free <= 0 or self._draining or self._recorder.is_stuck:
             return False
         jobs_each = _JOBS_A_FAILING_TURN if failing else _JOBS_A_TURN
-        async with self._database.transaction() as connection:
-            taken = await lanes.take_lanes(
-                connection,
-                min(free, LANES_AT_ONCE // 4),
-                jobs_each,
-                failing=failing,
-                lease_s=self._lease_s,
-            )
+        terms = Terms(self._lease_s, {lease.key for lease in self._held})
+        limit = min(free, LANES_AT_ONCE // 4)
+        try:
+            async with self._database.transaction() as connection:
+                taken = await lanes.take_lanes(connection, limit, jobs_each, failing=failing, terms=terms)
+        except StillHeldError:
+            await self.renew()
+            return False
         for lane in taken:
             room[lane.lease] = asyncio.create_task(self._occupy(lane, failing))
         return bool(taken)
 
     async def renew(self) -> None:
         """Prolongs the leases of all turns."""
-        leases = [lease for room in self._room.values() for lease in room]
-        if leases:
+        if self._held:
             async with self._database.connection() as connection:
-                await lanes.LANES.renew(connection, leases, lease_s=self._lease_s)
+                await lanes.LANES.renew(connection, self._held, lease_s=self._lease_s)
+
+    @property
+    def _held(self) -> list[Lease]:
+        """The leases of all turns."""
+        return [lease for room in self._room.values() for lease in room]
 
     async def settle(self) -> None:
         """Waits until no turn is left."""

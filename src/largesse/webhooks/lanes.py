@@ -14,13 +14,15 @@ from datetime import datetime
 from uuid import UUID
 
 from largesse.database import Connection
-from largesse.outbox import LEASE_S, Lease, Queue, plan_by_index
+from largesse.outbox import Lease, Queue, Terms, plan_by_index
 from largesse.webhooks.outcomes import Answer, Verdict
 
 # The index of lanes holds those with something pending alone, and serves a statement that says so.
 LANES = Queue(
     "webhook_lanes", "subscription_id", "uuid", ready="failing = $3 AND due_at < 'infinity'", order="due_at"
 )
+
+_TERMS = Terms()
 
 # An event waits for its subscribers this long after the fact: clocks differ, and a late subscriber is better served
 # with one event too many than one too few.
@@ -113,10 +115,10 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
 
 
 async def take_lanes(
-    connection: Connection, limit: int, jobs_each: int, *, failing: bool, lease_s: float = LEASE_S
+    connection: Connection, limit: int, jobs_each: int, *, failing: bool, terms: Terms = _TERMS
 ) -> list[Lane]:
     """Leases up to `limit` lanes that are due, each with its first due deliveries."""
-    taken = await LANES.take(connection, limit, failing, lease_s=lease_s)
+    taken = await LANES.take(connection, limit, failing, terms=terms)
     leases = {row["subscription_id"]: Lease(row["subscription_id"], row["fence"]) for row in taken}
     jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
     rows = await connection.fetch(
