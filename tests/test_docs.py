@@ -205,6 +205,13 @@ def test_nothing_is_cited_that_is_not_here() -> None:
             assert name in targets or name.startswith("bench-"), f"{source}: make {name}"
 
 
+def test_decisions_are_numbered_once() -> None:
+    for path in (ROOT / "docs/decisions").glob("*.md"):
+        assert path.read_text().startswith(f"# {int(path.name[:4])}. "), path.name
+    numbers = [path.name[:4] for path in (ROOT / "docs/decisions").glob("*.md")]
+    assert len(numbers) == len(set(numbers))
+
+
 @document
 def test_paths_that_are_named_exist(path: Path) -> None:
     for span in code(path.read_text()):
