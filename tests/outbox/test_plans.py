@@ -100,7 +100,7 @@ async def write_deliveries_down(connection: asyncpg.Connection) -> None:
     rows = await connection.fetch(
         """
         SELECT subscription_id, fence, (
-            SELECT id FROM deliveries WHERE deliveries.subscription_id = lanes.subscription_id ORDER BY id LIMIT 1)
+            SELECT id FROM deliveries WHERE deliveries.subscription_id = lanes.subscription_id ORDER BY id DESC LIMIT 1)
         FROM webhook_lanes AS lanes LIMIT 3
         """
     )
