@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-# With what comes before and after, an answer within 15 seconds.
-PATIENCE_S = 12.0
+# With what comes before and after, an answer well within 15 seconds.
+PATIENCE_S = 10.0
 _LOOK_EVERY_S = 0.5
 
 

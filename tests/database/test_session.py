@@ -46,12 +46,10 @@ async def database(proxy: Proxy) -> AsyncIterator[Database]:
 
 async def test_the_server_knows_the_limits(database_url: str) -> None:
     database = await Database.connect(database_url)
-    shown = {
-        name: await database.fetchval(f"SHOW {name}")
-        for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-    }
+    shown = {name: await database.fetchval(f"SHOW {name}") for name in REQUESTS.settings}
     await database.close()
     assert shown == REQUESTS.settings
+    assert shown["idle_in_transaction_session_timeout"] == "5s"
 
 
 async def test_both_ends_of_a_connection_notice_that_the_other_has_vanished(database: Database) -> None:

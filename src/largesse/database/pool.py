@@ -41,6 +41,8 @@ DATABASE_FAILED: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.Post
 
 # For one that is free, or a new one.
 _ACQUIRE_TIMEOUT_S = CONNECT_TIMEOUT_S
+# Until an idle one is closed: before the server does.
+_IDLE_S = 20.0
 
 _log = structlog.get_logger(__name__)
 
@@ -58,16 +60,17 @@ class Database:
         address = DatabaseAddress.parse(url)
         dialer = Dialer(address, limits)
         pool = await asyncpg.create_pool(
-            min_size=1,
+            min_size=0,
             max_size=max_connections,
-            max_inactive_connection_lifetime=300.0,
+            max_inactive_connection_lifetime=_IDLE_S,
             connection_class=Session,
             connect=dialer.dial,
         )
         database = cls(pool)
         POOLS.pools.add(database)
-        if address.is_pooled:
-            await database._check_role()
+        async with database.connection() as connection:
+            if address.is_pooled:
+                await _check_role(connection)
         return database
 
     async def close(self) -> None:
@@ -129,11 +132,11 @@ class Database:
         async with self.connection() as connection:
             return await connection.execute(query, *arguments)
 
-    async def _check_role(self) -> None:
-        """Behind PgBouncer the limits are the role's: says so where it has none."""
-        limit = await self.fetchval("SELECT current_setting('idle_in_transaction_session_timeout')")
-        if limit == "0":
-            _log.warning("database_role_without_limits", see="docs/scaling.md, PgBouncer")
+
+async def _check_role(connection: Connection) -> None:
+    """Behind PgBouncer the limits are the role's: says so where it has none."""
+    if await connection.fetchval("SELECT current_setting('idle_in_transaction_session_timeout')") == "0":
+        _log.warning("database_role_without_limits", see="docs/scaling.md, PgBouncer")
 
 
 def in_one_line(error: BaseException) -> str:

@@ -37,6 +37,9 @@ class Limits:
     statement_s: int  # 0, as for the others: no limit
     lock_s: int
     idle_in_transaction_s: int
+    idle_s: int = (
+        0  # outside a transaction: what a silent network has left at the server must not add up there
+    )
     cancels: bool = False
 
     @property
@@ -51,14 +54,15 @@ class Limits:
             "statement_timeout": f"{self.statement_s}s",
             "lock_timeout": f"{self.lock_s}s",
             "idle_in_transaction_session_timeout": f"{self.idle_in_transaction_s}s",
+            "idle_session_timeout": f"{self.idle_s}s",
         }
 
 
 # Whoever waits for an answer gets one within 15 seconds, whatever became of the database: one wait for a session and one for
 # a statement must fit in that, and a transaction that was left alone must have ended by then.
-REQUESTS = Limits(statement_s=7, lock_s=3, idle_in_transaction_s=5)
+REQUESTS = Limits(statement_s=7, lock_s=3, idle_in_transaction_s=5, idle_s=30)
 # A worker's steps touch more rows, and nobody waits for them.
-WORK = Limits(statement_s=20, lock_s=5, idle_in_transaction_s=10)
+WORK = Limits(statement_s=20, lock_s=5, idle_in_transaction_s=10, idle_s=30)
 # Loads and imports may take their time, but not keep locks while they do nothing.
 COMMANDS = Limits(statement_s=600, lock_s=30, idle_in_transaction_s=10, cancels=True)
 # A revision may take hours to build an index.
