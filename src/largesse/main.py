@@ -16,7 +16,16 @@ import structlog
 from largesse.api import OPERATIONS, PAGES, Application, Services
 from largesse.catalogue import Catalogue
 from largesse.claim import claim_pages
-from largesse.database import COMMANDS, DATABASE_FAILED, REQUESTS, WORK, Database, Limits, in_one_line
+from largesse.database import (
+    COMMANDS,
+    DATABASE_FAILED,
+    REQUESTS,
+    WORK,
+    Database,
+    Limits,
+    end_orphans_for_ever,
+    in_one_line,
+)
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.errors import StartError
@@ -157,7 +166,10 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
 async def open_database(
     settings: Settings, *, max_connections: int = SERVING_CONNECTIONS, limits: Limits = COMMANDS
 ) -> AsyncIterator[Database]:
-    """The pool of the installation's database. Raises StartError when it cannot be reached."""
+    """The pool of the installation's database. Raises StartError when it cannot be reached.
+
+    Processes that stay look after what others have left at the server.
+    """
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(database_address(settings))
         try:
@@ -165,6 +177,8 @@ async def open_database(
         except DATABASE_FAILED as error:
             raise StartError(f"the database cannot be reached: {in_one_line(error)}") from None
         stack.push_async_callback(database.close)
+        if limits is not COMMANDS:
+            stack.callback(asyncio.create_task(end_orphans_for_ever(database)).cancel)
         yield database
 
 

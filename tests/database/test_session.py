@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 from tests.faults.proxy import Proxy
 
-from largesse.database import REQUESTS, Database, Limits, connect_once, session
+from largesse.database import REQUESTS, Database, Limits, connect_once, end_orphans, session
 from largesse.database.session import Dialer
 from largesse.database_address import DatabaseAddress
 
@@ -86,6 +86,58 @@ async def test_a_transaction_left_alone_lets_its_locks_go(
         with pytest.raises(TimeoutError):
             await connection.execute("COMMIT")
     assert await database.fetchval("SELECT id FROM held") == 3
+
+
+@pytest.mark.parametrize("statement", ["prepared", "COPY"])
+async def test_a_session_whose_client_is_lost_within_a_command_is_ended(
+    statement: str,
+    proxy: Proxy,
+    database: Database,
+    database_url: str,
+    beside: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server would wait for the rest without end, and keep the locks of the transaction."""
+    monkeypatch.setattr("largesse.database.orphans._WAITED_S", 0.5)
+    await beside.execute("CREATE TABLE held (id int); INSERT INTO held VALUES (1)")
+    async with database.connection() as connection:
+        await connection.execute("BEGIN; UPDATE held SET id = 2")
+        # Parse is heard, Bind is not; the beginning of a COPY, and not its rows.
+        proxy.last_heard = b"count(*)" if statement == "prepared" else b"COPY"
+        with pytest.raises(TimeoutError):
+            await (
+                connection.fetchval("SELECT count(*) FROM held WHERE id = $1", 2)
+                if statement == "prepared"
+                else connection.copy_records_to_table("held", records=[(3,)] * 100_000, columns=["id"])
+            )
+    async with connect_once(database_url, limits=REQUESTS) as other:
+        await other.execute("SET lock_timeout = '1s'")
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await other.execute("UPDATE held SET id = 3")
+    healthy = await Database.connect(database_url)
+    try:
+        await asyncio.sleep(0.5)
+        assert await end_orphans(healthy) == 1
+        await beside.execute("UPDATE held SET id = 3")
+    finally:
+        await healthy.close()
+
+
+async def test_sessions_at_work_and_at_rest_are_no_orphans(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.database.orphans._WAITED_S", 0.0)
+    healthy = await Database.connect(database_url)
+    try:
+        async with database.connection() as resting, database.transaction() as idle:
+            await idle.execute("SELECT 1")
+            working = asyncio.create_task(database.fetchval("SELECT pg_sleep(0.5)"))
+            await asyncio.sleep(0.2)
+            assert await end_orphans(healthy) == 0
+            await working
+            assert await resting.fetchval("SELECT 1") == 1
+    finally:
+        await healthy.close()
 
 
 async def test_a_silent_server_is_given_up_and_asked_anew(proxy: Proxy, database: Database) -> None:

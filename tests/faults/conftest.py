@@ -212,10 +212,11 @@ class Service:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back for one request, and when it was sent (monotonic); status 0: the connection broke."""
+    """What came back for one request, when it was sent (monotonic), and how long it took; status 0: the connection broke."""
 
     number: int
     sent_at: float
+    took_s: float
     status: int
     body: dict[str, Any]
     retry_after: str | None
@@ -236,19 +237,23 @@ class Load:
         self.settled: dict[int, Reply] = {}  # 200, or 409 when an answer was lost
         self.replies: list[Reply] = []
         self.stopping = False
+        self.pause_s = 0.0  # of a client after each order
 
     @asynccontextmanager
-    async def running(self, clients: int = CLIENTS) -> AsyncIterator[None]:
-        """Load for as long as the block; then each client ends with what it has begun."""
+    async def running(self, clients: int = CLIENTS, *, hang_up_s: float = PATIENCE_S) -> AsyncIterator[None]:
+        """Load for as long as the block; then each client ends with what it has begun.
+
+        A client hangs up after `hang_up_s` without an answer.
+        """
         async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=PATIENCE_S)
+            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=hang_up_s)
         ) as session:
             tasks = [asyncio.create_task(self._client(session)) for _ in range(clients)]
             try:
                 yield
                 self.stopping = True
                 await self.serve_from(self.url)
-                await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
+                await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S + hang_up_s)
             finally:
                 for task in tasks:
                     task.cancel()
@@ -283,6 +288,7 @@ class Load:
                     break
                 else:
                     await asyncio.sleep(0.02)
+            await asyncio.sleep(self.pause_s)
 
     async def _address(self) -> str | None:
         """Where to send, once there is somewhere; None when there will be nowhere any more."""
@@ -297,15 +303,11 @@ class Load:
             async with session.post(
                 f"{url}{path}", json=body, headers={"Authorization": f"Bearer {key}"}
             ) as response:
-                reply = Reply(
-                    number,
-                    sent_at,
-                    response.status,
-                    await response.json(),
-                    response.headers.get("Retry-After"),
-                )
+                status, body = response.status, await response.json()
+                retry_after = response.headers.get("Retry-After")
         except (aiohttp.ClientError, OSError):
-            reply = Reply(number, sent_at, 0, {}, None)
+            status, body, retry_after = 0, {}, None
+        reply = Reply(number, sent_at, time.monotonic() - sent_at, status, body, retry_after)
         self.replies.append(reply)
         return reply
 

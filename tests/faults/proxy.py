@@ -17,11 +17,13 @@ class Proxy:
     """Passes connections on to a database server, until told otherwise."""
 
     def __init__(self, target_url: str) -> None:
+        self.target_url = target_url
         self._parts = urlsplit(target_url)
         self._server: asyncio.Server | None = None
         self._links: set[_Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._swallows_new = False
+        self.last_heard: bytes | None = None  # whoever says this is heard to the end of it, and then no more
         self.at_commit: AtCommit | None = None  # what becomes of the next connection that commits
         self.broken = asyncio.Event()  # that has happened
         self.port = 0
@@ -115,6 +117,8 @@ class _Link:
                     data = self._break_at_commit(data, self._proxy.at_commit)
                     self._proxy.at_commit = None
                     self._proxy.broken.set()
+                if self._proxy.last_heard is not None and self._proxy.last_heard in data:
+                    self.is_silent = True
                 self.server.write(data)
                 await self.server.drain()
         if self.server is not None and not self.is_silent:

@@ -1,5 +1,6 @@
 """The database: one pool of connections to PostgreSQL, and transactions on it."""
 
+from largesse.database.orphans import end_orphans, end_orphans_for_ever
 from largesse.database.pool import (
     DATABASE_AWAY,
     DATABASE_FAILED,
@@ -22,5 +23,7 @@ __all__ = [
     "Limits",
     "Row",
     "connect_once",
+    "end_orphans",
+    "end_orphans_for_ever",
     "in_one_line",
 ]

@@ -67,10 +67,10 @@ class Database:
             connect=dialer.dial,
         )
         database = cls(pool)
-        POOLS.pools.add(database)
         async with database.connection() as connection:
             if address.is_pooled:
                 await _check_role(connection)
+        POOLS.pools.add(database)
         return database
 
     async def close(self) -> None:

@@ -57,12 +57,17 @@ class Limits:
             "idle_session_timeout": f"{self.idle_s}s",
         }
 
+    @property
+    def name(self) -> str:
+        """What the server calls such sessions."""
+        return "largesse command" if self.cancels else "largesse"
+
 
 # Whoever waits for an answer gets one within 15 seconds, whatever became of the database: one wait for a session and one for
 # a statement must fit in that, and a transaction that was left alone must have ended by then.
 REQUESTS = Limits(statement_s=7, lock_s=3, idle_in_transaction_s=5, idle_s=30)
 # A worker's steps touch more rows, and nobody waits for them.
-WORK = Limits(statement_s=20, lock_s=5, idle_in_transaction_s=10, idle_s=30)
+WORK = Limits(statement_s=10, lock_s=5, idle_in_transaction_s=10, idle_s=30)
 # Loads and imports may take their time, but not keep locks while they do nothing.
 COMMANDS = Limits(statement_s=600, lock_s=30, idle_in_transaction_s=10, cancels=True)
 # A revision may take hours to build an index.
@@ -74,7 +79,6 @@ _KEEPALIVE = {
     "tcp_keepalives_count": str(_KEEPALIVE_COUNT),
     "tcp_user_timeout": f"{_UNACKNOWLEDGED_MS}ms",
 }
-_SESSION = {"application_name": "largesse", "timezone": "UTC"}
 
 
 class Session(asyncpg.Connection):
@@ -111,14 +115,15 @@ class Dialer:
 
     def __init__(self, address: DatabaseAddress, limits: Limits) -> None:
         self._hosts = address.hosts
+        session = {"application_name": limits.name, "timezone": "UTC"}
         self._options: dict[str, Any] = {
             "command_timeout": limits.answer_s,
             # Behind PgBouncer each transaction may meet another session of the server: no statement is prepared for later,
             # and parameters that PgBouncer does not keep per client are refused.
             "statement_cache_size": 0 if address.is_pooled else 100,
-            "server_settings": _SESSION
+            "server_settings": session
             if address.is_pooled
-            else {**_SESSION, **_KEEPALIVE, **limits.settings, "jit": "off"},
+            else {**session, **_KEEPALIVE, **limits.settings, "jit": "off"},
             "connection_class": Session if limits.cancels else _DroppedSession,
         }
 
