@@ -83,6 +83,33 @@ async def test_while_the_database_is_away_everything_says_so(proxy: Proxy, start
     assert await asyncio.to_thread(service.terminate) == 0
 
 
+# `serve` whose database goes away after the command has looked, and before the application opens it.
+AWAY_ONCE_LOOKED_AT = """
+import os
+from largesse import cli
+from largesse.cli import service
+look = service._check_ready
+async def look_and_lose(settings):
+    await look(settings)
+    os.environ["LARGESSE_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/nothing"
+    object.__setattr__(settings, "database_url", os.environ["LARGESSE_DATABASE_URL"])
+service._check_ready = look_and_lose
+cli.main(prog_name="largesse")
+"""
+
+
+def test_a_database_that_goes_away_while_a_process_starts_is_a_line_and_no_trace(
+    start_installation: Any, database_url: str
+) -> None:
+    installation = start_installation(url=database_url)
+    service = installation.serve(wait=False, program=AWAY_ONCE_LOOKED_AT)
+    assert service.process.wait(PATIENCE_S) != 0
+    log = service.log.read_text()
+    assert "Traceback" not in log
+    (line,) = [line for line in log.splitlines() if "not_started" in line]
+    assert "the database cannot be reached" in line
+
+
 @pytest.mark.parametrize(("at_commit", "status"), [("before", 503), ("after", 200)])
 async def test_a_commit_without_an_answer_is_looked_up(
     proxy: Proxy, start_installation: Any, at_commit: str, status: int

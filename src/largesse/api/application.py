@@ -17,7 +17,7 @@ from largesse.api.operation import Call, Operation, Reply, Services
 from largesse.api.reading import Headers, check_size, read_body, read_headers, read_query, read_secret
 from largesse.api.replying import failure_reply, send_reply
 from largesse.client import client_address
-from largesse.errors import MethodNotAllowed, NotFound, TooManyRequests
+from largesse.errors import MethodNotAllowed, NotFound, StartError, TooManyRequests
 from largesse.identity import Caller, require_active, require_plan
 from largesse.throttle import Rate, Throttle
 
@@ -79,6 +79,11 @@ class Application:
                 self._services = services
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
+        except StartError as error:
+            # Something an operator must put right, or a database that went away since the command looked: no trace helps.
+            _log.error("not_started", reason=str(error))
+            await send({"type": "lifespan.startup.failed"})
+            return
         except BaseException:
             _log.exception("lifespan_failed")
             stage = "startup" if self._services is None else "shutdown"
