@@ -121,8 +121,9 @@ WHY: dict[str, str] = {
     "me": "as products.",
     "growth": "right after a checkpoint, each change of an index page that has not been changed since writes it whole to the log; the filled "
     "installation has many such pages, and a fresh one has none. The ratio rises from run to run, as the pages are used up.",
-    "processes": "one process and PostgreSQL keep both cores busy, and there is no third one for a second process to use. Two make smaller batches of "
-    "the same load, and batches that are written at once wait for each other where they share a customer.",
+    "processes": "one process and PostgreSQL keep both cores busy, and there is no third one for a second process to use. Orders that meet another "
+    "process's batch at their customer's accounts are placed by the next one.",
+    "processes, divided": "as processes, and each of two placers makes half as large batches of its half of the load.",
     "neighbour": "a quiet order waits for no batch of the noisy customer, but both cores have more to do than they can: the load generator, the one "
     "serving process, and the server's processes that write small and large orders. Each of a request's five round trips, and each of its "
     "turns in the serving process, waits for a core that somebody else has. A second serving process needs a third core.",

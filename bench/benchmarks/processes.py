@@ -1,16 +1,19 @@
-"""Two serving processes against one, with the load of orders-spread.
+"""Two serving processes against one, with the load of orders-spread, by both ways of counting connections.
 
-*How.* `largesse serve --processes 2` and `--processes 1` on the same database, in turn.
+*How.* `largesse serve --processes 2` and `--processes 1` on the same database, in turn. First each process has 64 connections, so
+that two of them have 128 in all: as many orders wait for each placer as for the one. Then there are 64 connections in all, and
+for each of two placers half as many wait.
 
-*What it means.* Several processes must not cost anything where the machine has no core to spare for them: batches become
-smaller and two placers meet at the same accounts. With more cores they are the first step of scaling.
+*What it means.* Several processes must not cost anything where the machine has no core to spare for them. With as much load for
+each, what a second process adds are the meetings at the same accounts; with the load divided, batches are smaller as well. With
+more cores they are the first step of scaling.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from bench.benchmarks.orders_hot import place
+from bench.benchmarks.orders_hot import CONNECTIONS, place
 from bench.results import Row
 from bench.suite import WARM_UP_S, Suite, at_least, row
 from bench.world import many_accounts
@@ -22,18 +25,26 @@ def run(suite: Suite) -> list[Row]:
         made.serve(processes_count=2) as two,
         made.serve() as one,
     ):
-        place(made, two, WARM_UP_S)
+        alone = partial(place, made, one, suite.seconds)
+        place(made, two, WARM_UP_S, connections=2 * CONNECTIONS)
         place(made, one, WARM_UP_S)
-        pairs = suite.in_turn(
-            partial(place, made, two, suite.seconds), partial(place, made, one, suite.seconds)
-        )
+        for_each = suite.in_turn(partial(place, made, two, suite.seconds, connections=2 * CONNECTIONS), alone)
+        in_all = suite.in_turn(partial(place, made, two, suite.seconds), alone)
     return [
         row(
             "processes",
             "orders/s",
-            "orders-spread with 2 serving processes",
-            "with 1",
+            "2 serving processes, 64 connections each",
+            "1, 64 connections",
             at_least(1.0),
-            pairs,
-        )
+            for_each,
+        ),
+        row(
+            "processes, divided",
+            "orders/s",
+            "2 serving processes, 64 connections in all",
+            "1, 64 connections",
+            at_least(1.0),
+            in_all,
+        ),
     ]
