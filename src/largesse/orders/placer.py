@@ -39,7 +39,7 @@ MAX_ORDERS = 250
 _SMALL_TASKS = 2
 # How often a small order whose accounts are locked rides with the next batch, where it costs nothing: most locks are those of
 # another process's batch, and gone by then.
-_RIDES = 2
+_RIDES = 4
 _MAX_WAITING = 5_000
 # How long an order waits for accounts that somebody else has locked.
 PATIENCE_S = 10.0
