@@ -110,7 +110,7 @@ WHY: dict[str, str] = {
     "work: the HTTP exchange, reading, sealing and answering one, and its rows. That alone is more than a tenth of what an order in a transaction "
     "of its own takes here, where the disk flushes in a fraction of a millisecond; the slower the disk, the larger the ratio. And whatever "
     "makes an order alone faster, as order-alone asks, makes this ratio smaller.",
-    "order-alone": "an order takes five round trips: the key, BEGIN with the locks, what it is decided on, all its rows, COMMIT. The reference has two. "
+    "order-alone": "an order takes five round trips: the key, BEGIN, the locks and what it is decided on, all its rows, COMMIT. The reference has two. "
     "A function in the database that locks, decides and writes would save two more, and the rules would be SQL.",
     "batch-5000": "COPY of the same rows leaves out what a batch is about: drawing, hashing and sealing every code, and its claim token. That is "
     "cryptography on one core, and twice as long as the COPY itself, which goes on meanwhile.",

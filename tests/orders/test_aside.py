@@ -17,7 +17,7 @@ from largesse.identity import Principal
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.order import Gift, Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
-from largesse.orders.reading import BEGIN, lock_accounts
+from largesse.orders.reading import BEGIN, wait_for_accounts
 from largesse.orders.reference import new_reference
 from largesse.orders.request import Wanted
 from largesse.vault import Vault
@@ -251,7 +251,7 @@ async def test_two_placers_have_a_shared_account_in_turn(town: Town) -> None:
 @pytest.mark.parametrize(
     "lock",
     [
-        lambda connection, orders: lock_accounts(connection, orders, wait=True),
+        wait_for_accounts,
         lambda connection, orders: lock_balances(connection, _account_ids(orders)[::-1]),
     ],
     ids=["orders", "balances"],

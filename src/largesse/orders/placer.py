@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -24,7 +23,7 @@ from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch
 from largesse.orders.order import Order, Outcome, Placed
-from largesse.orders.reading import BEGIN, find_free, lock_accounts, read_ground
+from largesse.orders.reading import BEGIN, find_free, read_ground, wait_for_accounts
 from largesse.orders.rules import Decided, Ground, Held, ReferenceHeld, decide
 from largesse.orders.settling import Settler, Unsettled
 from largesse.orders.writing import draw_ids, write_lines, write_orders
@@ -216,7 +215,7 @@ async def _roll_back(connection: Connection) -> None:
 
 async def _place_small(connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes what of the batch can be placed without waiting for anyone, in a transaction that it begins."""
-    await lock_accounts(connection, batch, begin=True)
+    await connection.execute(BEGIN)
     ground = await read_ground(connection, batch)
     return await _write(connection, decide(batch, ground), ground)
 
@@ -227,19 +226,20 @@ async def _place_large(connection: Connection, batch: Sequence[Order]) -> Writte
     Whether it can be placed at all is asked first without a lock, and again under it, in a transaction that it begins.
     """
     await connection.execute(BEGIN)
-    ground = await read_ground(connection, batch)
-    likely = decide(batch, dataclasses.replace(ground, locked=frozenset(ground.accounts)))
+    ground = await read_ground(connection, batch, lock=False)
+    likely = decide(batch, ground)
     if not likely.placed:
         return Written([], likely.refusals, ground)
     ids = await _write_lines(connection, likely)
-    await lock_accounts(connection, batch, wait=True)
+    await wait_for_accounts(connection, batch)
     ground = await read_ground(connection, batch)
     return await _write(connection, decide(batch, ground), ground, ids)
 
 
 async def _place_aside(connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes orders of the same accounts, small ones or a large one, and waits for the accounts a while first."""
-    await lock_accounts(connection, batch, begin=True, wait=True)
+    await connection.execute(BEGIN)
+    await wait_for_accounts(connection, batch)
     ground = await read_ground(connection, batch)
     decided = decide(batch, ground)
     by_copy = any(is_large(order.code_count) for order in decided.placed)

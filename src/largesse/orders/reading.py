@@ -17,66 +17,51 @@ from largesse.orders.rules import Ground, Held, LedgerAccount
 WAIT_MS = 200
 # What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up.
 BEGIN = f"BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL lock_timeout = {WAIT_MS};"
-# The transaction's own setting that names the accounts it has locked.
-_LOCKED = "largesse.locked_accounts"
 
 
-async def read_ground(connection: Connection, batch: Sequence[Order]) -> Ground:
-    """Reads what the orders of a batch are decided on."""
+async def read_ground(connection: Connection, batch: Sequence[Order], *, lock: bool = True) -> Ground:
+    """Reads what the orders of a batch are decided on, and locks those of their accounts that nobody else has locked.
+
+    Nothing is waited for, so that this sees everything as it is when it locks. What another transaction commits in
+    between, a reference, say, writing the orders finds. Accounts of customers who have no order in the batch are not locked.
+    Without `lock` it is told what would be decided if all accounts could be locked and nothing changed until then.
+    """
     references = [order.reference_key for order in batch if order.reference_key is not None]
     row = await connection.fetchrow(
-        f"""
-        SELECT clock_now() AS now, pg_current_xact_id()::text AS transaction_id,
-               current_setting('{_LOCKED}', true) AS locked,
-               {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
-               ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS movement_ids,
-               ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$2::int[]")}) AS keys) AS standings,
-               ARRAY(SELECT ROW(
-                   id, customer_id, environment, kind, currency, balance_minor, open_to_all,
-                   ARRAY(SELECT service_account_id FROM account_service_accounts WHERE account_id = accounts.id))
-                   FROM accounts WHERE id = ANY($3::int[])) AS accounts,
-               {_holders("$4", "$5", "$6")} AS holders
-        """,  # noqa: S608 - constants
+        _GROUND if lock else _LIKELY_GROUND,
         len(batch),
         list({order.principal.key_id for order in batch}),
         list({account_id for order in batch for account_id in order.account_ids}),
+        list({order.principal.customer_id for order in batch}),
         *_columns(references),
     )
     assert row is not None
     return Ground(
         now=row["now"],
         transaction_id=row["transaction_id"],
-        locked=frozenset(map(int, row["locked"].split(","))) if row["locked"] else frozenset(),
+        locked=frozenset(account[0] for account in row["locked"]),
         ids_left=row["ids_left"],
         movement_ids=iter(row["movement_ids"]),
         standings={key_id: Standing(*rest) for key_id, *rest in row["standings"]},
         references=_taken(references, row["holders"]),
-        accounts={account[0]: LedgerAccount(*account) for account in row["accounts"]},
+        accounts={account[0]: LedgerAccount(*account) for account in (*row["locked"], *row["held"])},
     )
 
 
-async def lock_accounts(
-    connection: Connection, batch: Sequence[Order], *, begin: bool = False, wait: bool = False
-) -> None:
-    """Locks the accounts that the batch may touch until its transaction ends: those that nobody else has locked.
+async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> None:
+    """Locks the accounts that the batch may touch until its transaction ends, and waits for those that others have locked.
 
-    With `wait` it waits for the others too, in id order, so that no two ever wait for each other; it raises Held where that
-    takes too long. Ids of customers who have no order in the batch find nothing. What is decided on is read by a statement
-    of its own: one that waited for a lock still sees the other tables as they were before.
-
-    With `begin` the transaction begins with the same round trip. The simple protocol takes several statements at once, no
-    parameters, which numbers do not need, and gives no rows: what was locked is left where `read_ground` finds it.
+    In the order of their ids, so that no two who wait ever wait for each other. Raises Held where it takes too long. What is
+    decided on is read afterwards: a statement that waited still sees other tables as they were before.
     """
-    ids = ",".join(map(str, {account_id for order in batch for account_id in order.account_ids}))
-    customers = ",".join(map(str, {order.principal.customer_id for order in batch}))
     try:
         await connection.execute(
-            f"""
-            {BEGIN if begin else ""}
-            SELECT set_config('{_LOCKED}', coalesce(string_agg(id::text, ','), ''), true) FROM (
-                SELECT id FROM accounts WHERE id IN ({ids}) AND customer_id IN ({customers})
-                ORDER BY id FOR NO KEY UPDATE {"" if wait else "SKIP LOCKED"}) AS locked
-            """  # noqa: S608 - numbers
+            """
+            SELECT FROM accounts WHERE id = ANY($1::int[]) AND customer_id = ANY($2::int[])
+            ORDER BY id FOR NO KEY UPDATE
+            """,
+            list({account_id for order in batch for account_id in order.account_ids}),
+            list({order.principal.customer_id for order in batch}),
         )
     except asyncpg.LockNotAvailableError as error:
         raise Held from error
@@ -120,3 +105,33 @@ def _columns(references: Sequence[ReferenceKey]) -> tuple[list[int], list[str], 
 
 def _taken(references: Sequence[ReferenceKey], holders: Sequence[str | None]) -> dict[ReferenceKey, str]:
     return {reference: holder for reference, holder in zip(references, holders, strict=True) if holder}
+
+
+def _ground(lock: str) -> str:
+    """SQL for a Ground: of how many orders, keys, accounts, customers, and references in three columns.
+
+    An account that has been locked is read as it is then; the others, which are told beside them, as of the statement's
+    beginning.
+    """
+    account = """
+        ROW(id, customer_id, environment, kind, currency, balance_minor, open_to_all,
+            ARRAY(SELECT service_account_id FROM account_service_accounts WHERE account_id = a.id))
+    """
+    return f"""
+        WITH locked AS MATERIALIZED (
+            SELECT id, customer_id, environment, kind, currency, balance_minor, open_to_all FROM accounts
+            WHERE id = ANY($3::int[]) AND customer_id = ANY($4::int[]) {lock})
+        SELECT now() + ahead_by AS now, pg_current_xact_id()::text AS transaction_id,
+               {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
+               ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS movement_ids,
+               ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$2::int[]")}) AS keys) AS standings,
+               ARRAY(SELECT {account} FROM locked AS a) AS locked,
+               ARRAY(SELECT {account} FROM accounts AS a
+                     WHERE id = ANY($3::int[]) AND id NOT IN (SELECT id FROM locked)) AS held,
+               {_holders("$5", "$6", "$7")} AS holders
+        FROM clock
+    """  # noqa: S608 - put together from constants
+
+
+_GROUND = _ground("FOR NO KEY UPDATE SKIP LOCKED")
+_LIKELY_GROUND = _ground("")
