@@ -85,8 +85,10 @@ class Wait:
         self._task: asyncio.Task[Any] | None = None
 
     def __enter__(self) -> None:
-        self._task = task = asyncio.current_task()
-        assert task is not None
+        task = self._task
+        if task is None:
+            self._task = task = asyncio.current_task()
+            assert task is not None
         self._since[task] = task.get_loop().time() - self._spent_s
 
     def __exit__(

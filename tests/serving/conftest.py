@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ class Answer:
 
     status: int
     headers: dict[str, str]
-    body: bytes
+    body: bytes = b""
 
     @property
     def json(self) -> Any:
@@ -50,6 +50,16 @@ class Wire:
 
     def answer(self) -> Answer | None:
         """The next response; None when the connection has ended instead."""
+        found = self.head()
+        if found is None:
+            return None
+        return replace(found, body=self.read(int(found.headers.get("content-length", 0))))
+
+    def read(self, size: int) -> bytes:
+        return self._stream.read(size)
+
+    def head(self) -> Answer | None:
+        """The head of the next response."""
         try:
             first = self._stream.readline()
         except ConnectionResetError:
@@ -61,7 +71,7 @@ class Wire:
             name, _, value = line.partition(b":")
             headers[name.decode().lower()] = value.strip().decode()
         status = int(first.split()[1])
-        return Answer(status, headers, self._stream.read(int(headers.get("content-length", 0))))
+        return Answer(status, headers)
 
     def ask(self, data: bytes) -> Answer:
         """Sends `data` and gives the response."""

@@ -15,6 +15,7 @@ from tests.serving.conftest import PATIENCE_S, get
 from largesse.connections import Keeper
 
 LARGE = 16 * 1024 * 1024
+CHUNKS = b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -31,10 +32,23 @@ class Echo:
             await asyncio.sleep(1.5)
         while scope["path"] == "/read" and (await receive()).get("more_body"):
             pass
+        if scope["path"] == "/parts":
+            await in_parts(receive, send)
+            return
         body = b"x" * (LARGE if scope["path"] == "/large" else 2)
         headers = [(b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+
+async def in_parts(receive, send) -> None:
+    """An answer to a body that was asked for, in chunks that come late."""
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for part in (b"one", b"two", b""):
+        await asyncio.sleep(0.1)
+        await send({"type": "http.response.body", "body": part, "more_body": bool(part)})
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +163,28 @@ def test_an_answer_that_is_read_slowly_is_sent_whole(patient_url, wire) -> None:
         assert chunk, "cut off"
         received += len(chunk)
         time.sleep(0.05 if received < LARGE * 0.9 else 0)
+
+
+def test_an_answer_in_parts(patient_url, wire) -> None:
+    connection = wire(patient_url)
+    connection.send(b"POST /parts HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+    going_on = connection.answer()
+    assert going_on is not None
+    assert going_on.status == 100
+    answer = connection.ask(b"ok")
+    assert (answer.status, answer.headers["transfer-encoding"]) == (200, "chunked")
+    assert connection.read(len(CHUNKS)) == CHUNKS
+    assert connection.ask(get("/")).body == b"xx"
+
+
+def test_head_has_no_body(patient_url, wire) -> None:
+    connection = wire(patient_url)
+    connection.send(get("/").replace(b"GET", b"HEAD", 1) + get("/"))
+    head = connection.head()
+    assert (head.status, head.headers["content-length"]) == (200, "2")
+    answer = connection.answer()
+    assert answer is not None
+    assert answer.body == b"xx"
 
 
 class TestFull:

@@ -100,7 +100,15 @@ class Application:
             name = "claim" if scope["path"].startswith("/claim") else "page"
             status = await self._show(scope, headers, request_id, receive, send)
         else:
-            name, reply = await self._reply(found, scope, headers, request_id, receive)
+            methods, path = found
+            name = "none"
+            try:
+                check_size(headers)
+                operation = _choose(methods, scope["method"])
+                name = operation.name
+                reply = await self._answer(operation, path, scope, headers, receive)
+            except Exception as error:  # noqa: BLE001 - each has its answer
+                reply = failure_reply(error, scope["path"], request_id)
             status = reply.status
             await send_reply(reply, request_id, scope["method"], send)
         REQUESTS.count(name, status, time.perf_counter() - began_s)
@@ -130,20 +138,6 @@ class Application:
             return reply.status
         return status
 
-    async def _reply(
-        self, found: _Found, scope: Scope, headers: Headers, request_id: bytes, receive: Receive
-    ) -> tuple[str, Reply]:
-        """The name of the operation and what it answers."""
-        name = "none"
-        methods, path = found
-        try:
-            check_size(headers)
-            operation = _choose(methods, scope["method"])
-            name = operation.name
-            return name, await self._answer(operation, path, scope, headers, receive)
-        except Exception as error:  # noqa: BLE001 - each has its answer
-            return name, failure_reply(error, scope["path"], request_id)
-
     def _find(self, path: str) -> _Found | None:
         methods = self._exact.get(path)
         if methods is not None:
@@ -164,8 +158,10 @@ class Application:
         wait = self.services.patience.wait()
         with wait:
             caller = await self._identify(operation, scope, headers) if operation.needs_key else None
-        query = read_query(scope["query_string"], operation.query)
-        body = await read_body(headers, receive) if operation.body is not None else b""
+            query = read_query(scope["query_string"], operation.query)
+            if operation.body is None:
+                return await operation.handler(self.services, Call(caller, path, query, b""))
+        body = await read_body(headers, receive)
         with wait:
             return await operation.handler(self.services, Call(caller, path, query, body))
 

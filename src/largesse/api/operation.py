@@ -61,8 +61,7 @@ class Services:
     writing_turns: Turns[int] = field(default_factory=lambda: Turns(at_once=6, each=3, max_waiting=1_000))
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """An answer: status, body and its media type, and further headers in lower case."""
 
     body: bytes
@@ -71,8 +70,7 @@ class Reply:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One request to an operation."""
 
     caller: Caller | None

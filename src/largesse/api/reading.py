@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from largesse.api.asgi import Receive
 from largesse.decoding import decode_query
@@ -32,8 +33,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _JSON_TYPES = (b"application/json", b"text/json")
 
 
-@dataclass(slots=True)
-class Headers:
+class Headers(msgspec.Struct):
     """The request headers that matter here; `repeated` names those of the two key headers sent twice."""
 
     authorization: bytes | None = None
@@ -43,7 +43,7 @@ class Headers:
     content_encoding: bytes = b""
     request_id: bytes | None = None
     size: int = 0
-    repeated: list[str] = field(default_factory=list)
+    repeated: list[str] = []
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:

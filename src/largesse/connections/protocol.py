@@ -35,6 +35,34 @@ class _Reads(enum.Enum):
     BODY = enum.auto()
 
 
+class _Joined:
+    """What an answer is written to: its head waits for the first of its body, and both leave in one system call.
+
+    ASGI wants it so, too: an answer does not begin before there is something of its body.
+    """
+
+    __slots__ = ("_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head: bytes | None = None  # empty once it was written
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            self._transport.write(self._head + data)
+            self._head = b""
+        elif self._head is None and not data.startswith(b"HTTP/1.1 1"):  # 100 Continue comes before
+            self._head = data
+        else:
+            self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        self._transport.close()
+
+
 class Connection(HttpToolsProtocol):
     """A caller's connection."""
 
@@ -189,6 +217,8 @@ class Connection(HttpToolsProtocol):
         self._reads = _Reads.BODY
         # The request keeps its list; what the parser calls headers from here on are trailers.
         self.headers = []
+        if self.scope["method"] != "HEAD":  # whose answer has no body
+            self.cycle.transport = _Joined(self.transport)  # type: ignore[assignment]
 
     def on_message_complete(self) -> None:
         self._reads = _Reads.NOTHING

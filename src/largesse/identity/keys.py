@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 import structlog
 
 from largesse.batching import Batcher
@@ -31,8 +32,7 @@ _DOUBTED_LOOKUPS_A_SECOND = 5
 _RIGHT_KEYS_KEPT = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """Who calls and from which network address; the catalogue's version and the database's clock when that was looked up."""
 
     principal: Principal
