@@ -16,6 +16,7 @@ import structlog
 from largesse.api import OPERATIONS, PAGES, Application, Services
 from largesse.catalogue import Catalogue
 from largesse.claim import claim_pages
+from largesse.codes import is_sealed, prove_master_key
 from largesse.database import (
     COMMANDS,
     DATABASE_FAILED,
@@ -37,7 +38,7 @@ from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Sender, rea
 from largesse.outbox import Bell
 from largesse.patience import Patience
 from largesse.settings import Settings, load_settings
-from largesse.vault import load_vault
+from largesse.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
 from largesse.webhooks import DeliveryLimits, Resolver
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
@@ -115,7 +116,7 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings, limits=REQUESTS))
         await check_schema(database)
-        vault = load_vault(settings)
+        vault = await open_vault(database, settings)
         catalogue = Catalogue(database)
         bell = Bell(database)
         stack.push_async_callback(bell.close)
@@ -158,8 +159,25 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
     """
     async with open_database(settings, max_connections=DATABASE_CONNECTIONS, limits=WORK) as database:
         await check_schema(database)
-        async with Worker(database, settings, load_vault(settings), captures=captures) as worker:
+        vault = await open_vault(database, settings)
+        async with Worker(database, settings, vault, captures=captures) as worker:
             yield worker
+
+
+async def open_vault(database: Database, settings: Settings, *, keep: bool = True) -> Vault:
+    """The vault of the installation, whose master key is the one its database is sealed under. Raises StartError.
+
+    Without `keep` nothing is written: an audit changes nothing.
+    """
+    async with database.connection() as connection:
+        if is_key_to_be_generated(settings) and await is_sealed(connection):
+            raise StartError(
+                f"LARGESSE_MASTER_KEY is not set and {master_key_file(settings)} is missing, but the database is "
+                "sealed: bring the file back from a backup"
+            )
+        vault = load_vault(settings)
+        await prove_master_key(connection, vault, keep=keep)
+    return vault
 
 
 @asynccontextmanager

@@ -104,6 +104,14 @@ class Vault:
         except (ValueError, InvalidTag):  # ValueError: cut short
             raise SealBroken("the sealed bytes were changed or belong elsewhere") from None
 
+    def knows(self, sealed: bytes) -> bool:
+        """Whether `sealed` was sealed by a key of the ring, as far as its fingerprint tells."""
+        return sealed[:_FINGERPRINT_BYTES] in self._ring
+
+    def is_newest(self, sealed: bytes) -> bool:
+        """Whether `sealed` was sealed by the key that seals now."""
+        return sealed[:_FINGERPRINT_BYTES] == self._newest.fingerprint
+
     def lookup(self, code: bytes) -> int:
         """The number a new code is found by: 64 bits of its HMAC-SHA256, signed."""
         return self._newest.lookup.of([code])[0]
@@ -161,6 +169,13 @@ def load_vault(settings: Settings) -> Vault:
 def master_key_file(settings: Settings) -> Path:
     """Where the generated master key is, or will be."""
     return settings.data_dir / "master-key"
+
+
+def is_key_to_be_generated(settings: Settings) -> bool:
+    """Whether there is no master key yet, and loading the vault would make one."""
+    return (
+        not settings.master_keys and settings.database_url is None and not master_key_file(settings).exists()
+    )
 
 
 def _generated_master_key(path: Path) -> bytes:

@@ -140,6 +140,37 @@ def test_an_external_database_wants_a_master_key(
 
 @pytest.mark.parametrize(
     "arguments",
+    [("serve",), ("serve", "--processes", "2"), ("worker",), ("verify",), ("shipments", "export")],
+    ids=" ".join,
+)
+def test_another_master_key_than_the_databases_is_refused(
+    database: str, run: Run, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str]
+) -> None:
+    assert run("shipments", "export").exit_code == 0  # the first to open the vault
+    monkeypatch.setenv("LARGESSE_MASTER_KEY", "7b" * 32)
+    assert "LARGESSE_MASTER_KEY is not the key" in _process(*arguments)
+    monkeypatch.setenv("LARGESSE_MASTER_KEY", f"{'7b' * 32},{MASTER_KEY}")
+    assert run("verify").exit_code == 0
+
+
+@pytest.mark.embedded
+def test_a_lost_key_of_an_embedded_database_is_not_replaced_by_another(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LARGESSE_DATA_DIR", str(tmp_path / "data"))
+    assert run("migrate").exit_code == 0
+    assert run("shipments", "export").exit_code == 0
+    key = tmp_path / "data" / "master-key"
+    kept = key.read_text()
+    key.unlink()
+    assert_refused(run("verify"), "LARGESSE_MASTER_KEY", "is missing", "bring the file back")
+    assert not key.exists()
+    key.write_text(kept)
+    assert run("verify").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
     [("migrate",), ("verify",), ("keys", "list"), ("top-up", "gbp", "1")],
     ids=" ".join,
 )

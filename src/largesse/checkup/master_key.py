@@ -9,7 +9,7 @@ from largesse.codes import open_code
 from largesse.database import Connection
 from largesse.errors import StartError
 from largesse.settings import Settings
-from largesse.vault import SealBroken, load_vault, master_key_file
+from largesse.vault import SealBroken, is_key_to_be_generated, load_vault, master_key_file
 
 _NAME = "LARGESSE_MASTER_KEY"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -18,7 +18,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 def check_master_key(settings: Settings) -> list[Finding]:
     """Whether there is a master key, or will be one, and nobody else can read it."""
     path = master_key_file(settings)
-    if _is_to_be_generated(settings):
+    if is_key_to_be_generated(settings):
         return [ok(_NAME, "A key is generated into the data directory when it is first needed.")]
     try:
         load_vault(settings)
@@ -41,7 +41,7 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
     )
     if line is None:
         return []
-    if _is_to_be_generated(settings):
+    if is_key_to_be_generated(settings):
         return [
             error(
                 _NAME, "The file `master-key` of the data directory is missing: bring it back from a backup."
@@ -58,9 +58,3 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
     except (StartError, OSError):
         return []  # there is no key to try, which is said already
     return [ok(_NAME, "The newest code opens.")]
-
-
-def _is_to_be_generated(settings: Settings) -> bool:
-    return (
-        not settings.master_keys and settings.database_url is None and not master_key_file(settings).exists()
-    )

@@ -18,7 +18,7 @@ from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import upgrade
 from largesse.exposition import serve_metrics
 from largesse.logs import configure_logs
-from largesse.main import check_schema, database_address, open_database, open_worker
+from largesse.main import check_schema, database_address, open_database, open_vault, open_worker
 from largesse.serving import require_free
 from largesse.serving import serve as serve_app
 from largesse.settings import ENVIRONMENTS, Settings, load_settings
@@ -120,9 +120,11 @@ async def _check_ready(settings: Settings) -> None:
     """Raises StartError for what would keep the application from starting, before it tries."""
     from largesse.vault import load_vault
 
-    load_vault(settings)
+    if settings.database_url is not None:
+        load_vault(settings)  # a key that is missing or malformed needs no database to be seen
     async with open_database(settings) as database:
         await check_schema(database)
+        await open_vault(database, settings)
 
 
 @click.command()

@@ -10,6 +10,7 @@ import click
 
 from largesse.cli.files import private_file
 from largesse.cli.running import Commands, command, current_database
+from largesse.main import open_vault
 from largesse.settings import ENVIRONMENTS, load_settings
 
 
@@ -28,14 +29,17 @@ def shipments() -> None:
 async def shipments_export(output: Path | None, again: bool, environment: str | None) -> None:
     """Write the parcels to send as CSV, each once. It holds names and addresses: keep it safe."""
     from largesse.fulfilment import export_shipments
-    from largesse.vault import load_vault
 
     settings = load_settings()
     async with current_database() as database:
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(private_file(output)) if output is not None else sys.stdout
             count = await export_shipments(
-                database, load_vault(settings), environment or settings.environment, file, again=again
+                database,
+                await open_vault(database, settings),
+                environment or settings.environment,
+                file,
+                again=again,
             )
     click.echo(f"Parcels to send: {count:,}.", err=True)
 
@@ -51,11 +55,10 @@ async def shipments_import(file: Path, environment: str | None) -> None:
     not at all; a parcel shipped before is left as it is.
     """
     from largesse.fulfilment import import_shipments
-    from largesse.vault import load_vault
 
     settings = load_settings()
     async with current_database() as database:
         shipped, before = await import_shipments(
-            database, load_vault(settings), environment or settings.environment, file
+            database, await open_vault(database, settings), environment or settings.environment, file
         )
     click.echo(f"Parcels shipped: {shipped:,}; shipped before: {before:,}.")

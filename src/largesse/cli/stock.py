@@ -9,6 +9,7 @@ import click
 
 from largesse.cli.files import progress
 from largesse.cli.running import Commands, command, current_database
+from largesse.main import open_vault
 from largesse.money import label, to_number
 from largesse.settings import load_settings
 
@@ -32,14 +33,18 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     oldest first, and their recipients are mailed.
     """
     from largesse.fulfilment import find_stocked, import_vouchers
-    from largesse.vault import load_vault
 
     async with current_database() as database:
         async with database.connection() as connection:
             stocked = await find_stocked(connection, product)
         with progress("numbers") as on_progress:
             imported = await import_vouchers(
-                database, load_vault(load_settings()), stocked, file, value=value, on_progress=on_progress
+                database,
+                await open_vault(database, load_settings()),
+                stocked,
+                file,
+                value=value,
+                on_progress=on_progress,
             )
     click.echo(
         f"{stocked.name}: numbers added {imported.added:,}, duplicates refused {imported.duplicates:,}, "

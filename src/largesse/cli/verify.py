@@ -8,7 +8,7 @@ import sys
 import click
 
 from largesse.cli.running import command
-from largesse.main import check_schema, open_database
+from largesse.main import check_schema, open_database, open_vault
 from largesse.settings import load_settings
 
 
@@ -17,13 +17,12 @@ from largesse.settings import load_settings
 @command
 async def verify(as_json: bool) -> None:
     """Audit the ledger, balances, orders and codes; exit 1 and list whatever disagrees."""
-    from largesse.vault import load_vault
     from largesse.verify import audit
 
     settings = load_settings()
     async with open_database(settings) as database:
         await check_schema(database)
-        report = await audit(database, load_vault(settings))
+        report = await audit(database, await open_vault(database, settings, keep=False))
     click.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
     if report.findings:
         sys.exit(1)

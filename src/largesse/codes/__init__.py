@@ -1,6 +1,7 @@
 """Codes and PINs: drawing, writing, sealing and opening them."""
 
 from largesse.codes.issuing import CODES_AT_ONCE, IssuedCode, SealedCode, SealedCodes, draw_codes, open_code
+from largesse.codes.proof import is_sealed, prove_master_key
 from largesse.codes.text import CodeError, format_code, parse_code
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "SealedCodes",
     "draw_codes",
     "format_code",
+    "is_sealed",
     "open_code",
     "parse_code",
+    "prove_master_key",
 ]
