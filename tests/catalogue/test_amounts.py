@@ -96,7 +96,7 @@ def test_gift_at_an_allowed_value(
             500.5,
             "`value` must have at most 0 decimals in JPY.",
         ),
-        (digital(currency="KWD", range_minor=(1500, 9999)), 1.499, "`value` must be from 1.500 to 9.999."),
+        (digital(currency="KWD", range_minor=(1500, 9999)), 1.499, "`value` must be from 1.50 to 9.999."),
         (
             digital(currency="KWD", range_minor=(1500, 9999)),
             1.5001,

@@ -36,6 +36,7 @@ class CountingDatabase(Database):
 async def database(database_url: str) -> AsyncIterator[CountingDatabase]:
     database = await CountingDatabase.connect(database_url, max_connections=4)
     assert isinstance(database, CountingDatabase)
+    database.loads = 0  # opening the pool borrowed one
     yield database
     await database.close()
 

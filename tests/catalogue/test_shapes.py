@@ -105,7 +105,7 @@ def test_physical_has_the_delivered_price_of_the_country() -> None:
     ("currency", "minor", "number", "choices"),
     [
         ("JPY", 500, 500.0, {"500.00": "¥500"}),
-        ("KWD", 1500, 1.5, {"1.500": "KWD 1.500"}),
+        ("KWD", 1500, 1.5, {"1.50": "KWD 1.500"}),
         ("CHF", 1000, 10.0, {"10.00": "CHF 10.00"}),
     ],
 )
