@@ -140,9 +140,9 @@ def demo(host: str, port: int) -> None:
     """
     from largesse.demo import prepare
 
-    os.environ.setdefault("LARGESSE_PUBLIC_URL", f"http://{_host_of_links(host)}:{port}")
+    own_address = {"LARGESSE_PUBLIC_URL": f"http://{_host_of_links(host)}:{port}"}
     with one_line():
-        settings = load_settings()
+        settings = load_settings({**own_address, **os.environ})
         configure_logs("console", logging.WARNING)
         warn_of_unknown_settings()
         require_free(host, port)
