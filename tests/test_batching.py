@@ -129,6 +129,33 @@ async def test_a_group_fills_half_of_the_room_and_leaves_the_rest_to_others() ->
     await batcher.close()
 
 
+async def test_room_by_weight_is_filled_by_what_items_weigh() -> None:
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(
+        recorder.handle,
+        tasks=1,
+        max_items=1,
+        max_waiting=100,
+        weigh=lambda item: item // 10,
+        room_by_weight=True,
+        group=lambda item: item % 10,
+    )
+    tasks = await start(batcher, [9])
+    tasks += await start(batcher, [11] * 49)
+    tasks += await start(batcher, [11])
+    with pytest.raises(Unavailable, match="Too many"):
+        await batcher.submit(11)
+    tasks += await start(batcher, [492, 13])
+    with pytest.raises(Unavailable, match="Too many"):
+        await batcher.submit(14)
+    recorder.gate.set()
+    assert len(await asyncio.gather(*tasks)) == 53
+    tasks = await start(batcher, [11] * 50)
+    assert len(await asyncio.gather(*tasks)) == 50
+    await batcher.close()
+
+
 async def test_closing_handles_what_waits_and_takes_no_more() -> None:
     recorder = Recorder()
     recorder.gate.clear()

@@ -30,6 +30,8 @@ class Batcher(Generic[Item, Outcome]):
     `handle` gets a list of at most `max_items` items whose weights add up to at most `max_weight` (a single
     heavier item goes alone) and returns one outcome per item, in order; an exception among them is raised to
     that item's caller alone. An exception raised by `handle` itself goes to every caller of the batch.
+
+    `max_waiting` bounds how many items wait, or, with `room_by_weight`, what those that wait weigh.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Batcher(Generic[Item, Outcome]):
         max_waiting: int,
         max_weight: int = 0,
         weigh: Callable[[Item], int] = lambda _: 0,
+        room_by_weight: bool = False,
         group: Callable[[Item], Hashable] | None = None,
     ) -> None:
         self._handle = handle
@@ -48,10 +51,11 @@ class Batcher(Generic[Item, Outcome]):
         self._max_waiting = max_waiting
         self._max_weight = max_weight
         self._weigh = weigh
+        self._room_by_weight = room_by_weight
         self._group = group
         # By group, the one to go first first. Without groups all items are of one, which any number of tasks handle at once.
         self._waiting: dict[Hashable, deque[_Waiting[Item, Outcome]]] = {}
-        self._waiting_count = 0
+        self._room_taken = 0
         self._handled: set[Hashable] = set()  # groups that a task is at work on
         self._is_shared = False  # a task is at work on a batch of several groups
         self._idle: deque[asyncio.Future[None]] = deque()
@@ -62,16 +66,16 @@ class Batcher(Generic[Item, Outcome]):
         """The outcome of `item`. Raises Unavailable when too many wait already or the batcher has closed."""
         if self._closing:
             raise Unavailable("The service is stopping.")
-        room = self._max_waiting - self._waiting_count
+        room = self._max_waiting - self._room_taken
         group = None if self._group is None else self._group(item)
         waiting = self._waiting.get(group)
-        if room <= 0 or (waiting and self._group is not None and len(waiting) >= room):
+        if room <= 0 or (waiting and self._group is not None and self._room_of(waiting) >= room):
             raise Unavailable("Too many requests are waiting.")
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         if waiting is None:
             waiting = self._waiting[group] = deque()
         waiting.append((item, future))
-        self._waiting_count += 1
+        self._room_taken += self._weigh(item) if self._room_by_weight else 1
         if not self._is_shared and group not in self._handled:
             self._wake()
         return await future
@@ -82,6 +86,10 @@ class Batcher(Generic[Item, Outcome]):
         while self._idle:
             self._wake()
         await asyncio.gather(*self._tasks)
+
+    def _room_of(self, waiting: deque[_Waiting[Item, Outcome]]) -> int:
+        """How much of the room the items of a group take."""
+        return sum(self._weigh(item) for item, _ in waiting) if self._room_by_weight else len(waiting)
 
     def _wake(self) -> None:
         while self._idle:
@@ -133,7 +141,7 @@ class Batcher(Generic[Item, Outcome]):
                         break
                     batch.append((item, future))
                 waiting.popleft()
-                self._waiting_count -= 1
+                self._room_taken -= self._weigh(item) if self._room_by_weight else 1
             if len(batch) == before and waiting:
                 break
             if self._group is not None and len(batch) > before:

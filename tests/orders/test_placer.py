@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -12,10 +13,10 @@ import pytest
 
 from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Connection, Database
-from largesse.errors import InsufficientBalance, ReferenceUsed, Unauthorized
+from largesse.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
 from largesse.funding import own_accounts
 from largesse.identity import Principal
-from largesse.orders.order import Gift, Order, OwnAccounts
+from largesse.orders.order import Gift, Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
 from largesse.orders.reference import new_reference
 from largesse.orders.request import Wanted
@@ -216,6 +217,32 @@ async def test_closing_places_what_waits(desk: Desk) -> None:
     await placer.close()
     assert all(task.done() for task in placing)
     assert await desk.balance_minor() == 10_000 - 700 - 150
+
+
+async def test_closing_places_what_is_held_even_then(desk: Desk) -> None:
+    """Refused the locks by its first batch, an order goes on to another while the placer closes."""
+    placer = Placer(desk.database)
+    async with desk.database.connection() as other, other.transaction():
+        await other.execute("SELECT FROM accounts WHERE id = 1 FOR NO KEY UPDATE")
+        placing = [asyncio.create_task(placer.place(desk.order(codes=n, cost_minor=1))) for n in (1, 150)]
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(placer.close())
+        await desk.waited_for(other)
+        with pytest.raises(Unavailable, match="stopping"):
+            await placer.place(desk.order())
+    await closing
+    assert [task.result().order.code_count for task in placing] == [1, 150]
+
+
+async def test_many_large_orders_of_one_customer_are_waited_for(desk: Desk) -> None:
+    """Repeated all at once, each gets its 409: what is bounded is their codes, not how many they are."""
+    placer = Placer(desk.database)
+    try:
+        orders = [desk.order("again", codes=101, cost_minor=1) for _ in range(80)]
+        outcomes = await asyncio.gather(*map(placer.place, orders), return_exceptions=True)
+    finally:
+        await placer.close()
+    assert Counter(type(outcome) for outcome in outcomes) == {Placed: 1, ReferenceUsed: 79}
 
 
 def test_no_code_shows_in_an_orders_repr() -> None:

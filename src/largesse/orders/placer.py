@@ -40,6 +40,8 @@ _SMALL_TASKS = 2
 # another process's batch, and gone by then.
 _RIDES = 4
 _MAX_WAITING = 5_000
+# Of large orders, their codes: those are what takes memory and time, and repeated orders of few must not be turned away.
+_MAX_WAITING_CODES = 250_000
 # How long an order waits for accounts that somebody else has locked.
 PATIENCE_S = 10.0
 _ALONE_ATTEMPTS = 5
@@ -81,6 +83,9 @@ class Placer:
         self._on_placed = on_placed
         self._ids = ids or IdWatch()
         self._settler = Settler(database)
+        self._under_way = 0
+        self._closing = False
+        self._all_done = asyncio.Event()
         self._small: Batcher[Order, Placed] = Batcher(
             partial(self._place, _place_small),
             tasks=_SMALL_TASKS,
@@ -91,7 +96,13 @@ class Placer:
             group=_customer_of,
         )
         self._large: Batcher[Order, Placed] = Batcher(
-            partial(self._place, _place_large), tasks=1, max_items=1, max_waiting=50, group=_customer_of
+            partial(self._place, _place_large),
+            tasks=1,
+            max_items=1,
+            max_waiting=_MAX_WAITING_CODES,
+            weigh=lambda order: order.code_count,
+            room_by_weight=True,
+            group=_customer_of,
         )
         self._aside = WaitingRoom(
             partial(self._place, _place_aside),
@@ -104,18 +115,30 @@ class Placer:
         """Places `order` durably.
 
         Raises Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or
-        Unavailable when the database is away or the account is in use elsewhere; in each case nothing of the order exists.
+        Unavailable when the database is away, the account is in use elsewhere or the placer closes; in each case nothing of
+        the order exists.
         """
+        if self._closing:
+            raise Unavailable("The service is stopping.")
+        self._under_way += 1
         try:
             placed = await self._submit(order)
         except Unsettled as unsettled:
             placed = await unsettled.outcome()
             metrics.PLACED.inc()
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._all_done.set()
         self._on_placed()
         return placed
 
     async def close(self) -> None:
-        """Places what waits, then ends."""
+        """Places what is under way, then ends. The lanes stay open until then: an order that is held goes through several."""
+        self._closing = True
+        if self._under_way:
+            self._all_done.clear()
+            await self._all_done.wait()
         await asyncio.gather(self._small.close(), self._large.close())
         await self._aside.close()
         await self._settler.close()
