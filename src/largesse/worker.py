@@ -41,6 +41,8 @@ _LONGEST_STEP_S = (
 )  # of a worker that is to end: a message under way, and the database's time-outs
 _LAST_WORDS_S = 5.0
 
+_CANCEL_AGAIN_S = 0.5
+
 log = structlog.get_logger(__name__)
 
 
@@ -114,9 +116,9 @@ class Worker:
         await _end(self._work, _LONGEST_STEP_S)
         await self._deliverer.close()
         await asyncio.gather(*(mailer.close() for mailer in self._mailers))
-        for task in self._keep:
-            task.cancel()
-        await asyncio.gather(*self._keep, return_exceptions=True)
+        for loop in self._keeping:
+            loop.stop()
+        await _cancel(self._keep)
         await self._sender.close()
         await self._resolver.close()
         log.info("worker.stopped")
@@ -215,6 +217,15 @@ async def _end(tasks: Sequence[asyncio.Task[None]], longest_s: float) -> None:
         for task in late:
             task.cancel()
         await asyncio.wait(late, timeout=_LAST_WORDS_S)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancels tasks and waits for them; again and again, as the driver may turn a cancellation into an error of its own."""
+    running: set[asyncio.Task[None]] = set(tasks)
+    while running:
+        for task in running:
+            task.cancel()
+        _, running = await asyncio.wait(running, timeout=_CANCEL_AGAIN_S)
 
 
 def _mailers(
