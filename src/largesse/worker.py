@@ -40,7 +40,6 @@ _LONGEST_STEP_S = (
     DRAIN_S + 15.0
 )  # of a worker that is to end: a message under way, and the database's time-outs
 _LAST_WORDS_S = 5.0
-
 _CANCEL_AGAIN_S = 0.5
 
 log = structlog.get_logger(__name__)

@@ -36,19 +36,6 @@ _ACCOUNTS = Table(
     {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
 )
-_API_KEYS = Table(
-    "api_keys",
-    {
-        "customer_id": "integer",
-        "key": "text",
-        "service_account_id": "integer",
-        "environment": "text",
-        "hash": "bytea",
-    },
-    match="saved.customer_id = new.customer_id AND saved.key = new.key",
-    fixed=("service_account_id", "environment"),
-    unwatched=("customer_id", "key", "hash"),
-)
 _ACCOUNTS = Table(
     "accounts",
     {
