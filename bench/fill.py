@@ -21,10 +21,10 @@ from typing import Any
 import asyncpg
 
 from bench.installation import Installation
-from largesse.codes import SealedCodes, draw_codes
+from largesse.base.settings import load_settings
+from largesse.base.vault import load_vault
+from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.reference import new_reference
-from largesse.settings import load_settings
-from largesse.vault import load_vault
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 
 YEARS = 2

@@ -11,12 +11,12 @@ import sys
 
 import uvicorn
 
-from largesse.api.asgi import Message, Receive, Scope, Send
-from largesse.logs import configure_logs
+from largesse.base.logs import configure_logs
+from largesse.base.settings import load_settings
 from largesse.main import build_app
 from largesse.orders import MAX_ORDERS
 from largesse.serving import server_options
-from largesse.settings import load_settings
+from largesse.web.api.asgi import Message, Receive, Scope, Send
 
 
 class WithFixedBytes:

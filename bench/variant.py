@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import uvicorn
 
-from largesse.logs import configure_logs
+from largesse.base.logs import configure_logs
+from largesse.base.settings import load_settings
 from largesse.main import build_app
 from largesse.orders import reading
 from largesse.serving import server_options
-from largesse.settings import load_settings
 
 
 def as_it_is() -> None:

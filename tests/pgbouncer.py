@@ -65,7 +65,7 @@ def main() -> None:
                 "LARGESSE_TEST_DATABASE_URL": server.url("postgres"),
                 "LARGESSE_TEST_PGBOUNCER": f"127.0.0.1:{port}",
             }
-            command = [sys.executable, "-m", "pytest", "tests/api", *sys.argv[1:]]
+            command = [sys.executable, "-m", "pytest", "tests/web/api", *sys.argv[1:]]
             done = subprocess.run(command, env=environment, check=False)
             sys.stdout.write(f"PgBouncer passed on {transactions(port):,} transactions.\n")
     finally:

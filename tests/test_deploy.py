@@ -12,8 +12,8 @@ import pytest
 import yaml
 from tests.test_docs import METRICS
 
+from largesse.base.settings import load_settings
 from largesse.cli import main
-from largesse.settings import load_settings
 from largesse.worker import DATABASE_CONNECTIONS
 
 ROOT = Path(__file__).parents[1]

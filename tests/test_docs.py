@@ -10,26 +10,26 @@ import click
 import pytest
 from prometheus_client import REGISTRY
 
-from largesse.api import OPERATIONS, PAGES
-from largesse.api.reading import BODY_TIMEOUT_S, MAX_BODY_BYTES
+from largesse.base.errors import PROBLEMS
 from largesse.cli import main
 from largesse.connections import MAX_CONNECTIONS
 from largesse.connections.keeper import IDLE_S
-from largesse.errors import PROBLEMS
+from largesse.delivery.webhooks import MAX_SUBSCRIPTIONS
+from largesse.delivery.webhooks.delivery import IN_FLIGHT
+from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS
 from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
 from largesse.orders.placer import SMALL_ORDER_CODES
 from largesse.orders.recipients import MAX_CODES, MAX_QUANTITY
 from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE
-from largesse.webhooks import MAX_SUBSCRIPTIONS
-from largesse.webhooks.delivery import IN_FLIGHT
-from largesse.webhooks.outcomes import MAX_ATTEMPTS
+from largesse.web.api import OPERATIONS, PAGES
+from largesse.web.api.reading import BODY_TIMEOUT_S, MAX_BODY_BYTES
 
 ROOT = Path(__file__).parents[1]
 ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 OPERATORS = (ROOT / "docs/operations.md").read_text()
 DEVELOPERS = (ROOT / "docs/guide-developer.md").read_text()
 
-SETTINGS = re.findall(r'"(LARGESSE_[A-Z_]+)"', (ROOT / "src/largesse/settings.py").read_text())
+SETTINGS = re.findall(r'"(LARGESSE_[A-Z_]+)"', (ROOT / "src/largesse/base/settings.py").read_text())
 OF_SAMPLES = {"LARGESSE_API_KEY"}  # what a caller's shell holds, no setting of the service
 
 METRICS = {

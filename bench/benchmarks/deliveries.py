@@ -24,11 +24,11 @@ from bench.outgoing import place_orders, run_worker, served
 from bench.results import Row, Sample
 from bench.suite import Suite, at_least, row
 from bench.world import one_account
+from largesse.base.settings import load_settings
+from largesse.base.vault import load_vault
 from largesse.database import Connection
+from largesse.delivery.webhooks import create_subscription, parse_target
 from largesse.identity import Principal
-from largesse.settings import load_settings
-from largesse.vault import load_vault
-from largesse.webhooks import create_subscription, parse_target
 
 SUBSCRIPTIONS = 4
 IN_FLIGHT = 16

@@ -21,8 +21,8 @@ from bench.outgoing import place_orders, run_worker, served
 from bench.results import Row, Sample
 from bench.suite import Suite, at_least, row
 from bench.world import one_account
-from largesse.i18n import DEFAULT
-from largesse.mail.letter import GIFT, VOUCHER, Gift, Letter, write
+from largesse.base.i18n import DEFAULT
+from largesse.delivery.mail.letter import GIFT, VOUCHER, Gift, Letter, write
 
 _LETTER = Letter(
     kind=GIFT,

@@ -29,11 +29,11 @@ from bench.outgoing import served
 from bench.results import Row, Sample
 from bench.suite import Suite, at_most, row
 from bench.world import two_customers
+from largesse.base.settings import load_settings
+from largesse.base.vault import load_vault
 from largesse.database import Connection
+from largesse.delivery.webhooks import create_subscription, parse_target
 from largesse.identity import Principal
-from largesse.settings import load_settings
-from largesse.vault import load_vault
-from largesse.webhooks import create_subscription, parse_target
 
 GOOD_SUBSCRIPTIONS = 4
 BAD = ("hang", "drip", "error", "reset")

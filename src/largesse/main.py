@@ -13,10 +13,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 
-from largesse.api import OPERATIONS, PAGES, Application, Services
+from largesse.base.errors import StartError
+from largesse.base.exposition import serve_metrics
+from largesse.base.logs import configure_logs
+from largesse.base.patience import Patience
+from largesse.base.settings import Settings, load_settings
+from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
 from largesse.catalogue import Catalogue
-from largesse.claim import claim_pages
-from largesse.codes import is_sealed, prove_master_key
 from largesse.database import (
     COMMANDS,
     DATABASE_FAILED,
@@ -29,17 +32,14 @@ from largesse.database import (
 )
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
-from largesse.errors import StartError
-from largesse.exposition import serve_metrics
+from largesse.delivery.queue import Bell
+from largesse.delivery.webhooks import DeliveryLimits, Resolver
 from largesse.identity import Authenticator
-from largesse.logs import configure_logs
-from largesse.mailbox import mailbox_pages
+from largesse.lines import is_sealed, prove_master_key
 from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Sender, read_ids_left
-from largesse.outbox import Bell
-from largesse.patience import Patience
-from largesse.settings import Settings, load_settings
-from largesse.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
-from largesse.webhooks import DeliveryLimits, Resolver
+from largesse.web.api import OPERATIONS, PAGES, Application, Services
+from largesse.web.claim import claim_pages
+from largesse.web.mailbox import mailbox_pages
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 SERVING_CONNECTIONS = 10  # to the database, of a serving process without a worker

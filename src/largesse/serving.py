@@ -11,11 +11,11 @@ from typing import Any
 
 import uvicorn
 
+from largesse.base.errors import StartError
+from largesse.base.exposition import serve_metrics
+from largesse.base.settings import Settings
 from largesse.connections import MAX_CONNECTIONS, Keeper, connection_limit
-from largesse.errors import StartError
-from largesse.exposition import serve_metrics
 from largesse.main import build_app
-from largesse.settings import Settings
 from largesse.worker import OPEN_FILES
 
 _DRAIN_S = 30

@@ -9,22 +9,22 @@ from typing import Self
 
 import structlog
 
-from largesse.codes.attempts import prune_guesses
+from largesse.base.files import allow_files
+from largesse.base.settings import Settings
+from largesse.base.vault import Vault
 from largesse.database import Database
-from largesse.files import allow_files
+from largesse.delivery.mail import holding, messages
+from largesse.delivery.mail.desk import Desk
+from largesse.delivery.mail.mailer import DRAIN_S, Mailer
+from largesse.delivery.mail.postman import Postman
+from largesse.delivery.mail.smtp import MailServer
+from largesse.delivery.queue import LEASE_S, Loop, listen, metrics
+from largesse.delivery.queue.housekeeping import measure, prune
+from largesse.delivery.webhooks import Resolver, lanes
+from largesse.delivery.webhooks.delivery import IN_FLIGHT, LANES_AT_ONCE, Deliverer
+from largesse.delivery.webhooks.sending import Sender
 from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
-from largesse.mail import holding, messages
-from largesse.mail.desk import Desk
-from largesse.mail.mailer import DRAIN_S, Mailer
-from largesse.mail.postman import Postman
-from largesse.mail.smtp import MailServer
-from largesse.outbox import LEASE_S, Loop, listen, metrics
-from largesse.outbox.housekeeping import measure, prune
-from largesse.settings import Settings
-from largesse.vault import Vault
-from largesse.webhooks import Resolver, lanes
-from largesse.webhooks.delivery import IN_FLIGHT, LANES_AT_ONCE, Deliverer
-from largesse.webhooks.sending import Sender
+from largesse.lines.attempts import prune_guesses
 
 DATABASE_CONNECTIONS = 16  # what the pool should have: one for each loop and writer that may want one at once
 # Sockets of both rooms of deliveries, and all else; many systems start at 1,024 files.

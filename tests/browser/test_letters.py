@@ -9,10 +9,10 @@ from itertools import cycle
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
-from tests.mail.test_letter import GIFT, a_letter, bodies
+from tests.delivery.mail.test_letter import GIFT, a_letter, bodies
 
-from largesse.i18n import LANGUAGES
-from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, write
+from largesse.base.i18n import LANGUAGES
+from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, write
 from largesse.orders.wrappings import WRAPPINGS
 
 KINDS = [

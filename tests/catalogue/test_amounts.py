@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from largesse.base.errors import InvalidRequest
+from largesse.base.money import MAX_AMOUNT, to_number
 from largesse.catalogue import Collection, Price, Product, collection_price, gift_price
 from largesse.catalogue.amounts import least_collection_minor, least_gift_minor
-from largesse.errors import InvalidRequest
-from largesse.money import MAX_AMOUNT, to_number
 
 GB = frozenset({"GB"})
 

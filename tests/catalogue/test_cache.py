@@ -13,9 +13,9 @@ import asyncpg
 import msgspec
 import pytest
 
+from largesse.base.errors import Unavailable
 from largesse.catalogue import Catalogue, Collection, Product, load_snapshot
 from largesse.database import Connection, Database, connect_once
-from largesse.errors import Unavailable
 
 GONE = 999_999  # a version that never was
 

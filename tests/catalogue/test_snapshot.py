@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from largesse.base.money import to_number
 from largesse.catalogue import Collection, Product, Snapshot
 from largesse.catalogue.recent import Recent
-from largesse.money import to_number
 
 ACME, GLOBEX, OTHER = 1, 2, 3
 

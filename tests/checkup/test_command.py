@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.mail.conftest import PostOffice
+from tests.delivery.mail.conftest import PostOffice
 
 GOOD = {
     "LARGESSE_MASTER_KEY": "5e" * 32,

@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 from tests.worker.test_metrics import free_port
 
+from largesse.base.settings import load_settings
 from largesse.checkup.database import check_database, compare_clocks
 from largesse.checkup.finding import Finding, Level
-from largesse.settings import load_settings
 
 
 @dataclass

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from largesse.base.settings import Settings, load_settings
 from largesse.checkup.finding import Level
 from largesse.checkup.machine import check_data_dir, check_open_files
-from largesse.settings import Settings, load_settings
 
 EXTERNAL = {"LARGESSE_DATABASE_URL": "postgresql://ada@127.0.0.1/largesse"}
 LIMITED = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, int(sys.argv[1])))
 from largesse.checkup.machine import check_open_files
-from largesse.settings import load_settings
+from largesse.base.settings import load_settings
 [found] = check_open_files(load_settings({}))
 print(json.dumps([found.level, found.setting, found.text]))
 """

@@ -8,13 +8,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from tests.mail.conftest import PostOffice
-from tests.mail.test_tls import PASSWORD, Guarded, Offering, make_tls, url_of
+from tests.delivery.mail.conftest import PostOffice
+from tests.delivery.mail.test_tls import PASSWORD, Guarded, Offering, make_tls, url_of
 from tests.worker.test_metrics import free_port
 
 from largesse.checkup.finding import Finding, Level
 from largesse.checkup.mail_server import check_mail_server
-from largesse.mail.session import Patience
+from largesse.delivery.mail.session import Patience
 
 # aiosmtpd means STARTTLS, which a server that speaks TLS from the start does not need.
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")

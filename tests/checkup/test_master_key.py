@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.mail.conftest import Office, PostOffice
+from tests.delivery.mail.conftest import Office, PostOffice
 
+from largesse.base.settings import Settings, load_settings
+from largesse.base.vault import Vault, load_vault
 from largesse.checkup.database import check_database
 from largesse.checkup.finding import Level
 from largesse.checkup.master_key import check_master_key, check_master_key_fits
 from largesse.database import Database, connect_once
-from largesse.settings import Settings, load_settings
-from largesse.vault import Vault, load_vault
 
 EXTERNAL = {"LARGESSE_DATABASE_URL": "postgresql://ada@127.0.0.1/largesse"}
 RIGHT, WRONG = "5e" * 32, "5f" * 32

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from largesse.base.settings import load_settings, setting_names
 from largesse.checkup.finding import Finding, Level
 from largesse.checkup.settings import doubtful_settings, read_settings, unknown_settings
-from largesse.settings import load_settings, setting_names
 
 GOOD = {
     "LARGESSE_PUBLIC_URL": "https://gifts.example.com",

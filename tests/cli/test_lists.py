@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.api.conftest import MASTER_KEY, RICH_WORLD, Service, service, start_service
 from tests.cli.conftest import Run, assert_refused
+from tests.web.api.conftest import MASTER_KEY, RICH_WORLD, Service, service, start_service
 
 from largesse.cli import main
 

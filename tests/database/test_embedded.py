@@ -16,9 +16,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from largesse.base.errors import StartError
 from largesse.database import cluster, postmaster
 from largesse.database.embedded import EmbeddedServer
-from largesse.errors import StartError
 
 pytestmark = pytest.mark.embedded
 

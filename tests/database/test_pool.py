@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from largesse.base.errors import StartError
 from largesse.database import Database
 from largesse.database.migrate import upgrade
-from largesse.errors import StartError
 
 
 @pytest.fixture

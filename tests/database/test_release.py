@@ -12,9 +12,9 @@ import asyncpg
 import pytest
 from tests.database.release_0_1_0.facts import CODE, MASTER_KEY, PIN, REFERENCE
 
-from largesse.codes import open_code
+from largesse.base.vault import Vault
 from largesse.database import migrate
-from largesse.vault import Vault
+from largesse.lines import open_code
 
 DUMP = Path(__file__).with_name("release_0_1_0") / "dump.sql"
 # What must not change, whatever is done to the tables around it.

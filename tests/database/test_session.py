@@ -13,9 +13,9 @@ import asyncpg
 import pytest
 from tests.faults.proxy import Proxy
 
+from largesse.base.database_address import DatabaseAddress
 from largesse.database import REQUESTS, Database, Limits, connect_once, end_orphans, session
 from largesse.database.session import Dialer
-from largesse.database_address import DatabaseAddress
 
 SHORT = Limits(statement_s=1, lock_s=1, idle_in_transaction_s=1)
 PATIENCE_S = 30.0

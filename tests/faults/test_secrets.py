@@ -17,10 +17,10 @@ import aiohttp
 import asyncpg
 import pytest
 
-from largesse.codes import IssuedCode, open_code
+from largesse.base.settings import load_settings
+from largesse.base.vault import Vault, load_vault
 from largesse.database.embedded import EmbeddedServer
-from largesse.settings import load_settings
-from largesse.vault import Vault, load_vault
+from largesse.lines import IssuedCode, open_code
 
 CODES = 60
 # What six digits alone may well be.

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from largesse.base.vault import Vault
 from largesse.database import connect_once
-from largesse.vault import Vault
 
 KEY = bytes(range(32))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
-from largesse.codes.attempts import prune_guesses
+from largesse.base.errors import StartError
+from largesse.base.vault import Vault
 from largesse.database import Database
-from largesse.errors import StartError
 from largesse.fulfilment import (
     expire_late,
     find_stocked,
@@ -20,7 +20,7 @@ from largesse.fulfilment import (
 )
 from largesse.fulfilment.stock import Imported, Stocked
 from largesse.fulfilment.vouchers import Voucher, open_voucher
-from largesse.vault import Vault
+from largesse.lines.attempts import prune_guesses
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
 VAULT = Vault((OLD,))

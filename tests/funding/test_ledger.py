@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from largesse.base.errors import StartError
 from largesse.database import Database
-from largesse.errors import StartError
 from largesse.funding import own_accounts, top_up
 from largesse.world import load_world, parse_world
 

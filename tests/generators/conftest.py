@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.api.conftest import Service, service, start_service
+from tests.web.api.conftest import Service, service, start_service
 
 __all__ = ["service", "start_service"]
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from largesse.base.errors import StartError, Unauthorized, Unavailable
 from largesse.database import Database
-from largesse.errors import StartError, Unauthorized, Unavailable
 from largesse.identity import Authenticator
 from largesse.identity.keys import create_key, delete_key, list_keys
 from largesse.identity.secret import new_secret, secret_hash

@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from largesse.codes import SealedCodes, draw_codes
+from largesse.base.errors import Unavailable
+from largesse.base.vault import Vault
 from largesse.database import Connection, Database
-from largesse.errors import Unavailable
 from largesse.funding import lock_balances, own_accounts
 from largesse.identity import Principal
+from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.order import Gift, Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
 from largesse.orders.reading import BEGIN, wait_for_accounts
 from largesse.orders.reference import new_reference
 from largesse.orders.request import Wanted
-from largesse.vault import Vault
 from largesse.world import load_world, parse_world
 
 CUSTOMERS = 12

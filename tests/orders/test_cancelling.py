@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from largesse.base.vault import Vault
 from largesse.database import Database
-from largesse.vault import Vault
 from largesse.verify import audit
 
 RECIPIENTS = [{"email": "sam@example.com", "quantity": 2}, {"email": "kim@example.com"}]

@@ -11,16 +11,16 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from largesse.codes import SealedCodes, draw_codes
+from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
+from largesse.base.vault import Vault
 from largesse.database import Connection, Database
-from largesse.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
 from largesse.funding import own_accounts
 from largesse.identity import Principal
+from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.order import Gift, Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
 from largesse.orders.reference import new_reference
 from largesse.orders.request import Wanted
-from largesse.vault import Vault
 from largesse.world import load_world, parse_world
 
 WORLD = b"""

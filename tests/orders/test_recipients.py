@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from largesse.database import Connection
-from largesse.mail import messages
+from largesse.delivery.mail import messages
 
 
 def test_addresses_that_only_look_alike_get_their_own_codes(service: Any, run_on_database: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.errors import InvalidRequest
+from largesse.base.errors import InvalidRequest
 from largesse.orders.recipients import read_recipients
 from largesse.orders.reference import is_reference, new_reference
 from largesse.orders.request import (

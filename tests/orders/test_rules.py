@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.errors import (
+from largesse.base.errors import (
     Inactive,
     InsufficientBalance,
     InvalidRequest,

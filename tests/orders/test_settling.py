@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 from tests.orders.test_aside import Town, town
 
+from largesse.base.errors import Unavailable
 from largesse.database import Database
-from largesse.errors import Unavailable
 from largesse.orders.order import Outcome
 from largesse.orders.placer import Placer
 from largesse.orders.settling import Settler, Unsettled

@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.api.conftest import problem, run_on_database, service, staging, start_service
 from tests.faults.conftest import Installation
+from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.api.conftest import serving
 from tests.serving.conftest import PATIENCE_S, get
+from tests.web.api.conftest import serving
 
 from largesse.connections import Keeper
 

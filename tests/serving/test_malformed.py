@@ -7,7 +7,7 @@ import select
 import pytest
 from tests.serving.conftest import Answer, chunked, get
 
-from largesse.api.reading import MAX_BODY_BYTES, MAX_HEADER_BYTES
+from largesse.web.api.reading import MAX_BODY_BYTES, MAX_HEADER_BYTES
 
 JSON = "Content-Type: application/json"
 

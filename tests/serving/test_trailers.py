@@ -6,7 +6,7 @@ import httpx
 import pytest
 from tests.serving.conftest import chunked, get
 
-from largesse.throttle import network_of
+from largesse.base.throttle import network_of
 
 FORM = "Content-Type: application/x-www-form-urlencoded"
 JSON = "Content-Type: application/json"

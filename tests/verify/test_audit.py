@@ -12,12 +12,12 @@ import asyncpg
 import msgspec
 import pytest
 
+from largesse.base.settings import load_settings
+from largesse.base.vault import Vault, load_vault
 from largesse.database import Database
+from largesse.delivery.queue import housekeeping
 from largesse.main import open_services
 from largesse.orders import SendCollection, SendGift, SendTemplate
-from largesse.outbox import housekeeping
-from largesse.settings import load_settings
-from largesse.vault import Vault, load_vault
 from largesse.verify import CHECKS, audit
 from largesse.verify.audit import audit_snapshot
 from largesse.verify.codes import RULES

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.mail.conftest import Office, PostOffice
-from tests.webhooks.conftest import LOOPBACK, Receiver
+from tests.delivery.mail.conftest import Office, PostOffice
+from tests.delivery.webhooks.conftest import LOOPBACK, Receiver
 
-from largesse.codes import SealedCodes, draw_codes
+from largesse.base.settings import Settings, load_settings
+from largesse.base.vault import Vault
 from largesse.database import Database
+from largesse.delivery.queue import LEASE_S
+from largesse.delivery.webhooks import CreatedSubscription, create_subscription, parse_target
+from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.reference import new_reference
-from largesse.outbox import LEASE_S
-from largesse.settings import Settings, load_settings
-from largesse.vault import Vault
-from largesse.webhooks import CreatedSubscription, create_subscription, parse_target
 
 MASTER_KEY = bytes(range(32))
 PATIENCE_S = 60.0  # until something that must happen counts as not happening

@@ -8,10 +8,10 @@ import sys
 
 import uvloop
 
-from largesse.logs import configure_logs
+from largesse.base.logs import configure_logs
+from largesse.base.settings import load_settings
+from largesse.base.vault import load_vault
 from largesse.main import open_database
-from largesse.settings import load_settings
-from largesse.vault import load_vault
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 

@@ -13,8 +13,8 @@ import httpx
 import pytest
 from tests.worker.conftest import PATIENCE_S, Works, until
 
-from largesse.errors import StartError
-from largesse.exposition import serve_metrics
+from largesse.base.errors import StartError
+from largesse.base.exposition import serve_metrics
 
 
 def free_port() -> int:

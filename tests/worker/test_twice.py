@@ -17,7 +17,7 @@ from tests.faults.proxy import Proxy
 from tests.worker.conftest import PATIENCE_S, Works, until
 
 from largesse.database import Database
-from largesse.outbox import metrics
+from largesse.delivery.queue import metrics
 from largesse.worker import DATABASE_CONNECTIONS, MAIL_CONNECTIONS, Worker
 
 LEASE_S = float(os.environ.get("LEASE_SECONDS", "2"))

@@ -16,7 +16,7 @@ from prometheus_client import REGISTRY, generate_latest
 from tests.worker.conftest import PATIENCE_S, Works
 
 from largesse.database import Database
-from largesse.outbox import ring
+from largesse.delivery.queue import ring
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 # Few in the suite, more on demand: 10,000 orders and 20 kills are KILL_ORDERS=10000 KILL_ROUNDS=20.

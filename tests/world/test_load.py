@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from largesse.base.errors import StartError
 from largesse.catalogue import load_snapshot
-from largesse.errors import StartError
 from largesse.identity import create_key, delete_key
 from largesse.identity.secret import secret_hash, well_formed
 from largesse.world import LoadedWorld, demo_world, load_world, parse_world

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.errors import StartError
+from largesse.base.errors import StartError
 from largesse.world import demo_world, parse_world, read_world
 from largesse.world.document import Collection, Product, Template, World
 from largesse.world.nodes import compose

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from largesse.base.errors import InvalidRequest
+from largesse.base.money import AmountError, canonical, to_minor
 from largesse.catalogue.collections import Collection
 from largesse.catalogue.prices import delivered_minor, marked_up_minor
 from largesse.catalogue.products import Product
-from largesse.errors import InvalidRequest
-from largesse.money import AmountError, canonical, to_minor
 
 _MOST_LISTED = 30  # amounts named in an error; more are given by their ends
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 
+from largesse.base.errors import Unavailable
 from largesse.catalogue.collections import collection_from_row
 from largesse.catalogue.products import product_from_row
 from largesse.catalogue.snapshot import Snapshot
 from largesse.database import Connection, Database, Row
-from largesse.errors import Unavailable
 
 
 class Catalogue:

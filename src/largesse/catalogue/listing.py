@@ -8,11 +8,11 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from largesse.base.money import exponent
 from largesse.catalogue.amounts import least_collection_minor, least_gift_minor
 from largesse.catalogue.collections import Collection
 from largesse.catalogue.products import Product
 from largesse.catalogue.shapes import collection_shape, product_shape
-from largesse.money import exponent
 
 _encode = msgspec.json.Encoder().encode
 

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from largesse.base.money import canonical, label, prefix, to_number
 from largesse.catalogue.collections import Collection
 from largesse.catalogue.prices import delivered_minor
 from largesse.catalogue.products import Product
-from largesse.money import canonical, label, prefix, to_number
 
 Id = Annotated[int, Meta(ge=1, le=2**31 - 1, extra_json_schema={"format": "int32"})]
 Amount = Annotated[float, Meta(ge=0, extra_json_schema={"format": "double"})]

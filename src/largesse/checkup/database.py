@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
+from largesse.base.errors import StartError
+from largesse.base.settings import Settings
 from largesse.checkup.finding import Finding, error, ok, warning
 from largesse.checkup.master_key import check_master_key_fits
 from largesse.database import DATABASE_FAILED, Connection, connect_once, in_one_line
 from largesse.database.embedded import has_cluster
 from largesse.database.migrate import current_revision, head_revision
-from largesse.errors import StartError
 from largesse.main import SERVING_CONNECTIONS, database_address, schema_trouble
 from largesse.orders import FEW_IDS, LAST_ID
-from largesse.settings import Settings
 from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
 
 _NAME = "LARGESSE_DATABASE_URL"

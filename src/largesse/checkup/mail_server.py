@@ -8,8 +8,8 @@ import ssl
 from aiosmtplib.errors import SMTPAuthenticationError, SMTPException, SMTPTimeoutError
 
 from largesse.checkup.finding import Finding, error, ok
-from largesse.mail.session import MailServerAwayError, Patience, Session
-from largesse.mail.smtp import MailServer
+from largesse.delivery.mail.session import MailServerAwayError, Patience, Session
+from largesse.delivery.mail.smtp import MailServer
 
 _NAME = "LARGESSE_SMTP_URL"
 _PATIENCE = Patience(connect_s=10.0, greeting_s=20.0, command_s=20.0)

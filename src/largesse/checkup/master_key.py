@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import stat
 
+from largesse.base.errors import StartError
+from largesse.base.settings import Settings
+from largesse.base.vault import SealBroken, is_key_to_be_generated, load_vault, master_key_file
 from largesse.checkup.finding import Finding, error, ok, warning
-from largesse.codes import open_code
 from largesse.database import Connection
-from largesse.errors import StartError
-from largesse.settings import Settings
-from largesse.vault import SealBroken, is_key_to_be_generated, load_vault, master_key_file
+from largesse.lines import open_code
 
 _NAME = "LARGESSE_MASTER_KEY"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from email.utils import parseaddr
 from urllib.parse import parse_qs, urlsplit
 
+from largesse.base.settings import SettingError, Settings, load_settings, setting_names
 from largesse.checkup.finding import Finding, error, warning
-from largesse.mail.smtp import MailServer
-from largesse.settings import SettingError, Settings, load_settings, setting_names
+from largesse.delivery.mail.smtp import MailServer
 
 _PREFIX = "LARGESSE_"
 # What `serve` tells the processes it starts, what the tests are told, and what callers' samples keep their key in.

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import structlog
 
+from largesse.base.settings import Settings
 from largesse.checkup.finding import Finding
 from largesse.checkup.settings import doubtful_mail_server, doubtful_settings, unknown_settings
-from largesse.settings import Settings
 
 _log = structlog.get_logger(__name__)
 

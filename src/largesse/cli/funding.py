@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
+from largesse.base.errors import StartError
+from largesse.base.money import AmountError, label, to_decimal, to_minor
 from largesse.cli.running import Commands, command, current_database
 from largesse.cli.tables import format_options, listing, show
-from largesse.errors import StartError
 from largesse.funding import (
     StatementEntry,
     find_funding_account,
@@ -20,7 +21,6 @@ from largesse.funding import (
     statement_entries,
     top_up,
 )
-from largesse.money import AmountError, label, to_decimal, to_minor
 
 _MAX_REFERENCE = 128
 _ACCOUNT_COLUMNS = (

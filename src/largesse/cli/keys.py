@@ -6,11 +6,11 @@ import json
 
 import click
 
+from largesse.base.errors import StartError
+from largesse.base.settings import ENVIRONMENTS
+from largesse.base.text import unfit
 from largesse.cli.running import Commands, command, current_database
-from largesse.errors import StartError
 from largesse.identity import KeyRecord, create_key, delete_key, list_keys
-from largesse.settings import ENVIRONMENTS
-from largesse.text import unfit
 
 
 @click.group(cls=Commands)

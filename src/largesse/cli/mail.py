@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import click
 
+from largesse.base.errors import StartError
 from largesse.cli.running import Commands, command, current_database
-from largesse.errors import StartError
-from largesse.mail.requeue import Wanted, count_given_up, requeue
+from largesse.delivery.mail.requeue import Wanted, count_given_up, requeue
 
 _MAX_REASON = 500
 

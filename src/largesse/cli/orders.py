@@ -6,10 +6,10 @@ from dataclasses import asdict
 
 import click
 
+from largesse.base.money import to_decimal
 from largesse.cli.running import Commands, command, current_database
 from largesse.cli.tables import format_options, show
 from largesse.identity import find_customer
-from largesse.money import to_decimal
 from largesse.orders.overview import list_newest_orders
 
 _COLUMNS = (

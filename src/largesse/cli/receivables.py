@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 import click
 
+from largesse.base.money import label, to_decimal
+from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.funding import read_amount, read_reference
 from largesse.cli.running import Commands, command, current_database
 from largesse.cli.tables import format_options, show
 from largesse.funding import list_receivables, settle
-from largesse.money import label, to_decimal
-from largesse.settings import ENVIRONMENTS
 
 _COLUMNS = ("customer", "name", "environment", "currency", "ordered", "settled", "owed")
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
+from largesse.base.errors import StartError
+from largesse.base.settings import load_settings
 from largesse.database import DATABASE_FAILED, Database, in_one_line
-from largesse.errors import StartError
 from largesse.main import check_schema, open_database
-from largesse.settings import load_settings
 
 
 @contextmanager

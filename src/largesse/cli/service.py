@@ -12,16 +12,16 @@ from contextlib import contextmanager
 import click
 import uvloop
 
+from largesse.base.exposition import serve_metrics
+from largesse.base.logs import configure_logs
+from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
 from largesse.checkup import warn_of_doubtful_settings, warn_of_unknown_settings
 from largesse.cli.running import command, one_line
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import upgrade
-from largesse.exposition import serve_metrics
-from largesse.logs import configure_logs
 from largesse.main import check_schema, database_address, open_database, open_vault, open_worker
 from largesse.serving import require_free
 from largesse.serving import serve as serve_app
-from largesse.settings import ENVIRONMENTS, Settings, load_settings
 
 
 @click.command()
@@ -118,7 +118,7 @@ def _hold(settings: Settings) -> Iterator[None]:
 
 async def _check_ready(settings: Settings) -> None:
     """Raises StartError for what would keep the application from starting, before it tries."""
-    from largesse.vault import load_vault
+    from largesse.base.vault import load_vault
 
     if settings.database_url is not None:
         load_vault(settings)  # a key that is missing or malformed needs no database to be seen

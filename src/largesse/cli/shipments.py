@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from largesse.base.settings import ENVIRONMENTS, load_settings
 from largesse.cli.files import private_file
 from largesse.cli.running import Commands, command, current_database
 from largesse.main import open_vault
-from largesse.settings import ENVIRONMENTS, load_settings
 
 
 @click.group(cls=Commands)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from largesse.base.money import label, to_number
+from largesse.base.settings import load_settings
 from largesse.cli.files import progress
 from largesse.cli.running import Commands, command, current_database
 from largesse.main import open_vault
-from largesse.money import label, to_number
-from largesse.settings import load_settings
 
 
 @click.group(cls=Commands)

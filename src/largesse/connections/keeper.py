@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from largesse.base.errors import SlowRequest, Unavailable
 from largesse.connections import metrics
 from largesse.connections.protocol import Connection
-from largesse.errors import SlowRequest, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import structlog
 
-from largesse.errors import StartError
-from largesse.files import allow_files
+from largesse.base.errors import StartError
+from largesse.base.files import allow_files
 
 MAX_CONNECTIONS = 4_000
 # For everything else that a serving process opens: the database, the log, listening sockets, what it reads.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from largesse.api.reading import MAX_BODY_BYTES, MAX_HEADER_BYTES
-from largesse.api.replying import problem_reply
+from largesse.base.errors import HeadersTooLarge, InvalidRequest, Problem, TooLarge
 from largesse.connections import metrics
-from largesse.errors import HeadersTooLarge, InvalidRequest, Problem, TooLarge
+from largesse.web.api.reading import MAX_BODY_BYTES, MAX_HEADER_BYTES
+from largesse.web.api.replying import problem_reply
 
 if TYPE_CHECKING:
     from largesse.connections.keeper import Keeper

@@ -21,8 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from largesse.base.errors import StartError
 from largesse.database import postmaster
-from largesse.errors import StartError
 
 MAJOR_VERSION = "18"
 START_LIMIT_S = 120.0  # a crash recovery of max_wal_size included

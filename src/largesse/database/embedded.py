@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
+from largesse.base.errors import StartError
 from largesse.database import postmaster
 from largesse.database.cluster import START_LIMIT_S, STOP_LIMIT_S, Cluster
-from largesse.errors import StartError
 
 LOCK_LIMIT_S = START_LIMIT_S + STOP_LIMIT_S
 LOCK_POLL_S = 0.02

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import asyncpg
 
+from largesse.base.database_address import DatabaseAddress
+from largesse.base.errors import StartError
 from largesse.database.session import UNLIMITED, Dialer
-from largesse.database_address import DatabaseAddress
-from largesse.errors import StartError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock

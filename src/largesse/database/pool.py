@@ -11,9 +11,9 @@ from typing import Any, cast
 import asyncpg
 import structlog
 
+from largesse.base.database_address import DatabaseAddress
 from largesse.database.metrics import POOLS, PoolUsage
 from largesse.database.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, Limits, Session
-from largesse.database_address import DatabaseAddress
 
 Row = asyncpg.Record
 Connection = asyncpg.Connection

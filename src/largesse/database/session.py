@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import asyncpg
 
-from largesse.database_address import DatabaseAddress
+from largesse.base.database_address import DatabaseAddress
 
 CONNECT_TIMEOUT_S = 4.0
 # Of one host of several: who waits for a session must reach the next host in time when the first does not answer.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from largesse.base.errors import StartError
+from largesse.base.settings import Settings
 from largesse.database import Connection, connect_once
 from largesse.database.migrate import upgrade
 from largesse.demo.welcome import welcome
-from largesse.errors import StartError
 from largesse.identity import create_key, delete_key, key_holds, list_keys
 from largesse.main import database_address
-from largesse.settings import Settings
 from largesse.world import demo_world, load_world
 
 CUSTOMER = "acme"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from largesse.codes.lines import Line, read_progress
-from largesse.codes.states import State, record_move
+from largesse.base.vault import Vault
 from largesse.database import Connection, Database, Row
 from largesse.fulfilment.issuers import Issuer, Wanted
 from largesse.fulfilment.notices import VOUCHER_READY, write_notice
-from largesse.vault import Vault
+from largesse.lines.lines import Line, read_progress
+from largesse.lines.states import State, record_move
 
 # Lines served in one transaction: short enough that nobody waits for their locks.
 _SERVED_AT_ONCE = 50

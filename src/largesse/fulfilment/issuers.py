@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from largesse.codes.states import LineKey
+from largesse.base.vault import Vault
 from largesse.database import Connection
 from largesse.fulfilment.vouchers import Voucher, seal_voucher
-from largesse.vault import Vault
+from largesse.lines.states import LineKey
 
 _TEST_NUMBER_BYTES = 10
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prometheus_client import Gauge
 
-from largesse.codes.states import State, record_move
+from largesse.base.money import canonical
 from largesse.database import Connection
-from largesse.money import canonical
+from largesse.lines.states import State, record_move
 
 STOCK_FREE = Gauge(
     "largesse_stock_free", "Voucher numbers that can be handed out.", ["product", "value", "currency"]

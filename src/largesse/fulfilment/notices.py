@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from largesse.codes.states import LineKey
+from largesse.base.vault import Vault
 from largesse.database import Connection
-from largesse.outbox import ring
-from largesse.vault import Vault
+from largesse.delivery.queue import ring
+from largesse.lines.states import LineKey
 
 VOUCHER_READY = "voucher_ready"
 SHIPPED = "shipped"

@@ -11,13 +11,13 @@ from typing import TextIO
 
 import msgspec
 
-from largesse.codes.lines import Line
-from largesse.codes.states import LineKey, State, record_move
+from largesse.base.errors import StartError
+from largesse.base.vault import Vault
 from largesse.database import Connection, Database
-from largesse.errors import StartError
 from largesse.fulfilment.notices import SHIPPED, write_notice
 from largesse.fulfilment.table import read_rows
-from largesse.vault import Vault
+from largesse.lines.lines import Line
+from largesse.lines.states import LineKey, State, record_move
 
 ADDRESS_FIELDS = (
     "name",

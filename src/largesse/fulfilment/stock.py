@@ -9,13 +9,13 @@ from decimal import Decimal, InvalidOperation
 from itertools import islice
 from pathlib import Path
 
+from largesse.base.errors import StartError
+from largesse.base.money import AmountError, label, to_minor
+from largesse.base.vault import Vault
 from largesse.database import Connection, Database, Row
-from largesse.errors import StartError
 from largesse.fulfilment.handing import serve_waiting
 from largesse.fulfilment.table import read_rows
 from largesse.fulfilment.vouchers import Voucher, seal_voucher
-from largesse.money import AmountError, label, to_minor
-from largesse.vault import Vault
 
 _IMPORTED_AT_ONCE = 1_000
 _LONGEST_NUMBER = 100

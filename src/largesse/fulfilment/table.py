@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from largesse.errors import StartError
+from largesse.base.errors import StartError
 
 _LONGEST_FIELD = 500
 _DELIMITERS = ",;\t"

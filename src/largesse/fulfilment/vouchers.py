@@ -7,9 +7,9 @@ from datetime import date, datetime
 
 import msgspec
 
-from largesse.codes.states import LineKey
+from largesse.base.vault import Vault
 from largesse.database import Connection
-from largesse.vault import Vault
+from largesse.lines.states import LineKey
 
 
 class Voucher(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from largesse.base.errors import StartError
 from largesse.database import Connection, Row
-from largesse.errors import StartError
 from largesse.identity import Principal
 
 

@@ -11,9 +11,9 @@ from datetime import datetime
 
 import msgspec
 
+from largesse.base.errors import StartError
+from largesse.base.money import label
 from largesse.database import Connection
-from largesse.errors import StartError
-from largesse.money import label
 
 _encode = msgspec.json.Encoder().encode
 

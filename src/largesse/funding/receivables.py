@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from largesse.base.errors import StartError
 from largesse.database import Connection
-from largesse.errors import StartError
 from largesse.funding.ledger import own_accounts, pay_in
 
 

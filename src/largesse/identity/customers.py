@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from largesse.base.errors import StartError
 from largesse.database import Connection
-from largesse.errors import StartError
 
 
 @dataclass(frozen=True, slots=True)

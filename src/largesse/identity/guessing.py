@@ -9,8 +9,8 @@ from __future__ import annotations
 import structlog
 from prometheus_client import Counter
 
-from largesse.errors import TooManyRequests
-from largesse.throttle import Rate, Throttle, network_of
+from largesse.base.errors import TooManyRequests
+from largesse.base.throttle import Rate, Throttle, network_of
 
 # Wrong keys from one address (an IPv4 address, or the /64 of an IPv6 one), all of them at once or one after another.
 WRONG_KEYS_A_MINUTE = 200

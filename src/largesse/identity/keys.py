@@ -15,13 +15,13 @@ from datetime import datetime
 import msgspec
 import structlog
 
-from largesse.batching import Batcher
+from largesse.base.batching import Batcher
+from largesse.base.errors import StartError, Unauthorized
+from largesse.base.throttle import Pacer
 from largesse.database import DATABASE_AWAY, Connection, Database
-from largesse.errors import StartError, Unauthorized
 from largesse.identity.guessing import MALFORMED, UNKNOWN, WrongKeys
 from largesse.identity.principal import Principal
 from largesse.identity.secret import new_secret, secret_hash, well_formed
-from largesse.throttle import Pacer
 
 _log = structlog.get_logger(__name__)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from largesse.base.errors import Inactive, PlanRequired, Unauthorized
 from largesse.database import Connection
-from largesse.errors import Inactive, PlanRequired, Unauthorized
 from largesse.identity.principal import Principal
 
 

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from largesse.base.errors import Unavailable
 from largesse.database import DATABASE_FAILED
-from largesse.errors import Unavailable
 from largesse.orders import metrics
 from largesse.orders.order import AccountIds, Order, Outcome, Placed
 from largesse.orders.rules import Held, ReferenceHeld

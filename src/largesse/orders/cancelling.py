@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.codes.states import record_cancelled
+from largesse.base.money import to_number
 from largesse.database import Connection, Row
 from largesse.funding import Posting, lock_balances, own_accounts, post
 from largesse.identity import Principal
-from largesse.money import to_number
+from largesse.lines.states import record_cancelled
 from largesse.orders.acts import record_cancel
 from largesse.orders.finding import find_own_order
 

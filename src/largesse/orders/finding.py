@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from largesse.base.errors import NotFound, OtherServiceAccount
 from largesse.database import Connection, Row
-from largesse.errors import NotFound, OtherServiceAccount
 from largesse.identity import Principal
 from largesse.orders.reference import is_reference
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.codes.states import State
 from largesse.database import Connection
+from largesse.lines.states import State
 
 
 class LineRecord(msgspec.Struct, kw_only=True, rename="camel"):

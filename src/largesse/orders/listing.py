@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from largesse.batching import Batcher
+from largesse.base.batching import Batcher
+from largesse.base.money import to_number
 from largesse.database import Database, Row
 from largesse.identity import Principal
-from largesse.money import to_number
 from largesse.orders.horizon import read_horizon
 from largesse.orders.shapes import ORDER_CREATED, OrderRecord
 

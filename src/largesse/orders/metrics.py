@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from largesse.errors import Problem
+from largesse.base.errors import Problem
 
 PLACED = Counter("largesse_orders_placed", "Orders placed.")
 REFUSED = Counter(

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.codes import IssuedCode, SealedCode
 from largesse.identity import Principal
+from largesse.lines import IssuedCode, SealedCode
 from largesse.orders.request import Wanted
 from largesse.orders.wrappings import DEFAULT_WRAPPING
 

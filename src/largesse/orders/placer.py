@@ -1,7 +1,7 @@
 """The placer: many orders in one transaction, each placed whole or refused alone.
 
 One commit an order makes a busy funding account a queue behind its own row lock. Here whatever waits is placed
-together (largesse.batching): the accounts are locked in id order, each order is decided by plain rules
+together (largesse.base.batching): the accounts are locked in id order, each order is decided by plain rules
 (largesse.orders.rules), all rows are written set by set, and one COMMIT makes them durable before anyone hears.
 """
 
@@ -16,9 +16,9 @@ import asyncpg
 import msgspec
 import structlog
 
-from largesse.batching import Batcher
+from largesse.base.batching import Batcher
+from largesse.base.errors import Problem, Unavailable
 from largesse.database import DATABASE_AWAY, Connection, Database
-from largesse.errors import Problem, Unavailable
 from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch

@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.decoding import decode_body, decode_part, refused
-from largesse.email import MAX_EMAIL, EmailError, normalise_email
-from largesse.errors import FieldError, InvalidRequest
+from largesse.base.decoding import decode_body, decode_part, refused
+from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
+from largesse.base.errors import FieldError, InvalidRequest
+from largesse.base.slices import Steps
 from largesse.orders.texts import read_text
-from largesse.slices import Steps
 
 MAX_CODES = 5_000
 MAX_QUANTITY = 1_000

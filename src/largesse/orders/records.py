@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from largesse.codes import CODES_AT_ONCE, IssuedCode, open_code
+from largesse.base.money import to_number
+from largesse.base.vault import Vault
 from largesse.database import Connection
 from largesse.identity import Principal
-from largesse.money import to_number
+from largesse.lines import CODES_AT_ONCE, IssuedCode, open_code
 from largesse.orders.acts import record_reading
 from largesse.orders.finding import find_order, require_own
 from largesse.orders.shapes import SendResponse, issued_codes
-from largesse.vault import Vault
 
 
 async def read_order(

@@ -14,9 +14,9 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from largesse.decoding import decode_part
-from largesse.email import address_key
-from largesse.errors import InvalidRequest
+from largesse.base.decoding import decode_part
+from largesse.base.email import address_key
+from largesse.base.errors import InvalidRequest
 from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, count_codes
 from largesse.orders.texts import read_key, read_text
 from largesse.orders.wrappings import WRAPPINGS

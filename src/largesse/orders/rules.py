@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from largesse.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
+from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
+from largesse.base.money import canonical
 from largesse.funding import Posting
 from largesse.identity import Standing, require_standing
-from largesse.money import canonical
 from largesse.orders.order import Order, ReferenceKey
 
 NO_SUCH_ACCOUNT = "`accountId` names no funding account that this key can draw from."

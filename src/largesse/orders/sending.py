@@ -7,13 +7,16 @@ from collections.abc import Sequence
 
 import msgspec
 
+from largesse.base.decoding import Unreadable, WrongItem, decode_body
+from largesse.base.errors import InvalidRequest
+from largesse.base.patience import Patience
+from largesse.base.slices import Result, Slices, Steps, first_slice
+from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue, Price, Snapshot, collection_price, gift_price
-from largesse.codes import SealedCodes, draw_codes
 from largesse.database import Database
-from largesse.decoding import Unreadable, WrongItem, decode_body
-from largesse.errors import InvalidRequest
 from largesse.funding import list_funding_accounts, own_accounts
 from largesse.identity import Caller, Principal
+from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.order import Gift, Order, OwnAccounts
 from largesse.orders.placer import Placer, is_large
 from largesse.orders.reading import read_references
@@ -32,10 +35,7 @@ from largesse.orders.request import (
 )
 from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
 from largesse.orders.shapes import SendResponse, send_response
-from largesse.patience import Patience
-from largesse.slices import Result, Slices, Steps, first_slice
 from largesse.templates import Template, read_template
-from largesse.vault import Vault
 
 _CACHED_ACCOUNTS = 10_000
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import asyncpg
 import structlog
 
+from largesse.base.errors import Unavailable
 from largesse.database import DATABASE_AWAY, Connection, Database
-from largesse.errors import Unavailable
 from largesse.orders.order import Order, Outcome, Placed
 
 _log = structlog.get_logger(__name__)

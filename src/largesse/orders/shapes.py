@@ -10,10 +10,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.codes import CODES_AT_ONCE, IssuedCode
-from largesse.money import to_number
+from largesse.base.money import to_number
+from largesse.base.vault import Vault
+from largesse.lines import CODES_AT_ONCE, IssuedCode
 from largesse.orders.order import Order
-from largesse.vault import Vault
 
 ORDER_CREATED = "order.created"
 Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from largesse.decoding import refused
-from largesse.text import unfit, unfit_key
+from largesse.base.decoding import refused
+from largesse.base.text import unfit, unfit_key
 
 
 def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from largesse.base.money import to_number
 from largesse.database import Connection, Row
 from largesse.identity import Principal
-from largesse.money import to_number
 
 __all__ = ["Template", "list_templates", "read_template"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
+from largesse.base.vault import Vault
 from largesse.database import Connection, Database
-from largesse.vault import Vault
 from largesse.verify.check import SHOWN_IDS, Check, Finding, Report
 from largesse.verify.claims import CLAIMS
 from largesse.verify.codes import RULES as CODE_RULES

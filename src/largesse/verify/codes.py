@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from largesse.codes import open_code
+from largesse.base.vault import SealBroken, Vault
 from largesse.database import Connection, Row
-from largesse.vault import SealBroken, Vault
+from largesse.lines import open_code
 from largesse.verify.check import SHOWN_IDS, Finding
 from largesse.verify.progress import Progress
 

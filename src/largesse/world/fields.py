@@ -10,10 +10,10 @@ import re
 from collections.abc import Collection, Iterator
 from decimal import Decimal
 
-from largesse.email import MAX_EMAIL, EmailError, normalise_email
-from largesse.errors import StartError
-from largesse.money import AmountError, to_minor
-from largesse.text import cleaned, unfit
+from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
+from largesse.base.errors import StartError
+from largesse.base.money import AmountError, to_minor
+from largesse.base.text import cleaned, unfit
 from largesse.world.document import Place
 from largesse.world.nodes import Mapping, Node, Scalar, Sequence
 

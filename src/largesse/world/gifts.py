@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from largesse import catalogue
+from largesse.base.errors import InvalidRequest
+from largesse.base.money import MAX_AMOUNT, canonical, to_minor, to_number
 from largesse.catalogue.amounts import collection_price, gift_price
 from largesse.catalogue.prices import delivered_minor
-from largesse.errors import InvalidRequest
-from largesse.money import MAX_AMOUNT, canonical, to_minor, to_number
 from largesse.world.document import Collection, Product
 from largesse.world.fields import Fields
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from largesse.errors import StartError
+from largesse.base.errors import StartError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_DEPTH = 16

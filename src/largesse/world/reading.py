@@ -6,7 +6,7 @@ import codecs
 from importlib import resources
 from pathlib import Path
 
-from largesse.errors import StartError
+from largesse.base.errors import StartError
 from largesse.world.customers import Gifts, check_customer, check_keys, read_customer
 from largesse.world.document import Collection, Product, World
 from largesse.world.fields import Fields, Mistakes

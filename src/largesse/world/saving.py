@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from largesse.base.errors import StartError
 from largesse.database import Connection
 from largesse.database import Row as DatabaseRow
-from largesse.errors import StartError
 from largesse.world.document import Place
 
 _FIELDS = {"customer_id": "customer", "service_account_id": "service_account"}  # as the file calls them

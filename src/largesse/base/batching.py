@@ -1,0 +1,180 @@
+"""Natural batching: whatever waits is handled together, and nothing waits for a timer.
+
+An idle batcher handles a lone item at once. While its tasks are busy, items gather, and the next free task
+takes all of them, up to a bound. Under load the batches grow by themselves and the cost per item falls.
+
+Items may belong to groups. Those of one group are handled in order, by one task at a time: where they would meet at the
+same lock, they meet in one batch instead. Others pass by a batch of one group, on the tasks that are left; a batch of
+several is everybody's, and who comes later waits for the next, as a batch for each would cost more than it saves. Groups
+take turns at going first, so that one that keeps sending does not keep the others waiting. Of the room to wait in, a group may
+fill half, two of them a third each, and so on: there is always some for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+from largesse.base.errors import Unavailable
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+_Waiting = tuple[Item, "asyncio.Future[Outcome]"]
+
+
+class Batcher(Generic[Item, Outcome]):
+    """Hands items to `handle` in batches and gives each caller the outcome of its own item.
+
+    `handle` gets a list of at most `max_items` items whose weights add up to at most `max_weight` (a single
+    heavier item goes alone) and returns one outcome per item, in order; an exception among them is raised to
+    that item's caller alone. An exception raised by `handle` itself goes to every caller of the batch.
+
+    `max_waiting` bounds how many items wait, or, with `room_by_weight`, what those that wait weigh.
+    """
+
+    def __init__(
+        self,
+        handle: Callable[[list[Item]], Awaitable[Sequence[Outcome | Exception]]],
+        *,
+        tasks: int,
+        max_items: int,
+        max_waiting: int,
+        max_weight: int = 0,
+        weigh: Callable[[Item], int] = lambda _: 0,
+        room_by_weight: bool = False,
+        group: Callable[[Item], Hashable] | None = None,
+    ) -> None:
+        self._handle = handle
+        self._max_items = max_items
+        self._max_waiting = max_waiting
+        self._max_weight = max_weight
+        self._weigh = weigh
+        self._room_by_weight = room_by_weight
+        self._group = group
+        # By group, the one to go first first. Without groups all items are of one, which any number of tasks handle at once.
+        self._waiting: dict[Hashable, deque[_Waiting[Item, Outcome]]] = {}
+        self._room_taken = 0
+        self._handled: set[Hashable] = set()  # groups that a task is at work on
+        self._is_shared = False  # a task is at work on a batch of several groups
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._closing = False
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(tasks)]
+
+    async def submit(self, item: Item) -> Outcome:
+        """The outcome of `item`. Raises Unavailable when too many wait already or the batcher has closed."""
+        if self._closing:
+            raise Unavailable("The service is stopping.")
+        room = self._max_waiting - self._room_taken
+        group = None if self._group is None else self._group(item)
+        waiting = self._waiting.get(group)
+        if room <= 0 or (waiting and self._group is not None and self._room_of(waiting) >= room):
+            raise Unavailable("Too many requests are waiting.")
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        if waiting is None:
+            waiting = self._waiting[group] = deque()
+        waiting.append((item, future))
+        self._room_taken += self._weigh(item) if self._room_by_weight else 1
+        if not self._is_shared and group not in self._handled:
+            self._wake()
+        return await future
+
+    async def close(self) -> None:
+        """Handles what waits, then ends."""
+        self._closing = True
+        while self._idle:
+            self._wake()
+        await asyncio.gather(*self._tasks)
+
+    def _room_of(self, waiting: deque[_Waiting[Item, Outcome]]) -> int:
+        """How much of the room the items of a group take."""
+        return sum(self._weigh(item) for item, _ in waiting) if self._room_by_weight else len(waiting)
+
+    def _wake(self) -> None:
+        while self._idle:
+            idle = self._idle.popleft()
+            if not idle.done():
+                idle.set_result(None)
+                return
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            batch, groups = self._take()
+            if batch:
+                is_shared = len(groups) > 1
+                self._handled |= groups
+                self._is_shared |= is_shared
+                if self._waiting:
+                    self._wake()
+                try:
+                    await self._handle_batch(batch)
+                finally:
+                    self._handled -= groups
+                    self._is_shared &= not is_shared
+            elif self._closing:
+                # What may still wait, another task that is at work now will take.
+                return
+            else:
+                idle = loop.create_future()
+                self._idle.append(idle)
+                await idle
+
+    def _take(self) -> tuple[list[_Waiting[Item, Outcome]], set[Hashable]]:
+        """The next batch and the groups it is of; what stays waiting of those goes last the next time."""
+        batch: list[_Waiting[Item, Outcome]] = []
+        groups: set[Hashable] = set()
+        weight = 0
+        if self._is_shared:
+            return batch, groups
+        for group in [group for group in self._waiting if group not in self._handled]:
+            if len(batch) == self._max_items:
+                break
+            waiting = self._waiting[group]
+            before = len(batch)
+            while waiting and len(batch) < self._max_items:
+                item, future = waiting[0]
+                if not future.done():  # else its caller has given up
+                    weight += self._weigh(item)
+                    if batch and weight > self._max_weight:
+                        break
+                    batch.append((item, future))
+                waiting.popleft()
+                self._room_taken -= self._weigh(item) if self._room_by_weight else 1
+            if len(batch) == before and waiting:
+                break
+            if self._group is not None and len(batch) > before:
+                groups.add(group)
+            del self._waiting[group]
+            if waiting:
+                self._waiting[group] = waiting
+                break
+        return batch, groups
+
+    async def _handle_batch(self, batch: list[_Waiting[Item, Outcome]]) -> None:
+        """Gives every caller of the batch its outcome, whatever happens: a task that died would leave all waiting."""
+        outcomes: Sequence[Outcome | Exception]
+        try:
+            outcomes = await self._handle([item for item, _ in batch])
+        except asyncio.CancelledError:
+            _deliver(batch, [Unavailable("The request was broken off.")] * len(batch))
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return  # not this task was cancelled, but something it waited for
+        except Exception as error:  # noqa: BLE001 - whatever went wrong belongs to the callers of this batch
+            outcomes = [error] * len(batch)
+        if len(outcomes) != len(batch):
+            outcomes = [RuntimeError(f"{len(outcomes)} outcomes for {len(batch)} items")] * len(batch)
+        _deliver(batch, outcomes)
+
+
+def _deliver(batch: Sequence[_Waiting[Item, Outcome]], outcomes: Sequence[Outcome | Exception]) -> None:
+    for (_, future), outcome in zip(batch, outcomes, strict=True):
+        if future.done():  # its caller went away
+            continue
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)

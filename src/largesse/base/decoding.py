@@ -1,0 +1,192 @@
+"""Reading what callers send: JSON bodies and query parameters, into msgspec types, with errors for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+
+from largesse.base.errors import FieldError, InvalidRequest
+
+Wanted = TypeVar("Wanted")
+
+_PATH = re.compile(r" - at `(key in )?\$(?P<path>.*)`$")
+_NAMES = {
+    "array": "an array",
+    "bool": "a boolean",
+    "datetime": "a date-time such as 2030-12-24T09:00:00Z",
+    "decimal": "a number",
+    "float": "a number",
+    "int": "an integer",
+    "null": "null",
+    "object": "an object",
+    "str": "a string",
+    "uuid": "a UUID",
+}
+_LENGTH = re.compile(
+    r"^Expected `(?P<type>\w+)(?: \| null)?` (?:of|with) length (?P<sign><=|>=) (?P<limit>\d+)$"
+)
+_RANGE = re.compile(r"^Expected `\w+(?: \| null)?` (?P<sign><=|>=|<|>) (?P<limit>-?[\d.]+)$")
+_TYPE = re.compile(r"^Expected `(?P<wanted>[^`]+)`, got `(?P<got>\w+)`$")
+_MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
+_PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
+_LETTERS = re.compile(r"^\^\[A-Za-z\]\{(?P<count>\d)\}\$$")
+_SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+_ITEMS_LOOKED_AT = 5_000
+
+
+class Unreadable(InvalidRequest):
+    """A body that is no JSON object at all, so that nothing in it can be read."""
+
+
+class WrongItem(InvalidRequest):
+    """An item of a list in the body breaks a rule; those after it have not been looked at."""
+
+
+@cache
+def _decoder(wanted: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(wanted)
+
+
+def decode_body(raw: bytes, wanted: type[Wanted]) -> Wanted:
+    """The body `raw` as `wanted`, without coercion: `"10"` and `true` are no numbers.
+
+    Raises Unreadable when it is not a JSON object in UTF-8, InvalidRequest naming the member otherwise.
+    """
+    try:
+        decoded: Wanted = _decoder(wanted).decode(raw)  # type: ignore[arg-type]
+    except msgspec.ValidationError as error:
+        # The decoder stops at the first wrong member: what follows may not even be JSON.
+        members = _read_members(raw)
+        raise _wrong_item(members, wanted) or InvalidRequest(explain(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _unreadable(error) from None
+    return decoded
+
+
+def decode_query(query: Mapping[str, str], wanted: type[Wanted]) -> Wanted:
+    """Query parameters as `wanted`; unknown ones are ignored. Raises InvalidRequest naming the parameter."""
+    try:
+        decoded = msgspec.convert(dict(query), wanted, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(explain(str(error))) from None
+    for name in query:
+        if getattr(decoded, name, query) is None:  # msgspec takes the text "null" for None
+            raise InvalidRequest(f"`{name}` must have a value, or be left out.")
+    return decoded
+
+
+def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Wanted], path: str) -> Wanted:
+    """A part of a body that was kept as it came (msgspec.Raw), as `decoder` reads it; `path` is where it stood.
+
+    Raises InvalidRequest naming the member.
+    """
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise refused(*_within(path, str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _unreadable(error) from None
+
+
+def refused(member: str, rule: str) -> InvalidRequest:
+    """The refusal of a member that breaks a rule. One within a list is in `errors` too, as several of a list may be wrong."""
+    detail = f"`{member}` {rule}."
+    return InvalidRequest(detail, errors=[FieldError(_pointer(member), detail)] if "[" in member else ())
+
+
+def explain(message: str) -> str:
+    """A sentence for people from msgspec's message; the member is named as the caller wrote it."""
+    member, rule = _read_message(message)
+    return f"`{member}` {rule}." if member else f"The body {rule}."
+
+
+def _read_message(message: str) -> tuple[str, str]:
+    """The member that msgspec's message is about, empty for the whole body, and the rule it breaks."""
+    match = _PATH.search(message)
+    path = match["path"].lstrip(".").replace("[...]", "[]") if match else ""
+    text = message[: match.start()] if match else message
+    if missing := _MISSING.match(text):
+        return f"{path}.{missing['field']}" if path else missing["field"], "is required"
+    return path, _rule(text)
+
+
+def _rule(text: str) -> str:
+    if length := _LENGTH.match(text):
+        unit = "items" if length["type"] == "array" else "characters"
+        return f"must have {_SIGNS[length['sign']]} {length['limit']} {unit}"
+    if limit := _RANGE.match(text):
+        return f"must be {_SIGNS[limit['sign']]} {limit['limit']}"
+    if type_ := _TYPE.match(text):
+        names = [_NAMES.get(name, name) for name in type_["wanted"].split(" | ")]
+        return f"must be {' or '.join(names)}, not {_NAMES.get(type_['got'], type_['got'])}"
+    if text == "Invalid RFC3339 encoded datetime":
+        return f"must be {_NAMES['datetime']}"
+    if pattern := _PATTERN.match(text):
+        if letters := _LETTERS.match(pattern["pattern"]):
+            return f"must have {letters['count']} letters from A to Z"
+        return f"must match {pattern['pattern']}"
+    return f"is not valid: {text}"
+
+
+def _unreadable(error: Exception) -> Unreadable:
+    if isinstance(error, RecursionError):
+        return Unreadable("The body is nested too deeply.")
+    return Unreadable(f"The body is not JSON in UTF-8: {error}.")
+
+
+def _read_members(raw: bytes) -> dict[str, Any]:
+    """The members of the body, whatever their types; none where a number is out of range. Raises Unreadable."""
+    if not raw.lstrip(b" \t\r\n").startswith(b"{"):
+        raise Unreadable("The body must be a JSON object.") from None
+    try:
+        members: dict[str, Any] = msgspec.json.decode(raw)
+    except msgspec.ValidationError:
+        return {}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _unreadable(error) from None
+    return members
+
+
+def _wrong_item(members: dict[str, Any], wanted: type[Any]) -> WrongItem | None:
+    """The refusal of the first wrong item of a list of objects, whose index msgspec does not tell."""
+    for field in msgspec.structs.fields(wanted):
+        items = members.get(field.encode_name)
+        item_type = _item_struct(field.type)
+        if not isinstance(items, list) or item_type is None:
+            continue
+        for at, item in enumerate(islice(items, _ITEMS_LOOKED_AT)):
+            try:
+                msgspec.convert(item, item_type)
+            except msgspec.ValidationError as error:
+                refusal = refused(*_within(f"{field.encode_name}[{at}]", str(error)))
+                return WrongItem(refusal.detail, errors=refusal.errors)
+    return None
+
+
+def _within(path: str, message: str) -> tuple[str, str]:
+    """The member that msgspec's message is about, within `path`, and the rule it breaks."""
+    inner, rule = _read_message(message)
+    return f"{path}.{inner}" if inner else path, rule
+
+
+def _pointer(member: str) -> str:
+    """The JSON pointer (RFC 6901, as a fragment) of a member written as `recipients[1].email`."""
+    return "#/" + member.replace("[", "/").replace("]", "").replace(".", "/")
+
+
+def _item_struct(annotation: Any) -> type[msgspec.Struct] | None:
+    """The Struct that a (possibly optional) list field holds, or None."""
+    info = msgspec.inspect.type_info(annotation)
+    options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+    for option in options:
+        inner = option.type if isinstance(option, msgspec.inspect.Metadata) else option
+        if isinstance(inner, msgspec.inspect.ListType) and isinstance(
+            inner.item_type, msgspec.inspect.StructType
+        ):
+            return inner.item_type.cls
+    return None

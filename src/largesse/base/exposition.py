@@ -1,0 +1,51 @@
+"""The port on which a process tells its metrics to this machine alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+from prometheus_client import make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
+
+from largesse.base.errors import Misdirected, StartError
+from largesse.base.hosts import LOCAL_HOSTS, require_own_host
+
+_ADDRESS = "127.0.0.1"
+_tell = make_wsgi_app()
+
+
+def serve_metrics(ports: Sequence[int]) -> int:
+    """Serves this process's metrics on the first of these ports of 127.0.0.1 that is free; returns it.
+
+    Several processes are given the same ports, and each takes one. Raises StartError when none is left.
+    """
+    for port in ports:
+        try:
+            server = make_server(_ADDRESS, port, _answer, ThreadingWSGIServer, _Handler)
+        except (OSError, OverflowError):
+            continue
+        threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+        return port
+    said = f"{ports[0]}" if len(ports) == 1 else f"{ports[0]} to {ports[-1]}"
+    raise StartError(f"cannot serve metrics: no free port of {_ADDRESS} among {said}")
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = 10  # seconds that a request may take to come
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the library calls it
+        """Logs nothing."""
+
+
+def _answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """The metrics, for who asks under a name of this machine."""
+    try:
+        require_own_host(LOCAL_HOSTS, [environ.get("HTTP_HOST", "")])
+    except Misdirected as problem:
+        start_response("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])
+        return [problem.detail.encode()]
+    answer: Iterable[bytes] = _tell(environ, start_response)
+    return answer

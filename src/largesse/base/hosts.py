@@ -1,0 +1,52 @@
+"""The host names a service answers to where it speaks to this machine's user alone.
+
+Any web page can give its own name the address 127.0.0.1 and then read, as its own, what listens there (DNS rebinding). The
+browser still says by which name it came, so names that are not ours are turned away.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection, Iterable, Sequence
+from urllib.parse import urlsplit
+
+from largesse.base.errors import Misdirected
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@/?#\[\]\\]+)(?::\d*)?")
+
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def own_hosts(*, listens_on: str = "", urls: Iterable[str] = ()) -> frozenset[str]:
+    """This machine's names for itself, those of `urls`, and the one it listens on (the wildcards are none)."""
+    named = {_normal(host) for host in (listens_on, *(urlsplit(url).hostname or "" for url in urls))}
+    return LOCAL_HOSTS | (named - {"", "0.0.0.0", "::"})  # noqa: S104 - to leave them out
+
+
+def require_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> None:
+    """Raises Misdirected unless the one Host header `given` names a host of ours, on whatever port.
+
+    `connected_to` is the address of our end of the connection, which is ours too: no name can lead a browser to send it.
+    """
+    host = _host_of(given[0]) if len(given) == 1 else ""
+    if not host or (host not in hosts and host != _normal(connected_to)):
+        raise Misdirected(
+            "This is for the user of the machine it runs on, and answers to that machine's names alone: localhost, "
+            "the host of LARGESSE_PUBLIC_URL, and the address it listens on."
+        )
+
+
+def _host_of(header: str) -> str:
+    """The host of a Host header, without its port; empty when it cannot be read."""
+    found = _HOST.fullmatch(header.strip())
+    return _normal(found[1]) if found else ""
+
+
+def _normal(host: str) -> str:
+    """A host written the one way: lower case, addresses in their short form."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return host.lower().removesuffix(".")
+    return str(getattr(address, "ipv4_mapped", None) or address)

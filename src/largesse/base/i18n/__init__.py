@@ -1,0 +1,25 @@
+"""The languages that recipients read, on pages and in mail: texts, amounts, dates, and which one it is to be.
+
+A language more is a line in `LANGUAGES` and a catalogue beside the others in `locale`. The templates say English, in
+`{% trans %}` blocks; a catalogue says each of those texts, and a test names what is missing.
+"""
+
+from largesse.base.i18n.languages import (
+    DEFAULT,
+    LANGUAGES,
+    Language,
+    chosen_language,
+    language_of,
+    language_of_country,
+)
+from largesse.base.i18n.templates import template_environment
+
+__all__ = [
+    "DEFAULT",
+    "LANGUAGES",
+    "Language",
+    "chosen_language",
+    "language_of",
+    "language_of_country",
+    "template_environment",
+]

@@ -1,0 +1,96 @@
+"""The languages of pages and mail: which one somebody wants, and how it writes amounts, dates and countries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache
+
+from babel import Locale
+from babel.dates import format_date
+from babel.languages import get_official_languages
+
+from largesse.base.money import written
+
+_MOST_WANTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language we speak: how its speakers call it, and the locale its amounts and dates follow."""
+
+    tag: str
+    name: str
+    locale: Locale
+
+    @property
+    def direction(self) -> str:
+        """`ltr` or `rtl`."""
+        return str(self.locale.text_direction)
+
+    def amount(self, minor: int, currency: str) -> str:
+        """An amount of minor units for its readers: `£10.00`, `10,00 €`."""
+        return written(minor, currency, self.locale)
+
+    def day(self, at: datetime | date) -> str:
+        """A date for its readers: `20 November 2026`."""
+        return format_date(at, format="long", locale=self.locale)
+
+    def country(self, code: str) -> str:
+        return str(self.locale.territories.get(code, code))
+
+
+# The first is for those who want none of them. British English writes dates without doubt, and dollars as US$.
+LANGUAGES = {
+    language.tag: language
+    for language in (
+        Language("en", "English", Locale("en", "GB")),
+        Language("fr", "Français", Locale("fr", "FR")),
+        Language("de", "Deutsch", Locale("de", "DE")),
+    )
+}
+DEFAULT = LANGUAGES["en"]
+
+
+def chosen_language(asked: str | None, remembered: str | None, accepted: str) -> Language | None:
+    """The language asked for by the switch, else the remembered one, else the best of `Accept-Language`.
+
+    None where somebody wants none that we speak: then their gift's country is the better guess.
+    """
+    return _first_spoken((asked, remembered, *_by_preference(accepted)))
+
+
+def language_of(chosen: str | None, country: str) -> Language:
+    """The language of a recipient: the one they chose, if any, else that of the country their gift is for."""
+    return LANGUAGES.get(chosen or "") or language_of_country(country)
+
+
+@cache
+def language_of_country(country: str) -> Language:
+    """The first of the country's official languages (the CLDR's, ISO 3166-1 alpha-2) that we speak."""
+    return _first_spoken(get_official_languages(country, de_facto=True)) or DEFAULT
+
+
+def _first_spoken(tags: Iterable[str | None]) -> Language | None:
+    """The first of these languages that we speak."""
+    for tag in tags:
+        language = LANGUAGES.get((tag or "").lower().split("-", 1)[0])
+        if language is not None:
+            return language
+    return None
+
+
+def _by_preference(accepted: str) -> list[str]:
+    """The tags of an Accept-Language header (RFC 9110, section 12.5.4), most wanted first."""
+    weighted = []
+    for part in accepted.split(",")[:_MOST_WANTED]:
+        tag, _, parameter = part.partition(";")
+        name, _, value = parameter.strip().partition("=")
+        try:
+            weight = float(value) if name.strip() == "q" else 1.0
+        except ValueError:
+            continue
+        if tag.strip() and weight > 0:
+            weighted.append((-weight, tag.strip()))
+    return [tag for _, tag in sorted(weighted, key=lambda pair: pair[0])]

@@ -1,0 +1,208 @@
+"""The settings: environment variables outside, one frozen typed object inside.
+
+`SETTINGS` describes each for `docs/operations.md`, where a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from email.utils import parseaddr
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+from largesse.base.database_address import DatabaseAddress
+from largesse.base.errors import StartError
+
+ENVIRONMENTS = ("production", "staging")
+# How `?starttls=` of LARGESSE_SMTP_URL may be written, and whether it is required; None: used where the server offers it.
+STARTTLS: Mapping[str, bool | None] = {
+    "required": True,
+    "true": True,
+    "yes": True,
+    "1": True,
+    "optional": None,
+    "never": False,
+    "false": False,
+    "no": False,
+    "0": False,
+}
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an installation is set to. Secrets stay out of its `repr`."""
+
+    database_url: str | None
+    data_dir: Path
+    environment: str
+    public_url: str  # of the environment this process answers for
+    other_public_url: str  # of the other one
+    master_keys: tuple[bytes, ...]  # newest first, 32 bytes each; empty: generated into the data directory
+    smtp_url: str | None
+    mail_from: str
+    webhook_allowed_networks: tuple[Network, ...]
+    webhook_timeout_s: float
+    rate_limit: int  # requests a minute and key; 0: no limit
+    max_connections: (
+        int | None
+    )  # of callers, in a serving process; None: as many as the system allows, up to a bound
+    default_expiry_days: int  # after the claim, where an order does not say; 0: never
+    log_format: str  # json or console
+
+    def __repr__(self) -> str:
+        secret = {"database_url", "master_keys", "smtp_url"}
+        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in secret)
+        return f"Settings({', '.join(shown)})"
+
+    def public_url_of(self, environment: str) -> str:
+        """The address of an environment: what its claim links begin with."""
+        return self.public_url if environment == self.environment else self.other_public_url
+
+
+class SettingError(StartError):
+    """A variable that is malformed: its `name`, and what is `said` about it."""
+
+    def __init__(self, name: str, said: str) -> None:
+        super().__init__(f"{name} {said}")
+        self.name = name
+        self.said = said
+
+
+def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Reads the settings; raises SettingError naming the first variable that is malformed."""
+    return _read(_Reader(environ))
+
+
+def setting_names() -> frozenset[str]:
+    """The names of all variables that are read."""
+    reader = _Reader({})
+    _read(reader)
+    return frozenset(reader.names)
+
+
+def _read(read: _Reader) -> Settings:
+    database_url = read.database_url("LARGESSE_DATABASE_URL")
+    data_dir = Path(read.text("LARGESSE_DATA_DIR", "./largesse-data")).expanduser().absolute()
+    environment = read.choice("LARGESSE_ENVIRONMENT", ENVIRONMENTS, "production")
+    public_url = read.public_url("LARGESSE_PUBLIC_URL", "http://127.0.0.1:8000")
+    staging_public_url = read.public_url("LARGESSE_STAGING_PUBLIC_URL", public_url)
+    is_staging = environment == "staging"
+    return Settings(
+        database_url=database_url,
+        data_dir=data_dir,
+        environment=environment,
+        public_url=staging_public_url if is_staging else public_url,
+        other_public_url=public_url if is_staging else staging_public_url,
+        master_keys=read.master_keys("LARGESSE_MASTER_KEY"),
+        smtp_url=read.smtp_url("LARGESSE_SMTP_URL"),
+        mail_from=read.mailbox("LARGESSE_MAIL_FROM", "Largesse <gifts@localhost>"),
+        webhook_allowed_networks=read.networks("LARGESSE_WEBHOOK_ALLOWED_NETWORKS"),
+        webhook_timeout_s=read.number("LARGESSE_WEBHOOK_TIMEOUT", 15.0, lowest=0.1, highest=300.0),
+        rate_limit=int(read.number("LARGESSE_RATE_LIMIT", 0, lowest=0, highest=1_000_000)),
+        max_connections=int(read.number("LARGESSE_MAX_CONNECTIONS", 0, lowest=0, highest=1_000_000)) or None,
+        default_expiry_days=int(read.number("LARGESSE_DEFAULT_EXPIRY_DAYS", 365, lowest=0, highest=36_500)),
+        log_format=read.choice("LARGESSE_LOG_FORMAT", ("json", "console"), "json"),
+    )
+
+
+class _Reader:
+    """Reads one variable at a time. No message repeats a value: it could be a secret."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.names: list[str] = []
+
+    def text(self, name: str, default: str) -> str:
+        self.names.append(name)
+        return self._environ.get(name, "").strip() or default
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.text(name, default)
+        if value not in choices:
+            raise SettingError(name, f"must be one of: {', '.join(choices)}")
+        return value
+
+    def number(self, name: str, default: float, *, lowest: float, highest: float) -> float:
+        try:
+            value = float(self.text(name, str(default)))
+        except ValueError:
+            raise SettingError(name, "must be a number") from None
+        if not lowest <= value <= highest:
+            raise SettingError(name, f"must be between {lowest:g} and {highest:g}")
+        return value
+
+    def database_url(self, name: str) -> str | None:
+        value = self.text(name, "")
+        if not value:
+            return None
+        try:
+            DatabaseAddress.parse(value)
+        except ValueError as error:
+            raise SettingError(name, str(error)) from None
+        return value
+
+    def public_url(self, name: str, default: str) -> str:
+        value = self.text(name, default).rstrip("/")
+        parts = _split(value)
+        if parts is None or parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
+            raise SettingError(name, "must be an address such as https://gifts.example.com")
+        return value
+
+    def smtp_url(self, name: str) -> str | None:
+        value = self.text(name, "")
+        parts = _split(value)
+        if value and (parts is None or parts.scheme not in {"smtp", "smtps"}):
+            raise SettingError(name, "must look like smtp://user:password@host:587?starttls=required")
+        asked = parse_qs(parts.query, keep_blank_values=True).get("starttls", []) if parts else []
+        if not {one.lower() for one in asked} <= STARTTLS.keys() or len(asked) > 1:
+            raise SettingError(name, "must say `?starttls=` as one of: required, optional, never")
+        return value or None
+
+    def mailbox(self, name: str, default: str) -> str:
+        value = self.text(name, default)
+        if "@" not in parseaddr(value)[1] or any(ord(character) < 32 for character in value):
+            raise SettingError(name, "must look like Gifts <gifts@example.com>")
+        return value
+
+    def networks(self, name: str) -> tuple[Network, ...]:
+        values = [part.strip() for part in self.text(name, "").split(",")]
+        try:
+            return tuple(ipaddress.ip_network(value) for value in values if value)
+        except ValueError:
+            raise SettingError(name, "must be a list of networks such as 127.0.0.0/8,10.0.0.0/8") from None
+
+    def master_keys(self, name: str) -> tuple[bytes, ...]:
+        values = [part.strip() for part in self.text(name, "").split(",")]
+        return tuple(decode_master_key(value, name) for value in values if value)
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an address with a host and, if any, a possible port; None for any other text."""
+    try:
+        parts = urlsplit(url)
+        proper = parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if proper else None
+
+
+def decode_master_key(text: str, name: str) -> bytes:
+    """The 32 bytes of a master key written in base64 or hexadecimal; `name` is said in the StartError."""
+    try:
+        key = (
+            bytes.fromhex(text)
+            if len(text) == 64
+            else base64.b64decode(text.replace("-", "+").replace("_", "/") + "==")
+        )
+    except (ValueError, binascii.Error):
+        key = b""
+    if len(key) != 32:
+        raise SettingError(name, "must hold keys of 32 bytes in base64, as `openssl rand -base64 32` prints")
+    return key

@@ -1,0 +1,108 @@
+"""What a worker's connections to the mail server share: the messages they lease, and what became of those.
+
+Of everything a connection has handed over, at most one message is not yet written down as sent: the text of the next
+one ends only when the outcome of the last is in the database and the lease of the next is certain. So whatever goes
+wrong (a process killed or stopped for a minute, a database away), at most one message for each connection is sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from largesse.base.vault import Vault
+from largesse.database import DATABASE_FAILED, Database
+from largesse.delivery.mail import messages
+from largesse.delivery.mail.messages import MESSAGES, Message, Sent
+from largesse.delivery.queue import LEASE_S, Lease, Leases, Recorder, StillHeldError
+
+log = structlog.get_logger(__name__)
+
+
+class NotNowError(Exception):
+    """A message may not be sent now, and was not."""
+
+
+class Desk:
+    """Leases messages and writes down what became of them, for all connections of a process."""
+
+    def __init__(self, database: Database, *, lease_s: float = LEASE_S) -> None:
+        self._database = database
+        self._leases = Leases(MESSAGES, lease_s=lease_s)
+        self._recorder: Recorder[Sent] = Recorder("mail", self._write)
+
+    async def take(self, limit: int, vault: Vault, public_url_of: Callable[[str], str]) -> list[Message]:
+        """Leases up to `limit` messages that are due; none while outcomes cannot be written."""
+        if self._recorder.is_stuck:
+            return []
+        asked_at = self._leases.now()
+        try:
+            async with self._database.transaction() as connection:
+                taken = await messages.take(connection, limit, vault, public_url_of, self._leases.terms)
+        except StillHeldError:
+            await self.renew()
+            return []
+        self._leases.hold((message.lease for message in taken), asked_at)
+        return taken
+
+    async def renew(self) -> None:
+        """Prolongs the leases of all messages under way, and of those whose outcome is not written yet."""
+        async with self._database.connection() as connection:
+            await self._leases.renew(connection)
+
+    async def is_ours(self, message: Message) -> bool:
+        """Whether the message's lease certainly holds; the database is asked when the clock leaves it in doubt."""
+        if not self._leases.certain_s(message.lease):
+            await self.renew()
+        return self._leases.certain_s(message.lease) > 0
+
+    async def allow(self, message: Message, last: asyncio.Future[bool] | None) -> None:
+        """The last look before a message cannot be taken back: raises NotNowError unless it may be sent.
+
+        `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain.
+        """
+        if last is not None and not last.done():
+            self._recorder.hasten()
+            await asyncio.wait({last}, timeout=self._leases.certain_s(message.lease))
+            if not last.done():
+                raise NotNowError("what became of the last message cannot be written down")
+        try:
+            is_ours = await self.is_ours(message)
+        except DATABASE_FAILED as error:
+            raise NotNowError(f"the lease is in doubt ({type(error).__name__})") from None
+        if not is_ours:
+            raise NotNowError("the lease has run out")
+
+    def write_down(self, sent: Sent) -> asyncio.Future[bool]:
+        """Has an outcome written, now or when the database is back; the future tells when it is."""
+        return self._recorder.add(sent)
+
+    async def settle(self) -> None:
+        """Waits until all outcomes are written, or cannot be for now."""
+        await self._recorder.settle()
+
+    async def give_back(self, leases: Sequence[Lease], reason: str | None = None) -> None:
+        """Frees messages that were not sent; with the reason where that is the mail server's fault."""
+        self._leases.drop(leases)
+        async with self._database.connection() as connection:
+            if reason is None:
+                await self._leases.give_back(connection, leases)
+            else:
+                await messages.put_back(connection, leases, reason)
+
+    async def close(self) -> None:
+        """Waits until all outcomes are written, for ten seconds at most."""
+        await self._recorder.close()
+
+    async def _write(self, sent: list[Sent]) -> None:
+        # A statement alone is a transaction: that saves two round trips.
+        is_one = all(one.captured is None for one in sent)
+        async with self._database.connection() if is_one else self._database.transaction() as connection:
+            lost = await messages.record(connection, sent)
+        self._leases.drop(one.message.lease for one in sent)
+        if lost:
+            # Somebody took them for abandoned. This process stood still for longer than its clock tells.
+            log.warning("mail.lease_lost", messages=lost)
+            self._leases.doubt()

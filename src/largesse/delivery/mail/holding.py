@@ -1,0 +1,40 @@
+"""Mail of production that no mail server can take yet: held where none is set, and let go where one is."""
+
+from __future__ import annotations
+
+from largesse.database import Connection
+from largesse.delivery.queue import metrics, plan_by_index
+from largesse.delivery.queue.housekeeping import Waiting, count
+
+REASON = "no mail server is set"
+
+# Held mail goes out in bites, each when the last has left: new mail passes between.
+_BITE = 1_000
+_HELD = Waiting("messages", "state = 'held'", "messages_held", "rank_at")
+
+
+async def release(connection: Connection) -> int:
+    """Makes held messages due again, the oldest first, up to a bite waiting in all; returns how many.
+
+    Any number of workers may do so at once: each takes others. Their three days begin anew.
+    """
+    status = await connection.execute(
+        """
+        WITH waiting AS (
+            SELECT count(*) FROM (
+                SELECT FROM messages WHERE state = 'pending' AND rank_at <= (SELECT clock_now()) LIMIT $1) AS due)
+        UPDATE messages SET state = 'pending', reason = NULL, trying_since = (SELECT clock_now())
+        WHERE id IN (
+            SELECT id FROM messages WHERE state = 'held'
+            ORDER BY rank_at LIMIT $1 - (SELECT count FROM waiting) FOR UPDATE SKIP LOCKED)
+        """,
+        _BITE,
+    )
+    return int(status.split()[-1])
+
+
+async def measure_held(connection: Connection) -> None:
+    """Sets the gauge of what is held."""
+    async with connection.transaction():
+        await plan_by_index(connection)
+        metrics.MAIL_HELD.set(await count(connection, _HELD))

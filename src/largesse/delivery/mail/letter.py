@@ -1,0 +1,140 @@
+"""The letter a recipient gets: all their codes of one order, or a notice about one of them, as HTML and as text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parseaddr
+from typing import Any
+
+import idna
+
+from largesse.base.i18n import Language
+from largesse.base.text import cleaned
+from largesse.delivery.mail import mime
+from largesse.delivery.mail.rendering import render, what_to_do
+from largesse.delivery.mail.wrappings import wrapping
+
+_MANY_RECIPIENTS = 2
+
+GIFT, VOUCHER_READY, SHIPPED = "gift", "voucher_ready", "shipped"
+VOUCHER, PARCEL, CHOICE = "voucher", "parcel", "choice"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Gift:
+    """One code with its PIN and claim link, in clear."""
+
+    code: str
+    pin: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Letter:
+    """What one recipient is to read. It has no repr: it holds codes."""
+
+    kind: str  # gift, voucher_ready or shipped
+    reference: str  # the order's
+    edition: int  # of a gift 0, or the number of the resend; of a notice the number of its line
+    environment: str
+    language: Language
+    email: str
+    name: str | None
+    sender: str | None
+    message: str | None
+    wrapping_key: str
+    gift: str  # its name
+    comes_as: str  # a voucher, a parcel, or a choice among a collection
+    value_minor: int | None  # None when it is not told
+    currency: str
+    expiry_days: int | None
+    recipients: int  # of the whole order
+    gifts: Sequence[Gift]
+    carrier: str | None = None  # of a parcel
+    tracking_number: str | None = None
+
+    @property
+    def subject(self) -> str:
+        return _subject_and_sender(self, _words(self), "")[0]
+
+
+def message_id(letter: Letter, domain: str) -> str:
+    """The Message-ID: the same however often the letter is tried, another for each resend."""
+    what = f"{letter.reference}/{letter.email}/{letter.kind}/{letter.edition}".encode()
+    return f"<{hashlib.sha256(what).hexdigest()[:32]}@{domain}>"
+
+
+def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
+    """The whole message, from the configured sender. `at` is its date, in seconds since 1970."""
+    words = _words(letter)
+    house, address = parseaddr(mail_from)
+    subject, sender = _subject_and_sender(letter, words, house or address.rpartition("@")[2])
+    headers = _headers(letter, subject, sender or house, address)
+    steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
+    more = {
+        "subject": subject,
+        "steps": steps,
+        "until": until,
+        "message": _paragraphs(letter.message),
+        "wrapping": wrapping(letter.wrapping_key),
+    }
+    template = "letter" if letter.kind == GIFT else "notice"
+    text, html = (render(f"{template}.{ending}", letter.language, words | more) for ending in ("txt", "html"))
+    return mime.build(headers, text, html, at=at)
+
+
+def to_dial(address: str) -> str:
+    """The address as SMTP takes it: an international domain becomes its `xn--` form, the local part stays."""
+    local, _, domain = address.rpartition("@")
+    if domain.isascii():
+        return address
+    return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
+
+
+def _words(letter: Letter) -> dict[str, Any]:
+    """What every template may name."""
+    told = letter.value_minor
+    return {
+        "kind": letter.kind,
+        "name": _line(letter.name),
+        "sender": _line(letter.sender),
+        "gift": _line(letter.gift),
+        "value": None if told is None else letter.language.amount(told, letter.currency),
+        "gifts": letter.gifts,
+        "environment": letter.environment,
+        "carrier": _line(letter.carrier),
+        "tracking_number": _line(letter.tracking_number),
+    }
+
+
+def _subject_and_sender(letter: Letter, words: Mapping[str, Any], house: str) -> tuple[str, str]:
+    """The subject, and who it is from: the sender by way of the house; empty where nobody is named."""
+    subject, _, sender = render("headers.txt", letter.language, {**words, "house": house}).partition("\n")
+    return subject, sender.strip()
+
+
+def _headers(letter: Letter, subject: str, sender: str, address: str) -> dict[str, str]:
+    headers = {
+        "From": mime.encode_mailbox(sender, address),
+        "To": mime.encode_mailbox(_line(letter.name), to_dial(letter.email)),
+        "Subject": mime.encode_text(subject),
+        "Message-ID": message_id(letter, address.rpartition("@")[2]),
+        "Content-Language": letter.language.tag,
+        "Auto-Submitted": "auto-generated",
+    }
+    if letter.recipients >= _MANY_RECIPIENTS:
+        # One letter to many: a way out, as mailbox providers ask for (RFC 2369).
+        headers["List-Unsubscribe"] = f"<mailto:{address}?subject=unsubscribe>"
+    return headers
+
+
+def _line(text: str | None) -> str:
+    """A name on one line, which turns no direction but its own: an order may be older than the rule that it holds to."""
+    return mime.one_line(cleaned(text, " ")) if text else ""
+
+
+def _paragraphs(text: str | None) -> str:
+    lines = (text or "").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(_line(line) for line in lines).strip()

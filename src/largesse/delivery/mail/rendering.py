@@ -1,0 +1,56 @@
+"""Turning what a letter says into text and HTML, in the language of its recipient."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.nodes import EvalContext
+from markupsafe import Markup, escape
+
+from largesse.base.i18n import Language, template_environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+_RIGHT_TO_LEFT = {"R", "AL", "AN"}
+_FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+
+
+def render(template: str, language: Language, values: Mapping[str, Any]) -> str:
+    """What the template says in that language."""
+    return _templates(language.tag).get_template(template).render(values, language=language)
+
+
+@lru_cache(maxsize=1_000)
+def what_to_do(language: Language, comes_as: str, days: int | None) -> tuple[tuple[str, ...], str]:
+    """The steps to a gift that comes as a voucher, a parcel or a choice, and until when: nothing where no time is set."""
+    said = render("steps.txt", language, {"comes_as": comes_as, "days": days})
+    lines = tuple(said.splitlines())
+    return (lines[:-1], lines[-1]) if days else (lines, "")
+
+
+@jinja2.pass_eval_context
+def apart(context: EvalContext, text: str) -> str:
+    """A name in a sentence of ours, set apart so that either keeps its own direction of writing (UAX 9).
+
+    In plain text that takes characters which some clients show as boxes: they are there only where a name is written
+    from right to left.
+    """
+    if context.autoescape:
+        return Markup(f'<span dir="auto">{escape(text)}</span>')  # noqa: S704 - escaped
+    if not text.isascii() and any(
+        unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text
+    ):
+        return f"{_FIRST_STRONG_ISOLATE}{text}{_POP_ISOLATE}"
+    return text
+
+
+@cache
+def _templates(tag: str) -> jinja2.Environment:
+    environment = template_environment(TEMPLATES, tag)
+    environment.filters["apart"] = apart
+    return environment

@@ -1,0 +1,123 @@
+"""Leases: a worker's claim on a row, which runs out by itself when the worker dies.
+
+The row has `leased_until` and `fence`. Taking a lease raises the fence, and whoever writes an outcome names the fence
+it got: a worker that was thought dead and comes back finds its fence outdated and changes nothing. All instants are
+the database's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from largesse.database import Connection, Row
+from largesse.delivery.queue.planning import plan_by_index
+
+# Renewed three times in its length, so that one slow renewal loses nothing; a killed worker's rows wait this long.
+LEASE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A row held: its key and the fence it was taken with."""
+
+    key: Any  # uuid.UUID or int, as the queue's key column
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How leases are taken: for how long, and what the process holds already, by key."""
+
+    lease_s: float = LEASE_S
+    held: Collection[Any] = frozenset()
+
+
+class StillHeldError(Exception):
+    """A lease of ours had run out and was taken anew while we still work under it.
+
+    Roll the transaction back: the fence stays as it is, and what we did can be written. Renewing brings the lease back.
+    """
+
+
+_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A table whose rows are leased. Its names are constants of ours, never input."""
+
+    table: str
+    key: str
+    key_type: str
+    ready: str  # which rows may be taken, apart from being due and free; may use $3
+    order: str  # an instant, which an index of the ready rows is sorted by
+    order_ahead_s: float = (
+        0.0  # a row's `order` is less than this past the instant at which it is due, or just this
+    )
+
+    @property
+    def taking(self) -> str:
+        """The statement that takes up to $1 rows for $2 seconds and returns them.
+
+        The bound on `order` lets go of what is due already; it is there to end the reading of the index, which knows
+        of no other.
+        """
+        return f"""
+            UPDATE {self.table} SET leased_until = (SELECT clock_now()) + $2 * interval '1 second', fence = fence + 1
+            WHERE {self.key} IN (
+                SELECT {self.key} FROM {self.table}
+                WHERE {self.ready} AND {self.order} <= (SELECT clock_now()) + {self.order_ahead_s} * interval '1 second'
+                    AND due_at <= (SELECT clock_now()) AND leased_until <= (SELECT clock_now())
+                ORDER BY {self.order} LIMIT $1 FOR UPDATE SKIP LOCKED)
+            RETURNING *
+        """  # noqa: S608 - the names are constants
+
+    async def take(
+        self, connection: Connection, limit: int, *arguments: Any, terms: Terms = _TERMS
+    ) -> list[Row]:
+        """Leases up to `limit` rows that are due and free, and returns them. Call it inside a transaction.
+
+        What the transaction asks after that is planned as this is. Raises StillHeldError for what `terms` name as held.
+        """
+        await plan_by_index(connection)
+        rows: list[Row] = await connection.fetch(self.taking, limit, terms.lease_s, *arguments)
+        if any(row[self.key] in terms.held for row in rows):
+            raise StillHeldError
+        return rows
+
+    async def renew(
+        self, connection: Connection, leases: Sequence[Lease], *, lease_s: float = LEASE_S
+    ) -> set[Any]:
+        """Prolongs those of `leases` that still hold, and returns their keys. A row just being written is left out.
+
+        So is one given back since the caller looked, whose fence is still the same: leased again, nobody would serve it.
+        """
+        rows = await connection.fetch(
+            f"""
+            UPDATE {self.table} SET leased_until = (SELECT clock_now()) + $3 * interval '1 second'
+            WHERE {self.key} IN (
+                SELECT {self.key} FROM {self.table} JOIN unnest($1::{self.key_type}[], $2::bigint[]) AS held (held_key, held_fence)
+                    ON {self.key} = held_key AND fence = held_fence
+                WHERE leased_until > '-infinity'
+                FOR UPDATE OF {self.table} SKIP LOCKED)
+            RETURNING {self.key} AS key
+            """,  # noqa: S608 - the names are constants
+            [lease.key for lease in leases],
+            [lease.fence for lease in leases],
+            lease_s,
+        )
+        return {row["key"] for row in rows}
+
+    async def give_back(self, connection: Connection, leases: Sequence[Lease]) -> None:
+        """Frees those of `leases` that still hold, for any worker to take."""
+        await connection.execute(
+            f"""
+            UPDATE {self.table} SET leased_until = '-infinity'
+            FROM unnest($1::{self.key_type}[], $2::bigint[]) AS held (held_key, held_fence)
+            WHERE {self.key} = held_key AND fence = held_fence
+            """,  # noqa: S608 - the names are constants
+            [lease.key for lease in leases],
+            [lease.fence for lease in leases],
+        )

@@ -1,0 +1,91 @@
+"""A loop of a worker: repeats one step, at once while it finds work, else when woken or after a while."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+import asyncpg
+import structlog
+
+from largesse.database import DATABASE_AWAY
+from largesse.delivery.queue import metrics
+from largesse.delivery.queue.schedule import Schedule
+from largesse.delivery.queue.waking import POLL_S, Waker
+
+# Away, restarting, or a deadlock and the like: nothing wrong with the step, and soon over.
+_TROUBLE: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
+_AFTER_TROUBLE = Schedule(first_s=0.5, factor=2.0, cap_s=2.0)
+_AFTER_FAILURE = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)
+
+log = structlog.get_logger(__name__)
+
+
+class Loop:
+    """`step` returns True when it found work, so that there may be more.
+
+    Nothing but `stop` ends the loop: one that fails, wherever, is counted and started again after a pause, which grows
+    while it goes on failing. `pause` replaces how long it is after a failure, for tests.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        step: Callable[[], Awaitable[bool]],
+        *,
+        every_s: float = POLL_S,
+        pause: Schedule = _AFTER_FAILURE,
+    ) -> None:
+        self.name = name
+        self.waker = Waker()
+        self._step = step
+        self._every_s = every_s
+        self._pause = pause
+        self._failures = 0  # in a row
+        self._stopped = asyncio.Event()
+        metrics.LOOP_RESTARTS.labels(name)  # told from the start, as 0
+
+    async def run(self) -> None:
+        """Runs until `stop`, or until its task is cancelled."""
+        with metrics.LOOPS.track_inprogress():
+            while not self._stopped.is_set():
+                try:
+                    await self._repeat()
+                except _TROUBLE as error:
+                    await self._rest(error, _AFTER_TROUBLE)
+                except asyncio.CancelledError as error:
+                    task = asyncio.current_task()
+                    if task is None or task.cancelling():
+                        raise
+                    # Not this loop was cancelled, but something it waited for.
+                    await self._rest(error, self._pause)
+                except Exception as error:  # noqa: BLE001 - whatever it is, a loop of a worker goes on
+                    await self._rest(error, self._pause)
+
+    def stop(self) -> None:
+        """Ends `run` after the step under way."""
+        self._stopped.set()
+        self.waker.wake()
+
+    async def _repeat(self) -> None:
+        while not self._stopped.is_set():
+            heard = self.waker.rings
+            found_work = await self._step()
+            self._failures = 0
+            if not found_work and not self._stopped.is_set():
+                await self.waker.wait(heard, self._every_s)
+
+    async def _rest(self, error: BaseException, pause: Schedule) -> None:
+        self._failures += 1
+        pause_s = pause.delay_s(self._failures)
+        metrics.LOOP_RESTARTS.labels(self.name).inc()
+        with contextlib.suppress(Exception):  # what cannot be said must not end what can be done
+            said = {"loop": self.name, "error": type(error).__name__, "again_in_s": round(pause_s, 1)}
+            if pause is _AFTER_TROUBLE:
+                log.warning("worker.database_trouble", **said)
+            else:
+                log.error("worker.loop_failed", exc_info=error, **said)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._stopped.wait()

@@ -1,0 +1,182 @@
+"""Delivering: takes lanes, makes their attempts, and has the outcomes written in batches.
+
+There are two rooms. First attempts and healthy subscriptions go through one; a subscription whose last attempt
+failed goes through the other until an attempt succeeds. So however many receivers are slow or dead, they wait for
+each other and for nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import structlog
+
+from largesse.base.vault import Vault
+from largesse.database import Database
+from largesse.delivery.queue import LEASE_S, Lease, Recorder, StillHeldError, Terms, metrics
+from largesse.delivery.queue.recorder import LAST_TRIES_S
+from largesse.delivery.webhooks import lanes
+from largesse.delivery.webhooks.lanes import Attempted, Job, Lane
+from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS, judge
+from largesse.delivery.webhooks.sending import Sender
+from largesse.delivery.webhooks.signing import Signer
+from largesse.delivery.webhooks.subscriptions import secret_context
+
+IN_FLIGHT = 4  # attempts of one subscription
+LANES_AT_ONCE = 128  # in each room of one worker
+_TURN_S = 5.0  # after this a lane starts no more attempts and goes to the back of the line
+_JOBS_A_TURN = 512
+_JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
+
+log = structlog.get_logger(__name__)
+
+Report = Attempted | Lease  # an attempt to write down, or a lane to give back
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One lane's turn: its jobs, shared by the attempts in flight."""
+
+    lane: Lane
+    jobs: Iterator[Job]
+    ends: float  # time.monotonic
+    signer: Signer
+    writing: list[asyncio.Future[bool]] = field(default_factory=list)
+    gone: bool = False
+
+
+class Deliverer:
+    """A worker's webhook side. `step` starts what is due; `close` ends the turns and gives everything back.
+
+    `on_freed` is called when a turn has ended, since its lane may be due again.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        sender: Sender,
+        on_freed: Callable[[], None],
+        *,
+        lease_s: float = LEASE_S,
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._sender = sender
+        self._draining = False
+        self._room: dict[bool, dict[Lease, asyncio.Task[None]]] = {False: {}, True: {}}
+        self._on_freed = on_freed
+        self._lease_s = lease_s
+        self._recorder: Recorder[Report] = Recorder("webhook", self._write)
+
+    async def step(self, *, failing: bool) -> bool:
+        """Takes lanes into the room and starts their turns; True when there may be more due."""
+        room = self._room[failing]
+        free = LANES_AT_ONCE - len(room)
+        if free <= 0 or self._draining or self._recorder.is_stuck:
+            return False
+        jobs_each = _JOBS_A_FAILING_TURN if failing else _JOBS_A_TURN
+        terms = Terms(self._lease_s, {lease.key for lease in self._held})
+        limit = min(free, LANES_AT_ONCE // 4)
+        try:
+            async with self._database.transaction() as connection:
+                taken = await lanes.take_lanes(connection, limit, jobs_each, failing=failing, terms=terms)
+        except StillHeldError:
+            await self.renew()
+            return False
+        for lane in taken:
+            room[lane.lease] = asyncio.create_task(self._occupy(lane, failing))
+        return bool(taken)
+
+    async def renew(self) -> None:
+        """Prolongs the leases of all turns."""
+        if self._held:
+            async with self._database.connection() as connection:
+                await lanes.LANES.renew(connection, self._held, lease_s=self._lease_s)
+
+    @property
+    def _held(self) -> list[Lease]:
+        """The leases of all turns."""
+        return [lease for room in self._room.values() for lease in room]
+
+    async def settle(self) -> None:
+        """Waits until no turn is left."""
+        while turns := [turn for room in self._room.values() for turn in room.values()]:
+            await asyncio.wait(turns)
+
+    def drain(self) -> None:
+        """Starts no more attempts; lanes go back as their attempts in flight end."""
+        self._draining = True
+        self._recorder.hurry(self._sender.timeout_s + LAST_TRIES_S)
+
+    async def close(self) -> None:
+        """Drains, waits for the attempts in flight (at most the time-out of one) and has everything written."""
+        self.drain()
+        await self.settle()
+        await self._recorder.close()
+
+    async def _occupy(self, lane: Lane, failing: bool) -> None:
+        """A lane's stay in its room. One that goes wrong is not given back: its lease running out is the pause."""
+        try:
+            if await self._take_turn(lane):
+                await self._recorder.add(lane.lease)
+        except Exception as error:
+            log.exception(
+                "webhook.turn_failed", subscription_id=str(lane.subscription_id), error=type(error).__name__
+            )
+        finally:
+            del self._room[failing][lane.lease]
+            self._on_freed()
+
+    async def _take_turn(self, lane: Lane) -> bool:
+        """Makes the lane's attempts; False when one of them could not be written down."""
+        secret = self._vault.open(lane.sealed_secret, secret_context(lane.subscription_id))
+        turn = _Turn(lane, iter(lane.jobs), time.monotonic() + _TURN_S, Signer(secret))
+        await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(lane.jobs)))))
+        return all(await asyncio.gather(*turn.writing))
+
+    async def _run(self, turn: _Turn) -> None:
+        """One of the attempts in flight: makes one after the other until the turn is over."""
+        for job in turn.jobs:
+            if turn.gone or self._draining or time.monotonic() >= turn.ends:
+                return
+            if self._recorder.is_stuck:
+                return  # what cannot be written down is likely to be done twice
+            attempted = await self._attempt(turn, job)
+            if attempted.verdict.outcome == "gone":
+                turn.gone = True
+            turn.writing.append(self._recorder.add(attempted))
+
+    async def _attempt(self, turn: _Turn, job: Job) -> Attempted:
+        headers = turn.signer.headers(job.id, job.event, job.body)
+        answer = await self._sender.post(turn.lane.target_url, job.body, headers, turn.lane.customer_id)
+        number = MAX_ATTEMPTS - job.attempts_left + 1
+        now = datetime.now(UTC)
+        verdict = judge(answer, attempt=number, attempts_left=job.attempts_left, now=now)
+        metrics.WEBHOOK_ATTEMPTS.labels(verdict.outcome).inc()
+        metrics.WEBHOOK_SECONDS.observe(answer.duration_s)
+        if verdict.outcome == "delivered" and job.attempts == 0:
+            metrics.WEBHOOK_DELAY_SECONDS.observe((now - job.created_at).total_seconds())
+        log.info(
+            "webhook.attempt",
+            delivery_id=job.id,
+            subscription_id=str(turn.lane.subscription_id),
+            order_id=job.order_id,
+            attempt=job.attempts + 1,
+            outcome=verdict.outcome,
+            status=answer.status,
+            error=answer.error,
+            duration_ms=round(answer.duration_s * 1000),
+            retry_in_s=round(verdict.delay_s, 1) or None,
+        )
+        return Attempted(turn.lane, job, time.monotonic(), answer, verdict)
+
+    async def _write(self, reports: list[Report]) -> None:
+        attempted = [report for report in reports if isinstance(report, Attempted)]
+        leaving = [report for report in reports if isinstance(report, Lease)]
+        async with self._database.transaction() as connection:
+            await lanes.record(connection, attempted, leaving)

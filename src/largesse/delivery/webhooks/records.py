@@ -1,0 +1,235 @@
+"""How deliveries to a subscription are doing, sending one again, and sending a sample."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from largesse.base.errors import NotFound
+from largesse.database import Connection, Row
+from largesse.delivery.queue import ring
+from largesse.identity import Principal
+from largesse.orders import OrderRecord
+
+_KEPT_AS_TEXT = "utf-8"
+_COLUMNS = """
+    deliveries.id, deliveries.event, events.order_id, state, attempts, attempts_left, due_at, deliveries.created_at,
+    finished_at
+"""
+
+
+class AttemptRecord(msgspec.Struct, kw_only=True, rename="camel"):
+    """One attempt of a delivery."""
+
+    number: int
+    started_at: Annotated[datetime, Meta(tz=True)]
+    duration_ms: int
+    status: Annotated[int, Meta(description="The receiver's HTTP status")] | None
+    error: (
+        Annotated[
+            str,
+            Meta(
+                description="Why there was no status: `timeout`, `dns`, `connect`, `tls`, `connection_lost`, `bad_answer`, "
+                "`forbidden_address` or `forbidden_target`",
+                examples=["timeout"],
+            ),
+        ]
+        | None
+    )
+    answer: Annotated[str, Meta(description="The first 2 KiB of the receiver's answer")] | None
+
+
+class DeliveryRecord(msgspec.Struct, kw_only=True, rename="camel"):
+    """One event on its way to a subscription."""
+
+    id: Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+    event: str
+    order_id: Annotated[int, Meta(description="The order record's `id`; null for a sample")] | None
+    state: Annotated[
+        str,
+        Meta(
+            description="`pending`, `delivered` (2xx), `dropped` (another 4xx), `exhausted` (all attempts failed) or "
+            "`cancelled` (the subscription ended)",
+            examples=["delivered"],
+        ),
+    ]
+    attempts: list[AttemptRecord]
+    attempts_left: int
+    next_attempt_at: Annotated[datetime, Meta(tz=True)] | None
+    created_at: Annotated[datetime, Meta(tz=True)]
+    finished_at: Annotated[datetime, Meta(tz=True)] | None
+
+
+async def list_deliveries(
+    connection: Connection,
+    principal: Principal,
+    subscription_id: UUID,
+    *,
+    before: int | None = None,
+    limit: int = 50,
+) -> list[DeliveryRecord]:
+    """The newest deliveries of a subscription with their attempts, newest first; `before` is the id of the last page's end.
+
+    Raises NotFound for a subscription of another customer or environment.
+    """
+    await _require_own(connection, principal, subscription_id)
+    rows = await connection.fetch(
+        f"""
+        SELECT {_COLUMNS} FROM deliveries LEFT JOIN events ON events.id = event_id
+        WHERE subscription_id = $1 AND ($2::bigint IS NULL OR deliveries.id < $2) ORDER BY deliveries.id DESC LIMIT $3
+        """,  # noqa: S608 - the columns are a constant
+        subscription_id,
+        before,
+        limit,
+    )
+    return await _with_attempts(connection, rows)
+
+
+async def redeliver(
+    connection: Connection, principal: Principal, subscription_id: UUID, delivery_id: int
+) -> DeliveryRecord:
+    """Has a delivery made again now, with a full row of attempts if it had ended. Call it inside a transaction.
+
+    Raises NotFound for an unknown delivery or subscription.
+    """
+    await _require_own(connection, principal, subscription_id)
+    # As a worker does: the lane first, then the delivery.
+    await _wake_lane(connection, subscription_id)
+    row = await connection.fetchrow(
+        """
+        UPDATE deliveries SET
+            state = 'pending', due_at = (SELECT clock_now()), finished_at = NULL,
+            attempts_left = CASE WHEN state = 'pending' THEN attempts_left ELSE 12 END
+        WHERE id = $1 AND subscription_id = $2 RETURNING id
+        """,
+        delivery_id,
+        subscription_id,
+    )
+    if row is None:
+        raise NotFound("There is no delivery of that id.")
+    await ring(connection)
+    return await _read(connection, delivery_id)
+
+
+async def send_sample(
+    connection: Connection, principal: Principal, subscription_id: UUID, now: datetime
+) -> DeliveryRecord:
+    """Has a signed sample of the subscription's event delivered. Call it inside a transaction. Raises NotFound."""
+    event = await _require_own(connection, principal, subscription_id)
+    await _wake_lane(connection, subscription_id)
+    delivery_id = await connection.fetchval(
+        """
+        INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at)
+        SELECT $1, $2, $3, now, now FROM (SELECT clock_now()) AS clock (now) RETURNING id
+        """,
+        subscription_id,
+        event,
+        msgspec.json.encode(_sample(principal, event, now)),
+    )
+    await ring(connection)
+    return await _read(connection, delivery_id)
+
+
+def _sample(principal: Principal, event: str, now: datetime) -> OrderRecord:
+    """An order record that is no order's: its id is 0."""
+    return OrderRecord(
+        id=0,
+        event=event,
+        reference="00000000000000000000",
+        customer_id=principal.customer_id,
+        value=10.0,
+        currency="GBP",
+        country="GB",
+        source_type="sample",
+        external_reference=None,
+        gift_selection_type="gift",
+        gift_product_id=None,
+        gifts_collection_id=None,
+        wrapping_key="default",
+        from_name="Largesse",
+        delivery_mode="manual",
+        line_count=1,
+        created_by=principal.service_account_id,
+        creation_date=now,
+    )
+
+
+async def _require_own(connection: Connection, principal: Principal, subscription_id: UUID) -> str:
+    """The event of the principal's own subscription, which stays until the transaction ends. Raises NotFound."""
+    event: str | None = await connection.fetchval(
+        """
+        SELECT event FROM webhook_subscriptions
+        WHERE id = $1 AND customer_id = $2 AND environment = $3 FOR KEY SHARE
+        """,
+        subscription_id,
+        principal.customer_id,
+        principal.environment,
+    )
+    if event is None:
+        raise NotFound("There is no subscription of that id.")
+    return event
+
+
+async def _wake_lane(connection: Connection, subscription_id: UUID) -> None:
+    await connection.execute(
+        """
+        INSERT INTO webhook_lanes (subscription_id, due_at) VALUES ($1, clock_now())
+        ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(webhook_lanes.due_at, excluded.due_at)
+        """,
+        subscription_id,
+    )
+
+
+async def _read(connection: Connection, delivery_id: int) -> DeliveryRecord:
+    rows = await connection.fetch(
+        f"SELECT {_COLUMNS} FROM deliveries LEFT JOIN events ON events.id = event_id WHERE deliveries.id = $1",  # noqa: S608 - the columns are a constant
+        delivery_id,
+    )
+    [record] = await _with_attempts(connection, rows)
+    return record
+
+
+async def _with_attempts(connection: Connection, deliveries: list[Row]) -> list[DeliveryRecord]:
+    rows = await connection.fetch(
+        """
+        SELECT delivery_id, number, started_at, duration_ms, status, error, answer FROM delivery_attempts
+        WHERE delivery_id = ANY($1::bigint[]) ORDER BY delivery_id, number
+        """,
+        [row["id"] for row in deliveries],
+    )
+    attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
+    for row in rows:
+        attempts[row["delivery_id"]].append(
+            AttemptRecord(
+                number=row["number"],
+                started_at=row["started_at"],
+                duration_ms=row["duration_ms"],
+                status=row["status"],
+                error=row["error"],
+                answer=_shown(row["answer"]) if row["status"] is not None else None,
+            )
+        )
+    return [
+        DeliveryRecord(
+            id=row["id"],
+            event=row["event"],
+            order_id=row["order_id"],
+            state=row["state"],
+            attempts=attempts[row["id"]],
+            attempts_left=row["attempts_left"] if row["state"] == "pending" else 0,
+            next_attempt_at=row["due_at"] if row["state"] == "pending" else None,
+            created_at=row["created_at"],
+            finished_at=row["finished_at"],
+        )
+        for row in deliveries
+    ]
+
+
+def _shown(answer: bytes | None) -> str:
+    """The answer as text; what is none becomes replacement characters."""
+    return (answer or b"").decode(_KEPT_AS_TEXT, errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

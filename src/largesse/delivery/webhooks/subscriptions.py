@@ -1,0 +1,110 @@
+"""Webhook subscriptions: who hears of which event, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.vault import Vault
+from largesse.database import Connection
+from largesse.delivery.webhooks.lanes import end_subscription
+from largesse.delivery.webhooks.signing import new_secret
+from largesse.delivery.webhooks.targets import Target
+from largesse.identity import Principal
+
+EVENTS = ("order.created",)
+MAX_SUBSCRIPTIONS = 100  # of one customer, both environments together
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A subscription as its holder sees it."""
+
+    id: UUID
+    event: str
+    target_url: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedSubscription:
+    """A new subscription with its signing secret, which is told this once."""
+
+    id: UUID
+    event: str
+    target_url: str
+    secret: str = field(repr=False)
+
+
+async def create_subscription(
+    connection: Connection, principal: Principal, vault: Vault, target: Target, event: str
+) -> CreatedSubscription:
+    """Subscribes a checked target. Raises InvalidRequest for an unknown event or one subscription too many."""
+    if event not in EVENTS:
+        raise InvalidRequest(f"`event` must be one of: {', '.join(EVENTS)}.")
+    subscription_id = uuid4()
+    secret = new_secret()
+    async with connection.transaction():
+        await _hold_to_limit(connection, principal.customer_id)
+        await connection.execute(
+            """
+            INSERT INTO webhook_subscriptions
+                (id, customer_id, environment, event, target_url, sealed_secret, service_account_id)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            """,
+            subscription_id,
+            principal.customer_id,
+            principal.environment,
+            event,
+            target.url,
+            vault.seal(secret.encode(), secret_context(subscription_id)),
+            principal.service_account_id,
+        )
+    return CreatedSubscription(subscription_id, event, target.url, secret)
+
+
+async def delete_subscription(connection: Connection, principal: Principal, subscription_id: UUID) -> bool:
+    """Ends a subscription and cancels what is pending for it; False when the principal's customer has none of that id in its environment."""
+    async with connection.transaction():
+        owned = await connection.fetchval(
+            "SELECT true FROM webhook_subscriptions WHERE id = $1 AND customer_id = $2 AND environment = $3 FOR UPDATE",
+            subscription_id,
+            principal.customer_id,
+            principal.environment,
+        )
+        if owned:
+            await end_subscription(connection, subscription_id)
+    return bool(owned)
+
+
+async def list_subscriptions(connection: Connection, principal: Principal) -> list[Subscription]:
+    """The customer's subscriptions in the principal's environment, newest first."""
+    rows = await connection.fetch(
+        """
+        SELECT id, event, target_url, created_at FROM webhook_subscriptions
+        WHERE customer_id = $1 AND environment = $2
+        ORDER BY created_at DESC, id
+        """,
+        principal.customer_id,
+        principal.environment,
+    )
+    return [Subscription(**row) for row in rows]
+
+
+def secret_context(subscription_id: UUID) -> bytes:
+    """What a signing secret is sealed with: it opens for its own subscription only."""
+    return b"webhook-secret/" + subscription_id.bytes
+
+
+async def _hold_to_limit(connection: Connection, customer_id: int) -> None:
+    """Makes the customer's other creations wait, then counts: a statement after the lock sees what they committed."""
+    await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
+    held: int = await connection.fetchval(
+        "SELECT count(*) FROM webhook_subscriptions WHERE customer_id = $1", customer_id
+    )
+    if held >= MAX_SUBSCRIPTIONS:
+        raise InvalidRequest(
+            f"A customer holds at most {MAX_SUBSCRIPTIONS} webhook subscriptions: delete one first."
+        )

@@ -1,0 +1,172 @@
+"""Webhook targets: what a URL must look like, and which addresses it may lead to.
+
+A URL is read in one way only: what two programs could read differently is refused, and the host is kept as it
+will be dialled. The addresses behind it are judged when a subscription is created, and again by the delivery
+on the socket it opens, by the same `permits`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+
+import idna
+
+from largesse.base.errors import InvalidRequest
+from largesse.delivery.webhooks.addresses import Address, Network, is_inside, is_public
+
+MAX_URL_CHARACTERS = 2048
+RESOLVE_TIMEOUT_S = 3.0
+
+# Gives the addresses of a host name on behalf of a customer; raises OSError when it has none.
+LookUp = Callable[[str, int], Awaitable[Sequence[Address]]]
+
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>/[^?#]*)?(?P<query>\?[^#]*)?", re.IGNORECASE
+)
+_AUTHORITY = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+)(?::(?P<port>[1-9][0-9]{0,4}))?")
+# RFC 3986: what a path and a query may hold, percent signs only as part of a triplet.
+_PATH_AND_QUERY = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*")
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+# A name whose last label is a number is an IPv4 address to every resolver, in whatever base it is written.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_LOCAL_SUFFIXES = (".localhost", ".localdomain", ".local", ".internal", ".home.arpa")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A webhook target as it will be dialled: `host` is an address or a lower-case ASCII name without a final dot."""
+
+    url: str  # as the caller wrote it
+    scheme: str  # https or http
+    host: str
+    port: int
+    path_and_query: str
+    address: Address | None  # the host, when it is an address
+
+    @property
+    def only_allowed(self) -> bool:
+        """Whether it is fit for the allowed networks alone: plain http, or a local name."""
+        return self.scheme == "http" or (self.address is None and _is_local(self.host))
+
+
+def parse_target(url: str, allowed_networks: tuple[Network, ...]) -> Target:
+    """The target `url` names. Raises InvalidRequest naming `targetUrl` and the rule it breaks.
+
+    Plain http, local names and addresses that are not public pass only when `allowed_networks` could hold them.
+    """
+    target = _parse(url)
+    if target.address is not None:
+        if not permits(target, target.address, allowed_networks):
+            raise _refused(target)
+    elif target.only_allowed and not allowed_networks:
+        raise _refused(target)
+    return target
+
+
+async def check_target(
+    target: Target, allowed_networks: tuple[Network, ...], look_up: LookUp, customer_id: int
+) -> None:
+    """Looks a target's name up for a customer and raises InvalidRequest unless every address is permitted.
+
+    A public name that does not resolve within RESOLVE_TIMEOUT_S passes: the delivery judges its socket.
+    """
+    if target.address is not None:
+        return  # judged when it was parsed
+    try:
+        async with asyncio.timeout(RESOLVE_TIMEOUT_S):
+            addresses = await look_up(target.host, customer_id)
+    except (OSError, TimeoutError):
+        addresses = []
+    if not addresses and target.only_allowed:
+        raise _refused(target)
+    if not all(permits(target, address, allowed_networks) for address in addresses):
+        raise _refused(target)
+
+
+def permits(target: Target, address: Address, allowed_networks: tuple[Network, ...]) -> bool:
+    """Whether `address` may be dialled for `target`."""
+    if is_inside(address, allowed_networks):
+        return True
+    return not target.only_allowed and is_public(address)
+
+
+def _parse(url: str) -> Target:
+    if len(url) > MAX_URL_CHARACTERS:
+        raise InvalidRequest(f"`targetUrl` must be at most {MAX_URL_CHARACTERS} characters.")
+    if any(c == "\\" or c.isspace() or not c.isprintable() for c in url):
+        raise InvalidRequest("`targetUrl` must hold no blanks, control characters or backslashes.")
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        raise InvalidRequest(
+            "`targetUrl` must be an https address without a fragment: https://example.com/hook."
+        )
+    path_and_query = (parts["path"] or "/") + (parts["query"] or "")
+    if not _PATH_AND_QUERY.fullmatch(path_and_query):
+        raise InvalidRequest(
+            "`targetUrl` must percent-encode what RFC 3986 does not allow in a path or query."
+        )
+    if "@" in parts["authority"]:
+        raise InvalidRequest("`targetUrl` must hold no user name or password.")
+    authority = _AUTHORITY.fullmatch(parts["authority"])
+    if authority is None or int(authority["port"] or 443) > 65535:
+        raise InvalidRequest("`targetUrl` must have a host and, if any, a port from 1 to 65535.")
+    scheme = parts["scheme"].lower()
+    host, address = _read_host(authority["host"])
+    port = int(authority["port"] or (443 if scheme == "https" else 80))
+    return Target(url, scheme, host, port, path_and_query, address)
+
+
+def _read_host(text: str) -> tuple[str, Address | None]:
+    """The host as it will be dialled, and the address it is, if it is one."""
+    if text.startswith("["):
+        return _read_ipv6(text[1:-1])
+    if "%" in text:
+        raise InvalidRequest("`targetUrl` must not percent-encode its host.")
+    name = _to_ascii(text)
+    name = name.removesuffix(".")
+    labels = name.split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _read_ipv4(name)
+    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise InvalidRequest("`targetUrl` must have a valid host name.")
+    return name, None
+
+
+def _read_ipv4(text: str) -> tuple[str, Address]:
+    try:
+        address = IPv4Address(text)  # refuses octal, hexadecimal and short forms, leading zeros included
+    except ValueError:
+        raise InvalidRequest("`targetUrl` must write an IPv4 address as four decimal numbers.") from None
+    return str(address), address
+
+
+def _read_ipv6(text: str) -> tuple[str, Address]:
+    try:
+        address = IPv6Address(text)
+    except ValueError:
+        raise InvalidRequest("`targetUrl` must have a valid IPv6 address between its brackets.") from None
+    return str(address), address
+
+
+def _to_ascii(text: str) -> str:
+    """The host in lower-case ASCII (UTS 46, as browsers read it): full-width digits become digits, IDNs become xn--."""
+    if text.isascii():
+        return text.lower()
+    try:
+        return idna.encode(text, uts46=True, std3_rules=True).decode("ascii").lower()
+    except (idna.IDNAError, UnicodeError):
+        raise InvalidRequest("`targetUrl` must have a valid host name.") from None
+
+
+def _is_local(name: str) -> bool:
+    return "." not in name or name.endswith(_LOCAL_SUFFIXES)
+
+
+def _refused(target: Target) -> InvalidRequest:
+    if target.scheme != "https":
+        return InvalidRequest("`targetUrl` must be an https address.")
+    return InvalidRequest("`targetUrl` must be a publicly reachable address.")

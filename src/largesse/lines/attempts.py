@@ -1,0 +1,192 @@
+"""One attempt to claim: the code found, the limits held, the PIN compared.
+
+Whether the code is unknown, paused, or met with a wrong PIN, the same statements run and the same cryptography is
+done, so that neither the answer nor the time it takes tells them apart.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.base.throttle import network_of
+from largesse.base.vault import SealBroken, Vault
+from largesse.database import Connection
+from largesse.lines.issuing import IssuedCode, SealedCodes, open_code
+from largesse.lines.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures
+from largesse.lines.lines import Line, find_line, progress_from_row
+from largesse.lines.states import Progress
+from largesse.lines.text import CODE_BYTES, CodeError, parse_code
+
+# Guesses at codes that do not exist share so many rows of `pin_failures`.
+_DECOYS = 1 << 16
+_DECOY_REFERENCE = "decoy"
+_ADDRESSES_KEPT = 100_000
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Attempt:
+    """What somebody typed: a code (None when it cannot be one) and a PIN, from a network address."""
+
+    code: bytes | None
+    pin: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Examined:
+    """What the database knows about an attempt. `line` is None for an unknown code."""
+
+    now: datetime
+    line: Line | None
+    progress: Progress
+    failures: Failures
+    allowance: Allowance
+    key: tuple[bool, int]  # of its row in `pin_failures`
+    address: int
+    pin_is_right: bool
+
+    @property
+    def wait(self) -> timedelta:
+        """How long this address has to wait before it may try again; zero when it need not."""
+        return self.allowance.wait(self.now)
+
+    @property
+    def is_right(self) -> bool:
+        return self.line is not None and self.pin_is_right and not self.failures.is_paused(self.now)
+
+
+class Examiner:
+    """Examines attempts in one environment."""
+
+    def __init__(self, vault: Vault, environment: str) -> None:
+        self._vault = vault
+        self._environment = environment
+        (decoy,) = SealedCodes(vault, [IssuedCode(os.urandom(CODE_BYTES), 0)], _DECOY_REFERENCE)
+        self._decoy = decoy.sealed
+
+    async def examine(self, connection: Connection, attempt: Attempt) -> Examined:
+        """Reads and locks what the attempt is decided on; call it inside a transaction."""
+        lookups = self._vault.lookups(os.urandom(CODE_BYTES) if attempt.code is None else attempt.code)
+        line = await find_line(connection, lookups, self._environment, lock=True)
+        key = (True, lookups[0] % _DECOYS) if line is None else (False, line.code_lookup)
+        address = self._vault.lookup(b"address/" + network_of(attempt.host))
+        row = await connection.fetchrow(
+            """
+            SELECT clock_now() AS now, s.state, s.claimed_at, s.expires_at, s.product_id,
+                   f.failures, f.pauses, f.paused_until, a.allowance, a.last_at
+            FROM (VALUES (1)) AS one
+            LEFT JOIN line_states s ON s.order_id = $1 AND s.number = $2
+            LEFT JOIN pin_failures f ON f.decoy = $3 AND f.key = $4
+            LEFT JOIN claim_addresses a ON a.address = $5
+            """,
+            line.order_id if line else -1,
+            line.number if line else -1,
+            *key,
+            address,
+        )
+        assert row is not None, "an outer join on one row has a row"
+        now = row["now"]
+        right = self._compare(line, attempt.pin)
+        if line is not None and not line.is_sent(now):
+            line, key = None, (True, lookups[0] % _DECOYS)
+        return Examined(
+            now,
+            line,
+            progress_from_row(row),
+            Failures()
+            if row["failures"] is None
+            else Failures(row["failures"], row["pauses"], row["paused_until"]),
+            Allowance() if row["allowance"] is None else Allowance(row["allowance"], row["last_at"]),
+            key,
+            address,
+            right,
+        )
+
+    def _compare(self, line: Line | None, typed: str) -> bool:
+        """Whether `typed` is the line's PIN; without a line a decoy is opened, and nothing is right."""
+        try:
+            code = (
+                open_code(self._vault, self._decoy, _DECOY_REFERENCE, 1)
+                if line is None
+                else open_code(self._vault, line.sealed, line.reference, line.number)
+            )
+        except SealBroken:  # `largesse verify` reports such a line
+            return False
+        return hmac.compare_digest(code.pin_text.encode(), typed.encode()) and line is not None
+
+
+async def record_failure(connection: Connection, examined: Examined) -> None:
+    """Counts a wrong answer against the code, unless it is paused, and against the address."""
+    now = examined.now
+    failures = examined.failures
+    if not failures.is_paused(now):
+        failures = failures.with_one_more(now)
+    # A guesser must not make others wait for the disk; a count lost in a crash of the server helps nobody.
+    await connection.execute(
+        """
+        WITH hurried AS (SELECT set_config('synchronous_commit', 'off', true)), counted AS (
+            INSERT INTO pin_failures (decoy, key, failures, pauses, paused_until, last_at)
+            VALUES ($1, $2, $3, $4, $5, $8)
+            ON CONFLICT (decoy, key) DO UPDATE SET
+                (failures, pauses, paused_until, last_at)
+                = (excluded.failures, excluded.pauses, excluded.paused_until, excluded.last_at))
+        INSERT INTO claim_addresses AS known (address, allowance, last_at) SELECT $6, $7 - 1, $8 FROM hurried
+        ON CONFLICT (address) DO UPDATE SET
+            allowance = greatest(0, least($7, known.allowance + $9 * extract(epoch FROM $8 - known.last_at)) - 1),
+            last_at = $8
+        """,
+        *examined.key,
+        failures.in_a_row,
+        failures.pauses,
+        failures.paused_until,
+        examined.address,
+        ADDRESS_ALLOWANCE,
+        now,
+        ADDRESS_ALLOWANCE / ADDRESS_REFILL.total_seconds(),
+    )
+
+
+async def forget_failures(connection: Connection, examined: Examined) -> None:
+    """Forgets the code's wrong PINs after a right one."""
+    if examined.failures != Failures():
+        await connection.execute("DELETE FROM pin_failures WHERE (decoy, key) = ($1, $2)", *examined.key)
+
+
+def read_typed_code(text: str) -> bytes | None:
+    """The code in a text as a person types it; None for what cannot be one."""
+    try:
+        return parse_code(unicodedata.normalize("NFKC", text[:200]).strip())
+    except CodeError:
+        return None
+
+
+def read_typed_pin(text: str) -> str:
+    """The PIN in a text as a person types it: without blanks and hyphens, digits of any script as 0 to 9."""
+    folded = unicodedata.normalize("NFKC", text[:64])
+    return "".join(
+        str(unicodedata.decimal(character, character))
+        for character in folded
+        if not (character.isspace() or character in "-\N{EN DASH}")
+    )
+
+
+async def prune_guesses(connection: Connection) -> None:
+    """Forgets addresses whose allowance is full again, and codes nobody has guessed at for a month.
+
+    Both tables stay small: of addresses the newest are kept, whatever comes.
+    """
+    await connection.execute(
+        """
+        DELETE FROM claim_addresses WHERE last_at < (SELECT clock_now()) - $1::interval
+           OR last_at < (SELECT last_at FROM claim_addresses ORDER BY last_at DESC OFFSET $2 LIMIT 1)
+        """,
+        ADDRESS_REFILL,
+        _ADDRESSES_KEPT,
+    )
+    await connection.execute(
+        "DELETE FROM pin_failures WHERE last_at < (SELECT clock_now()) - interval '30 days'"
+    )

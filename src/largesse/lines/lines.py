@@ -1,0 +1,99 @@
+"""Finding the line of a code, with its order and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from largesse.database import Connection, Row
+from largesse.lines.states import LineKey, Progress, State
+
+_LINE = """
+    SELECT l.order_id, l.number, l.code_lookup, l.sealed, l.recipient_email, l.recipient_name, o.reference,
+           o.environment, o.customer_id, o.gift_selection, o.product_id, o.collection_id, o.country, o.currency,
+           o.value_minor, o.wrapping_key, o.from_name, o.message, o.scheduled_for, o.expiry_after_days
+    FROM lines l JOIN orders o ON o.id = l.order_id
+"""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Line:
+    """A line with what its order says of the gift. It has no repr: it names a person."""
+
+    order_id: int
+    number: int
+    code_lookup: int
+    sealed: bytes
+    recipient_email: str | None
+    recipient_name: str | None
+    reference: str
+    environment: str
+    customer_id: int
+    gift_selection: str
+    product_id: int | None
+    collection_id: int | None
+    country: str
+    currency: str
+    value_minor: int
+    wrapping_key: str
+    from_name: str | None
+    message: str | None
+    scheduled_for: datetime | None
+    expiry_after_days: int | None
+
+    @property
+    def key(self) -> LineKey:
+        return self.order_id, self.number
+
+    def is_sent(self, now: datetime) -> bool:
+        """Whether its code may be known to anyone yet: a scheduled one is not before its time."""
+        return self.scheduled_for is None or self.scheduled_for <= now
+
+
+async def find_line(
+    connection: Connection, lookups: Sequence[int], environment: str, *, lock: bool = False
+) -> Line | None:
+    """The line whose code has one of these look-up numbers, in this environment.
+
+    With `lock` its row is held to the end of the transaction. How far it has come must be read after that, by
+    `read_progress`: what the same statement saw may be older than the lock.
+    """
+    row = await connection.fetchrow(
+        _LINE
+        + "WHERE l.code_lookup = ANY($1::bigint[]) AND o.environment = $2"
+        + (" FOR UPDATE OF l" if lock else ""),
+        lookups,
+        environment,
+    )
+    return None if row is None else Line(*row)
+
+
+async def read_line(
+    connection: Connection, key: LineKey, environment: str, *, lock: bool = False
+) -> Line | None:
+    """The line of a number of an order, in this environment; `lock` as for `find_line`."""
+    row = await connection.fetchrow(
+        _LINE
+        + "WHERE l.order_id = $1 AND l.number = $2 AND o.environment = $3"
+        + (" FOR UPDATE OF l" if lock else ""),
+        *key,
+        environment,
+    )
+    return None if row is None else Line(*row)
+
+
+async def read_progress(connection: Connection, key: LineKey) -> Progress:
+    """How far the line has come."""
+    row = await connection.fetchrow(
+        "SELECT state, claimed_at, expires_at, product_id FROM line_states WHERE order_id = $1 AND number = $2",
+        *key,
+    )
+    return progress_from_row(row)
+
+
+def progress_from_row(row: Row | None) -> Progress:
+    """The progress of a row of `line_states`; a line without one is issued."""
+    if row is None or row["state"] is None:
+        return Progress()
+    return Progress(State(row["state"]), row["claimed_at"], row["expires_at"], row["product_id"])

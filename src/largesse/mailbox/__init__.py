@@ -1,5 +1,0 @@
-"""The captured mailbox at `/mailbox`: what recipients would have got, for staging and the demo."""
-
-from largesse.mailbox.pages import mailbox_pages
-
-__all__ = ["mailbox_pages"]

@@ -1,0 +1,1 @@
+"""What is reached over HTTP: the API, the pages of recipients, and the captured mailbox."""

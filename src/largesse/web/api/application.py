@@ -1,0 +1,195 @@
+"""The ASGI application: finds the operation, checks the key, and has the answer sent."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+import structlog
+from starlette.routing import BaseRoute, Router
+
+from largesse.base.client import client_address
+from largesse.base.errors import MethodNotAllowed, NotFound, StartError, TooManyRequests
+from largesse.base.throttle import Rate, Throttle
+from largesse.identity import Caller, require_active, require_plan
+from largesse.web.api.asgi import Message, Receive, Scope, Send
+from largesse.web.api.metrics import REQUESTS
+from largesse.web.api.operation import Call, Operation, Reply, Services
+from largesse.web.api.reading import Headers, check_size, read_body, read_headers, read_query, read_secret
+from largesse.web.api.replying import failure_reply, send_reply
+
+_Found = tuple[dict[str, Operation], dict[str, str]]  # the operations of a path by method, and its parameters
+
+_log = structlog.get_logger(__name__)
+
+
+class Application:
+    """Serves operations and, for every other path, pages."""
+
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        *,
+        lifespan: Callable[[Application], AbstractAsyncContextManager[Services]],
+        pages: Sequence[BaseRoute] = (),
+        rate_limit: int = 0,
+    ) -> None:
+        self._lifespan = lifespan
+        self._services: Services | None = None
+        self._rate_limit = rate_limit
+        self._requests: Throttle[int] | None = Throttle(Rate(rate_limit, 60.0)) if rate_limit else None
+        self._exact: dict[str, dict[str, Operation]] = {}
+        self._patterns: list[tuple[re.Pattern[str], dict[str, Operation]]] = []
+        by_path: dict[str, dict[str, Operation]] = {}
+        for operation in operations:
+            by_path.setdefault(operation.path, {})[operation.method] = operation
+        for path, methods in by_path.items():
+            pattern = next(iter(methods.values())).pattern
+            if pattern is None:
+                self._exact[path] = methods
+            else:
+                self._patterns.append((pattern, methods))
+        self._pages = Router(pages, redirect_slashes=False, default=_nothing_here)
+
+    @property
+    def services(self) -> Services:
+        """What the application works with, from start to stop."""
+        assert self._services is not None, "the application has not started"
+        return self._services
+
+    def has_page(self, path: str) -> bool:
+        """Whether there is a page of this path, as there is a mailbox in staging and in the demo alone."""
+        return any(getattr(page, "path", None) == path for page in self._pages.routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            async with self._lifespan(self) as services:
+                self._services = services
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except StartError as error:
+            # Something an operator must put right, or a database that went away since the command looked: no trace helps.
+            _log.error("not_started", reason=str(error))
+            await send({"type": "lifespan.startup.failed"})
+            return
+        except BaseException:
+            _log.exception("lifespan_failed")
+            stage = "startup" if self._services is None else "shutdown"
+            await send({"type": f"lifespan.{stage}.failed"})
+            raise
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began_s = time.perf_counter()
+        headers = read_headers(scope["headers"])
+        request_id = headers.request_id or os.urandom(8).hex().encode()
+        found = self._find(scope["path"])
+        if found is None:
+            name = "claim" if scope["path"].startswith("/claim") else "page"
+            status = await self._show(scope, headers, request_id, receive, send)
+        else:
+            methods, path = found
+            name = "none"
+            try:
+                check_size(headers)
+                operation = _choose(methods, scope["method"])
+                name = operation.name
+                reply = await self._answer(operation, path, scope, headers, receive)
+            except Exception as error:  # noqa: BLE001 - each has its answer
+                reply = failure_reply(error, scope["path"], request_id)
+            status = reply.status
+            await send_reply(reply, request_id, scope["method"], send)
+        REQUESTS.count(name, status, time.perf_counter() - began_s)
+
+    async def _show(
+        self, scope: Scope, headers: Headers, request_id: bytes, receive: Receive, send: Send
+    ) -> int:
+        """Lets the pages answer; returns the status."""
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
+            await send(message)
+
+        scope["app"] = self
+        try:
+            check_size(headers)
+            await self._pages(scope, receive, send_with_id)
+        except Exception as error:
+            reply = failure_reply(error, scope["path"], request_id)
+            if status:
+                raise
+            await send_reply(reply, request_id, scope["method"], send)
+            return reply.status
+        return status
+
+    def _find(self, path: str) -> _Found | None:
+        methods = self._exact.get(path)
+        if methods is not None:
+            return methods, {}
+        for pattern, methods in self._patterns:
+            match = pattern.fullmatch(path)
+            if match:
+                return methods, match.groupdict()
+        return None
+
+    async def _answer(
+        self, operation: Operation, path: dict[str, str], scope: Scope, headers: Headers, receive: Receive
+    ) -> Reply:
+        """The checks in the order the contract gives them, then the operation.
+
+        Time that the caller takes to send a body is its own.
+        """
+        wait = self.services.patience.wait()
+        with wait:
+            caller = await self._identify(operation, scope, headers) if operation.needs_key else None
+            query = read_query(scope["query_string"], operation.query)
+            if operation.body is None:
+                return await operation.handler(self.services, Call(caller, path, query, b""))
+        body = await read_body(headers, receive)
+        with wait:
+            return await operation.handler(self.services, Call(caller, path, query, body))
+
+    async def _identify(self, operation: Operation, scope: Scope, headers: Headers) -> Caller:
+        secret = read_secret(headers)
+        caller = await self.services.authenticator.authenticate(secret, client_address(scope))
+        principal = caller.principal
+        require_plan(principal.plan)
+        if operation.needs_active:
+            require_active(principal.service_account_active, principal.service_account_name)
+        if self._requests is not None and (wait_s := self._requests.take(caller.principal.key_id)):
+            raise TooManyRequests(
+                f"This key may send {self._rate_limit} requests a minute.", retry_after_s=wait_s
+            )
+        return caller
+
+
+def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
+    operation = methods.get("GET" if method == "HEAD" else method)
+    if operation is None:
+        raise _method_not_allowed(method, methods)
+    return operation
+
+
+def _method_not_allowed(method: str, allowed: Iterable[str]) -> MethodNotAllowed:
+    allow = ", ".join(sorted(allowed))
+    return MethodNotAllowed(f"{method} is not allowed here; {allow} is.", headers={"Allow": allow})
+
+
+async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    raise NotFound("There is nothing at this address.")

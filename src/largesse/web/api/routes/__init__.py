@@ -1,0 +1,27 @@
+"""All operations, in the order the documentation shows them."""
+
+from largesse.web.api.routes import (
+    catalogue,
+    deliveries,
+    funding,
+    health,
+    identity,
+    orders,
+    templates,
+    webhooks,
+    wrappings,
+)
+
+OPERATIONS = (
+    *orders.OPERATIONS,
+    *catalogue.OPERATIONS,
+    *wrappings.OPERATIONS,
+    *templates.OPERATIONS,
+    *funding.OPERATIONS,
+    *webhooks.OPERATIONS,
+    *deliveries.OPERATIONS,
+    *identity.OPERATIONS,
+    *health.OPERATIONS,
+)
+
+__all__ = ["OPERATIONS"]

@@ -1,0 +1,188 @@
+"""GET /products, /products/{id}, /collections and /collections/{id}."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from largesse.base.errors import NotFound
+from largesse.base.money import MAX_AMOUNT
+from largesse.catalogue import CollectionShape, ProductShape
+from largesse.orders.request import DEFAULT_COUNTRY, Country
+from largesse.web.api.operation import Call, Operation, Reply, Services
+
+Currency = Annotated[
+    str, Meta(pattern="^[A-Za-z]{3}$", max_length=3, description="ISO 4217 currency code", examples=["GBP"])
+]
+Amount = Annotated[
+    float,
+    Meta(ge=0, le=MAX_AMOUNT, description="Only what can be sent for this amount or less", examples=[25.0]),
+]
+
+_ID = {"id": {"type": "integer", "minimum": 1, "maximum": 2_147_483_647, "examples": [1]}}
+_PRODUCT = {
+    "id": 1,
+    "name": "Coffee House e-gift",
+    "isDigital": True,
+    "currency": "GBP",
+    "currencyPrefix": "£",
+    "totalPrice": None,
+    "denominations": [5.0, 10.0],
+    "denominationChoices": {"5.00": "£5.00", "10.00": "£10.00"},
+    "minAmount": 5.0,
+    "maxAmount": 10.0,
+    "requiresAmount": True,
+    "label": "Coffee House e-gift (£5.00 to £10.00)",
+}
+_COLLECTION = {
+    "id": 1,
+    "name": "Treats",
+    "kind": "curated",
+    "country": "GB",
+    "currency": "GBP",
+    "currencyPrefix": "£",
+    "value": None,
+    "requiresValue": True,
+    "allowCustomValue": False,
+    "valuePoints": [10.0, 25.0],
+    "valueChoices": {"10.00": "£10.00", "25.00": "£25.00"},
+    "minValue": 10.0,
+    "maxValue": 25.0,
+    "label": "Treats (£10.00 to £25.00)",
+}
+
+
+class ProductQuery(msgspec.Struct, frozen=True):
+    """The country a product is sent to."""
+
+    country: Country = DEFAULT_COUNTRY
+
+
+class ProductsQuery(ProductQuery, frozen=True):
+    """Filters and paging of products."""
+
+    currency: Currency | None = None
+    amount: Amount | UnsetType = UNSET  # no None: `amount=null` is no number
+    keyword: (
+        Annotated[str, Meta(max_length=200, description="Part of the name", examples=["coffee"])] | None
+    ) = None
+    page: Annotated[int, Meta(ge=1, le=1_000_000, description="1-based")] = 1
+    limit: Annotated[int, Meta(ge=1, le=200, description="Products a page")] = 100
+
+
+class CollectionsQuery(msgspec.Struct, frozen=True):
+    """Filters of collections."""
+
+    country: Country | None = None
+    currency: Currency | None = None
+    amount: Amount | UnsetType = UNSET  # no None: `amount=null` is no number
+
+
+async def _products(services: Services, call: Call) -> Reply:
+    snapshot = await call.snapshot(services)
+    query: ProductsQuery = call.query
+    return Reply(
+        snapshot.products_json(
+            call.principal.customer_id,
+            query.country.upper(),
+            _upper(query.currency),
+            _exact(query.amount),
+            query.keyword,
+            query.page,
+            query.limit,
+        )
+    )
+
+
+async def _product(services: Services, call: Call) -> Reply:
+    snapshot = await call.snapshot(services)
+    country = call.query.country.upper()
+    body = snapshot.product_json(call.id(), country, call.principal.customer_id)
+    if body is None:
+        raise NotFound(f"There is no product {call.id()} available in {country}.")
+    return Reply(body)
+
+
+async def _collections(services: Services, call: Call) -> Reply:
+    snapshot = await call.snapshot(services)
+    query: CollectionsQuery = call.query
+    return Reply(
+        snapshot.collections_json(
+            call.principal.customer_id, _upper(query.country), _upper(query.currency), _exact(query.amount)
+        )
+    )
+
+
+async def _collection(services: Services, call: Call) -> Reply:
+    snapshot = await call.snapshot(services)
+    body = snapshot.collection_json(call.id(), call.principal.customer_id)
+    if body is None:
+        raise NotFound(f"There is no collection {call.id()}.")
+    return Reply(body)
+
+
+def _upper(text: str | None) -> str | None:
+    return text.upper() if text is not None else None
+
+
+def _exact(amount: float | UnsetType) -> Decimal | None:
+    return None if amount is UNSET else Decimal(repr(amount))
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/products",
+        "listProducts",
+        "List the products that can be sent to a country",
+        _products,
+        "Catalogue",
+        description="Those that everybody may send, and those that are sold to this customer alone, in the order of their ids. A page with "
+        "fewer than `limit` is the last.",
+        shape=list[ProductShape],
+        query=ProductsQuery,
+        example=[_PRODUCT],
+    ),
+    Operation(
+        "GET",
+        "/products/{id}",
+        "getProduct",
+        "Show one product",
+        _product,
+        "Catalogue",
+        description="As sent to `country`; a physical gift's `totalPrice` holds postage and VAT to there.",
+        shape=ProductShape,
+        query=ProductQuery,
+        path_types=_ID,
+        problems=(NotFound,),
+        example=_PRODUCT,
+    ),
+    Operation(
+        "GET",
+        "/collections",
+        "listCollections",
+        "List curated collections and the customer's own",
+        _collections,
+        "Catalogue",
+        description="Each is sent in a country and a currency of its own.",
+        shape=list[CollectionShape],
+        query=CollectionsQuery,
+        example=[_COLLECTION],
+    ),
+    Operation(
+        "GET",
+        "/collections/{id}",
+        "getCollection",
+        "Show one collection",
+        _collection,
+        "Catalogue",
+        description="A curated collection, or one of the customer's own.",
+        shape=CollectionShape,
+        path_types=_ID,
+        problems=(NotFound,),
+        example=_COLLECTION,
+    ),
+)

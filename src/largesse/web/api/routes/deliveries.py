@@ -1,0 +1,247 @@
+"""What becomes of webhooks and mail: additions to the specification."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from largesse.base.decoding import decode_body
+from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
+from largesse.delivery.mail import RecipientDelivery, Resend, list_order_deliveries, resend
+from largesse.delivery.webhooks import DeliveryRecord, list_deliveries, redeliver, send_sample
+from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.web.api.paging import Paging
+
+_INT64 = 9_223_372_036_854_775_807
+_ADDITION = "An addition to the specification."
+_WEBHOOK: dict[str, dict[str, Any]] = {
+    "id": {"type": "string", "format": "uuid", "examples": ["7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"]}
+}
+_DELIVERY: dict[str, dict[str, Any]] = {
+    **_WEBHOOK,
+    "deliveryId": {
+        "type": "integer",
+        "format": "int64",
+        "minimum": 1,
+        "description": "The `id` of the delivery",
+        "examples": [7],
+    },
+}
+_ORDER: dict[str, dict[str, Any]] = {
+    "reference": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "description": "The `reference` of the order's send response",
+        "examples": ["0WBQK7M2PXR4D9VA1C3E"],
+    }
+}
+_EXAMPLE_DELIVERY: dict[str, Any] = {
+    "id": 7,
+    "event": "order.created",
+    "orderId": 1,
+    "state": "pending",
+    "attempts": [
+        {
+            "number": 1,
+            "startedAt": "2030-01-02T09:00:00Z",
+            "durationMs": 31,
+            "status": 503,
+            "error": None,
+            "answer": "try later",
+        }
+    ],
+    "attemptsLeft": 11,
+    "nextAttemptAt": "2030-01-02T09:00:04Z",
+    "createdAt": "2030-01-02T09:00:00Z",
+    "finishedAt": None,
+}
+_EXAMPLE_SAMPLE: dict[str, Any] = {
+    **_EXAMPLE_DELIVERY,
+    "orderId": None,
+    "attempts": [],
+    "attemptsLeft": 12,
+    "nextAttemptAt": "2030-01-02T09:00:00Z",
+}
+_EXAMPLE_RECIPIENT: dict[str, Any] = {
+    "email": "sam@example.com",
+    "name": "Sam",
+    "codeCount": 1,
+    "state": "sent",
+    "reason": None,
+    "fault": None,
+    "dueAt": "2030-01-02T09:00:00Z",
+    "sentAt": "2030-01-02T09:00:01Z",
+    "attempts": 1,
+    "resends": 0,
+    "lines": [
+        {
+            "number": 1,
+            "state": "claimed",
+            "openedAt": "2030-01-02T09:30:00Z",
+            "claimedAt": "2030-01-02T09:31:00Z",
+            "chosenAt": None,
+            "fulfilledAt": None,
+            "expiredAt": None,
+            "cancelledAt": None,
+        }
+    ],
+}
+
+
+class DeliveriesQuery(msgspec.Struct, frozen=True):
+    """Which part of the deliveries: the newest `limit`, or the newest older than `before`."""
+
+    before: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=_INT64,
+                description="The `id` the last page ended with",
+                extra_json_schema={"format": "int64"},
+            ),
+        ]
+        | None
+    ) = None
+    limit: Annotated[int, Meta(ge=1, le=200, description="Deliveries to return at most")] = 50
+
+
+async def _deliveries(services: Services, call: Call) -> Reply:
+    async with services.database.connection() as connection:
+        found = await list_deliveries(
+            connection, call.principal, call.uuid(), before=call.query.before, limit=call.query.limit
+        )
+    return Reply(encode_json(found))
+
+
+async def _redeliver(services: Services, call: Call) -> Reply:
+    subscription_id, delivery_id = call.uuid(), _delivery_id(call)
+    services.delivery_limits.count_redelivery(call.principal.customer_id)
+    async with call.writing(services) as connection:
+        delivery = await redeliver(connection, call.principal, subscription_id, delivery_id)
+    return Reply(encode_json(delivery), 202)
+
+
+async def _test(services: Services, call: Call) -> Reply:
+    subscription_id = call.uuid()
+    services.delivery_limits.count_sample(call.principal.customer_id, subscription_id)
+    async with call.writing(services) as connection:
+        delivery = await send_sample(connection, call.principal, subscription_id, call.now)
+    return Reply(encode_json(delivery), 202)
+
+
+async def _order_deliveries(services: Services, call: Call) -> Reply:
+    async with services.database.connection() as connection:
+        found = await list_order_deliveries(
+            connection,
+            call.principal,
+            call.path["reference"],
+            offset=call.query.offset,
+            limit=call.query.limit,
+        )
+    return Reply(encode_json(found))
+
+
+async def _resend(services: Services, call: Call) -> Reply:
+    body = decode_body(call.body, Resend)
+    async with call.writing(services) as connection:
+        recipient = await resend(
+            connection, call.principal, call.path["reference"], body, address=call.address
+        )
+    return Reply(encode_json(recipient), 202)
+
+
+def _delivery_id(call: Call) -> int:
+    text = call.path["deliveryId"]
+    if not (text.isascii() and text.isdigit() and len(text) <= 19 and 0 < int(text) <= _INT64):
+        raise NotFound(f"There is nothing under {text!r}.")
+    return int(text)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/webhooks/{id}/deliveries",
+        "listWebhookDeliveries",
+        "List what was delivered to a subscription",
+        _deliveries,
+        "Webhooks",
+        shape=list[DeliveryRecord],
+        query=DeliveriesQuery,
+        path_types=_WEBHOOK,
+        problems=(NotFound,),
+        description=f"Newest first, with every attempt. Kept for 30 days. {_ADDITION}",
+        example=[_EXAMPLE_DELIVERY],
+    ),
+    Operation(
+        "POST",
+        "/webhooks/{id}/deliveries/{deliveryId}/redeliver",
+        "redeliverWebhook",
+        "Deliver once more",
+        _redeliver,
+        "Webhooks",
+        status=202,
+        shape=DeliveryRecord,
+        path_types=_DELIVERY,
+        problems=(NotFound,),
+        description=(
+            "Makes the next attempt due now. A delivery that had ended gets all its attempts again; "
+            "`webhook-id` stays the same. A customer asks for at most 60 redeliveries and samples a minute. "
+            f"{_ADDITION}"
+        ),
+        example=_EXAMPLE_DELIVERY,
+    ),
+    Operation(
+        "POST",
+        "/webhooks/{id}/test",
+        "testWebhook",
+        "Deliver a signed sample",
+        _test,
+        "Webhooks",
+        status=202,
+        shape=DeliveryRecord,
+        path_types=_WEBHOOK,
+        problems=(NotFound,),
+        description=(
+            "A sample order record, whose `id` is 0, signed as every delivery is. A subscription is sent at most 10 a "
+            f"minute. {_ADDITION}"
+        ),
+        example=_EXAMPLE_SAMPLE,
+    ),
+    Operation(
+        "GET",
+        "/orders/{reference}/deliveries",
+        "listOrderDeliveries",
+        "Tell how the mail and the codes of an order are doing",
+        _order_deliveries,
+        "Orders",
+        shape=list[RecipientDelivery],
+        query=Paging,
+        path_types=_ORDER,
+        problems=(NotFound,),
+        description=(
+            "One entry for each recipient, in the order they were given, with what became of their codes; in a code batch "
+            f"one for each code. {_ADDITION}"
+        ),
+        example=[_EXAMPLE_RECIPIENT],
+    ),
+    Operation(
+        "POST",
+        "/orders/{reference}/resend",
+        "resendOrderMail",
+        "Mail a recipient's codes once more",
+        _resend,
+        "Orders",
+        status=202,
+        shape=RecipientDelivery,
+        body=Resend,
+        path_types=_ORDER,
+        problems=(NotFound, OtherServiceAccount, TooManyRequests),
+        description=f"At most 5 times in 24 hours for each recipient, with a key of the service account that placed the order. {_ADDITION}",
+        example={**_EXAMPLE_RECIPIENT, "state": "pending", "sentAt": None, "attempts": 0, "resends": 1},
+        body_examples={"recipient": {"email": "sam@example.com"}},
+    ),
+)

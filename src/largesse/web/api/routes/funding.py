@@ -1,0 +1,74 @@
+"""GET /funding-accounts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from largesse.base.money import label, to_number
+from largesse.funding import FundingAccount, list_funding_accounts
+from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+
+
+class FundingAccountShape(msgspec.Struct, rename="camel"):
+    """A funding account the key can draw from."""
+
+    id: Annotated[int, Meta(description="Pass as `accountId` when sending")]
+    name: str
+    is_master: Annotated[
+        bool, Meta(description="True for the customer's master float, false for a group account")
+    ]
+    currency_id: Annotated[int, Meta(description="ISO 4217 numeric code of the currency held")]
+    currency: Annotated[str, Meta(description="ISO code of the currency held")]
+    balance: Annotated[float, Meta(description="Funds currently available, in the account currency")]
+    label: Annotated[str, Meta(description="Display label with name, currency and balance")]
+
+
+async def _funding_accounts(services: Services, call: Call) -> Reply:
+    if call.principal.funding == "invoiced":
+        return Reply(b"[]")
+    async with services.database.connection() as connection:
+        accounts = await list_funding_accounts(connection, call.principal)
+    return Reply(encode_json([_shape(account) for account in accounts]))
+
+
+def _shape(account: FundingAccount) -> FundingAccountShape:
+    balance = label(account.balance_minor, account.currency)
+    return FundingAccountShape(
+        id=account.id,
+        name=account.name,
+        is_master=account.is_master,
+        currency_id=account.currency_id,
+        currency=account.currency,
+        balance=to_number(account.balance_minor, account.currency),
+        label=f"{account.name} ({account.currency}, {balance})",
+    )
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/funding-accounts",
+        "listFundingAccounts",
+        "List the funding accounts the key can draw from",
+        _funding_accounts,
+        "Funding",
+        shape=list[FundingAccountShape],
+        description="Accounts assigned to the key's service account and those open to all, of every currency. "
+        "An empty array means that orders are invoiced: omit `accountId` when sending. A customer that pays from a balance gets one "
+        "when no account is assigned to the service account; then sending answers 400, and the operator can assign one.",
+        example=[
+            {
+                "id": 1,
+                "name": "Acme float",
+                "isMaster": True,
+                "currencyId": 826,
+                "currency": "GBP",
+                "balance": 1000.0,
+                "label": "Acme float (GBP, £1,000.00)",
+            }
+        ],
+    ),
+)

@@ -1,0 +1,53 @@
+"""GET /health."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from largesse import __version__
+from largesse.database import DATABASE_AWAY
+from largesse.orders import FEW_IDS, read_ids_left
+from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+
+
+class Health(msgspec.Struct, omit_defaults=True):
+    """Whether the service can work."""
+
+    status: Annotated[str, Meta(description="`pass`, `warn` or `fail`", examples=["pass"])]
+    version: Annotated[str, Meta(examples=["0.1.0"])] | None = None
+    notes: Annotated[list[str], Meta(description="What there is to say, when it is not `pass`")] = []
+
+
+async def _health(services: Services, call: Call) -> Reply:
+    try:
+        ids_left = await read_ids_left(services.database)
+    except DATABASE_AWAY:
+        return Reply(encode_json(Health("fail")), 503, headers=(("retry-after", "1"),))
+    if ids_left <= 0:
+        said = "The ids of orders are used up: no order can be placed any more."
+        return Reply(encode_json(Health("fail", __version__, [said])), 503)
+    if ids_left < FEW_IDS:
+        said = f"Ids for {ids_left:,} more orders are left, fewer than a tenth."
+        return Reply(encode_json(Health("warn", __version__, [said])))
+    return Reply(encode_json(Health("pass", __version__)))
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/health",
+        "getHealth",
+        "Tell whether the service can work",
+        _health,
+        "Service",
+        shape=Health,
+        example={"status": "pass", "version": __version__},
+        description='Needs no key. 503 with `{"status": "fail"}` while the database is away. A `warn` says in `notes` what '
+        "will need an operator's hand, and the service works.",
+        also={503: {"status": "fail"}},
+        needs_key=False,
+    ),
+)

@@ -1,0 +1,117 @@
+"""GET /me and GET /users."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from largesse.identity import User, list_users
+from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.web.api.paging import Paging
+
+Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+
+
+class Identity(msgspec.Struct, rename="camel"):
+    """Whom the key acts for."""
+
+    customer_id: Int64
+    customer_name: str
+    service_account_id: Int64
+    service_account_name: str
+    environment: Annotated[str, Meta(extra_json_schema={"enum": ["production", "staging"]})]
+
+
+class UserShape(msgspec.Struct, rename="camel"):
+    """A person on the customer's account."""
+
+    id: int
+    name: str
+    email: str
+    role: Annotated[str, Meta(extra_json_schema={"enum": ["admin", "member"]})]
+    is_active: bool
+    creation_date: Annotated[datetime, Meta(tz=True)]
+    last_login_date: Annotated[datetime, Meta(tz=True)] | None
+    label: Annotated[str, Meta(description="Display label")]
+
+
+async def _me(services: Services, call: Call) -> Reply:
+    principal = call.principal
+    return Reply(
+        encode_json(
+            Identity(
+                principal.customer_id,
+                principal.customer_name,
+                principal.service_account_id,
+                principal.service_account_name,
+                principal.environment,
+            )
+        )
+    )
+
+
+async def _users(services: Services, call: Call) -> Reply:
+    async with services.database.connection() as connection:
+        users = await list_users(connection, call.principal, offset=call.query.offset, limit=call.query.limit)
+    return Reply(encode_json([_shape(user) for user in users]))
+
+
+def _shape(user: User) -> UserShape:
+    return UserShape(
+        id=user.id,
+        name=user.name,
+        email=user.email,
+        role=user.role,
+        is_active=user.is_active,
+        creation_date=user.created_at,
+        last_login_date=user.last_login_at,
+        label=f"{user.name} <{user.email}>",
+    )
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/me",
+        "getMe",
+        "Tell whom the key acts for",
+        _me,
+        "Identity",
+        shape=Identity,
+        example={
+            "customerId": 1,
+            "customerName": "Acme Ltd",
+            "serviceAccountId": 1,
+            "serviceAccountName": "HR bot",
+            "environment": "production",
+        },
+        description="Answers for a service account that has been switched off, too: nothing else does.",
+        needs_active=False,
+    ),
+    Operation(
+        "GET",
+        "/users",
+        "listUsers",
+        "List the people on the account",
+        _users,
+        "Identity",
+        description="The people of the customer, newest first.",
+        shape=list[UserShape],
+        query=Paging,
+        example=[
+            {
+                "id": 1,
+                "name": "Ada",
+                "email": "ada@acme.example",
+                "role": "admin",
+                "isActive": True,
+                "creationDate": "2030-01-02T09:00:00Z",
+                "lastLoginDate": None,
+                "label": "Ada <ada@acme.example>",
+            }
+        ],
+    ),
+)

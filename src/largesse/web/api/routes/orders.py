@@ -1,0 +1,219 @@
+"""POST /send/…, GET /orders and GET /orders/{reference}."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from largesse.base.errors import InsufficientBalance, NotFound, OtherServiceAccount, ReferenceUsed
+from largesse.orders import (
+    Cancellation,
+    OrderRecord,
+    SendBody,
+    SendCollection,
+    SendGift,
+    SendResponse,
+    SendTemplate,
+    cancel_order,
+    read_order,
+)
+from largesse.web.api.operation import Call, Handler, Operation, Reply, Services, encode_json
+
+_RESPONSE = {
+    "reference": "0WBQK7M2PXR4D9VA1C3E",
+    "giftSelectionType": "gift",
+    "value": 10.0,
+    "currency": "GBP",
+    "codeCount": 1,
+    "recipientCount": 1,
+    "totalCost": 10.0,
+    "deliveryMode": "send",
+    "scheduledFor": None,
+    "externalReference": "payroll-2030-12-1138",
+    "codes": [],
+}
+_REFERENCE: dict[str, dict[str, Any]] = {
+    "reference": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "description": "The `reference` of the order's send response",
+        "examples": [_RESPONSE["reference"]],
+    }
+}
+_RECIPIENTS = [{"email": "sam@example.com", "name": "Sam"}]
+
+
+class OrdersQuery(msgspec.Struct, frozen=True):
+    """Which orders: the newest, or those after one; and how many."""
+
+    limit: Annotated[int, Meta(ge=1, le=50, description="Orders to return at most")] = 10
+    after: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=2_147_483_647,
+                description="The `id` of the last order you know, 0 for none: gives those after it, oldest first",
+                examples=[0],
+            ),
+        ]
+        | None
+    ) = None
+
+
+def _sending(body: type[SendBody]) -> Handler:
+    async def send(services: Services, call: Call) -> Reply:
+        assert call.caller is not None
+        return Reply(encode_json(await services.sender.send(call.caller, call.body, body)))
+
+    return send
+
+
+async def _orders(services: Services, call: Call) -> Reply:
+    lists, query = services.order_lists, call.query
+    if query.after is None:
+        return Reply(await lists.newest(call.principal, limit=query.limit))
+    return Reply(await lists.after(call.principal, query.after, limit=query.limit))
+
+
+async def _order(services: Services, call: Call) -> Reply:
+    reference = call.path["reference"]
+    async with call.writing(services) as connection:
+        order = await read_order(
+            connection,
+            call.principal,
+            services.vault,
+            services.settings.public_url,
+            reference,
+            address=call.address,
+        )
+    return Reply(encode_json(order))
+
+
+async def _cancel(services: Services, call: Call) -> Reply:
+    async with call.writing(services) as connection:
+        cancellation = await cancel_order(
+            connection, call.principal, call.path["reference"], address=call.address
+        )
+    return Reply(encode_json(cancellation))
+
+
+def _send_operation(
+    what: str, body: type[SendBody], summary: str, description: str, member: dict[str, Any]
+) -> Operation:
+    return Operation(
+        "POST",
+        f"/send/{what}",
+        f"send{what.capitalize()}",
+        summary,
+        _sending(body),
+        "Orders",
+        shape=SendResponse,
+        body=body,
+        description=description,
+        problems=(InsufficientBalance, ReferenceUsed),
+        example=_RESPONSE,
+        body_examples={
+            "emailed": {
+                **member,
+                "recipients": _RECIPIENTS,
+                "accountId": 1,
+                "externalReference": "payroll-2030-12-1138",
+            },
+            "codeBatch": {**member, "codeQuantity": 25, "accountId": 1},
+        },
+    )
+
+
+_PLACING = (
+    "The order is placed and paid whole, or not at all. Give `recipients` to have codes emailed, or `codeQuantity` "
+    "to get them in the answer. With an `externalReference` a repeated request is never placed twice: it gets 409."
+)
+
+OPERATIONS = (
+    _send_operation("gift", SendGift, "Send one product", _PLACING, {"productId": 1, "value": 10.0}),
+    _send_operation(
+        "collection",
+        SendCollection,
+        "Send a collection for each recipient to choose from",
+        _PLACING,
+        {"collectionId": 1, "value": 10.0},
+    ),
+    _send_operation("template", SendTemplate, "Send a saved template", _PLACING, {"templateId": 1}),
+    Operation(
+        "GET",
+        "/orders",
+        "listOrders",
+        "List the newest orders, or those after one",
+        _orders,
+        "Orders",
+        shape=list[OrderRecord],
+        query=OrdersQuery,
+        description="Newest first, each as the order.created event tells it; for polling. With `after`, an addition to the "
+        "specification, oldest first: whoever asks again with the last `id` misses none. An order that was placed but a "
+        "moment ago is held back while one with a lower `id` may still come.",
+        example=[
+            {
+                "id": 1,
+                "event": "order.created",
+                "reference": "0WBQK7M2PXR4D9VA1C3E",
+                "customerId": 1,
+                "value": 10.0,
+                "currency": "GBP",
+                "country": "GB",
+                "sourceType": "api",
+                "externalReference": "payroll-2030-12-1138",
+                "giftSelectionType": "gift",
+                "giftProductId": 1,
+                "giftsCollectionId": None,
+                "wrappingKey": "default",
+                "fromName": None,
+                "deliveryMode": "send",
+                "lineCount": 1,
+                "createdBy": 1,
+                "creationDate": "2030-01-02T09:00:00Z",
+            }
+        ],
+    ),
+    Operation(
+        "GET",
+        "/orders/{reference}",
+        "getOrder",
+        "Give the send response of an order again",
+        _order,
+        "Orders",
+        shape=SendResponse,
+        path_types=_REFERENCE,
+        problems=(NotFound, OtherServiceAccount),
+        description="For whoever lost the answer. The codes of a batch are included: those go to a key of the service account "
+        "that placed it alone, and reading them is recorded.",
+        example=_RESPONSE,
+    ),
+    Operation(
+        "POST",
+        "/orders/{reference}/cancel",
+        "cancelOrder",
+        "Void and refund the codes nobody has claimed",
+        _cancel,
+        "Orders",
+        shape=Cancellation,
+        path_types=_REFERENCE,
+        problems=(NotFound, OtherServiceAccount),
+        description=(
+            "Codes not claimed yet are void from then on, and what they cost goes back to where the order was paid "
+            "from, once: repeating the request changes nothing. Claimed ones stay their recipients'. Of a scheduled "
+            "order no mail goes out any more. For a key of the service account that placed the order. An addition to the specification."
+        ),
+        example={
+            "reference": "0WBQK7M2PXR4D9VA1C3E",
+            "codeCount": 3,
+            "cancelledCount": 2,
+            "claimedCount": 1,
+            "refunded": 20.0,
+            "currency": "GBP",
+        },
+    ),
+)

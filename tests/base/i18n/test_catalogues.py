@@ -1,0 +1,95 @@
+"""The catalogues say every text of pages and mail, in every language, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po
+from jinja2.ext import babel_extract
+
+from largesse.base.i18n import LANGUAGES, template_environment
+from largesse.base.i18n.templates import CATALOGUES
+from largesse.delivery.mail import rendering as mail
+from largesse.web.claim import rendering as pages
+
+FOLDERS = (pages.TEMPLATES, mail.TEMPLATES)
+PLACEHOLDER = re.compile(r"%\(\w+\)s")
+Text = str | tuple[str, ...]  # with its plural, where a number decides
+
+
+def templates() -> Iterator[Path]:
+    for folder in FOLDERS:
+        yield from (path for path in sorted(folder.iterdir()) if path.suffix in {".html", ".txt"})
+
+
+def texts() -> set[Text]:
+    """Every text of the templates."""
+    found: set[Text] = set()
+    for path in templates():
+        with path.open("rb") as file:
+            for _, _, text, _ in babel_extract(
+                file, ("gettext", "ngettext"), (), {"trimmed": "true", "silent": "false"}
+            ):
+                found.add(text if isinstance(text, str) else tuple(part for part in text if part))
+    return found
+
+
+def forms(text: Text | list[str]) -> list[str]:
+    return [text] if isinstance(text, str) else list(text)
+
+
+@pytest.mark.parametrize("tag", [tag for tag in LANGUAGES if tag != "en"])
+def test_a_catalogue_says_everything_and_nothing_else(tag: str) -> None:
+    with (CATALOGUES / f"{tag}.po").open("rb") as file:
+        catalogue = read_po(file, locale=tag)
+    said = {message.id: message for message in catalogue if message.id}
+    assert said.keys() == texts()
+    for text, message in said.items():
+        assert not message.fuzzy, text
+        assert len(forms(message.string)) == (catalogue.num_plurals if isinstance(text, tuple) else 1), text
+        wanted = sorted(PLACEHOLDER.findall(forms(text)[-1]))
+        for form in forms(message.string):
+            assert form, text
+            # "Within a day" may do without its number.
+            assert sorted(PLACEHOLDER.findall(form)) in (wanted, [w for w in wanted if w != "%(count)s"]), (
+                text
+            )
+        assert sorted(PLACEHOLDER.findall(forms(message.string)[-1])) == wanted, text
+
+
+def test_there_is_a_catalogue_for_each_language_but_english() -> None:
+    assert {path.stem for path in CATALOGUES.iterdir()} == set(LANGUAGES) - {"en"}
+
+
+@pytest.mark.parametrize("path", list(templates()), ids=lambda path: f"{path.parent.parent.name}/{path.name}")
+def test_every_text_in_a_template_can_be_translated(path: Path) -> None:
+    bare = re.sub(
+        r"\{%[-+]?\s*trans.*?endtrans\s*-?%\}|\{#.*?#\}|\{[{%].*?[%}]\}|<style>.*?</style>|<[^>]*>",
+        " ",
+        path.read_text(),
+        flags=re.DOTALL,
+    )
+    bare = re.sub(r'[\w-]+="[^"]*"', " ", bare)
+    assert not re.search(r"[A-Za-z]{3,}", bare), bare.split()
+
+
+def test_plurals_follow_the_language() -> None:
+    """French says one for nothing, too; English does not."""
+    template = (
+        "{% trans count=n %}Use it within {{ count }} day of opening it."
+        "{% pluralize %}Use it within {{ count }} days of opening it.{% endtrans %}"
+    )
+
+    def say(tag: str, n: int) -> str:
+        return template_environment(mail.TEMPLATES, tag).from_string(template).render(n=n)
+
+    assert [say("en", n) for n in (1, 2)] == [
+        f"Use it within {d} of opening it." for d in ("1 day", "2 days")
+    ]
+    assert "1 jour " in say("fr", 1)
+    assert "2 jours " in say("fr", 2)
+    assert "eines Tages" in say("de", 1)
+    assert "2 Tagen" in say("de", 2)

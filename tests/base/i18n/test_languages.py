@@ -1,0 +1,63 @@
+"""Which language somebody gets, and how it writes amounts."""
+
+from __future__ import annotations
+
+import pytest
+
+from largesse.base.i18n import LANGUAGES, chosen_language, language_of
+
+
+@pytest.mark.parametrize(
+    ("asked", "remembered", "accepted", "tag"),
+    [
+        ("de", "fr", "en", "de"),
+        ("xx", "fr", "en", "fr"),
+        (None, None, "fr;q=0.2, de;q=0.9", "de"),
+        (None, None, "FR-ca", "fr"),
+        (None, None, "ar", None),
+        (None, None, ",".join(["ja"] * 50 + ["de"]), None),
+    ],
+)
+def test_the_language_of_a_request(
+    asked: str | None, remembered: str | None, accepted: str, tag: str | None
+) -> None:
+    assert chosen_language(asked, remembered, accepted) is LANGUAGES.get(tag or "")
+
+
+@pytest.mark.parametrize(
+    ("tag", "minor", "currency", "text"),
+    [
+        ("en", 1000, "GBP", "£10.00"),
+        ("en", 2500, "USD", "US$25.00"),
+        ("en", 1250, "KWD", "KWD\N{NO-BREAK SPACE}1.250"),
+        ("de", 123456, "EUR", "1.234,56\N{NO-BREAK SPACE}€"),
+        ("fr", 123456, "EUR", "1\N{NARROW NO-BREAK SPACE}234,56\N{NO-BREAK SPACE}€"),
+        ("de", 500, "JPY", "500\N{NO-BREAK SPACE}¥"),
+    ],
+)
+def test_amounts_for_their_readers(tag: str, minor: int, currency: str, text: str) -> None:
+    assert LANGUAGES[tag].amount(minor, currency) == text
+
+
+@pytest.mark.parametrize(
+    ("chosen", "country", "tag"),
+    [
+        (None, "GB", "en"),
+        (None, "FR", "fr"),
+        (None, "DE", "de"),
+        (None, "AT", "de"),
+        (None, "CH", "de"),
+        (None, "BE", "fr"),  # Dutch comes first there, which we do not speak
+        (None, "CA", "en"),
+        (None, "IN", "en"),
+        (None, "JP", "en"),
+        (None, "XX", "en"),
+        ("fr", "DE", "fr"),
+        ("en", "FR", "en"),
+        ("xx", "FR", "fr"),  # a language dropped since
+    ],
+)
+def test_a_recipient_reads_the_language_they_chose_else_that_of_their_country(
+    chosen: str | None, country: str, tag: str
+) -> None:
+    assert language_of(chosen, country) is LANGUAGES[tag]

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from largesse.base.database_address import DatabaseAddress
+from largesse.base.errors import StartError
+from largesse.base.settings import load_settings
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "pooled"),
+    [
+        ("postgresql://a:b%40@db:6432/x?pgbouncer=true", "postgresql://a:b%40@db:6432/x", True),
+        ("postgresql://db/x?sslmode=require&pgbouncer=true", "postgresql://db/x?sslmode=require", True),
+        ("postgresql:///x?host=%2Ftmp%2Fs&port=5432", "postgresql:///x?host=%2Ftmp%2Fs&port=5432", False),
+        ("postgresql://db/x?pgbouncer=false", "postgresql://db/x?pgbouncer=false", False),
+        ("postgres://db/x", "postgres://db/x", False),
+        ("postgresql:///x", "postgresql:///x", False),
+        ("postgresql://me@:5433/x", "postgresql://me@:5433/x", False),
+        ("postgresql://[::1]:5432/x", "postgresql://[::1]:5432/x", False),
+        ("postgresql://db-1/x", "postgresql://db-1/x", False),
+        ("postgresql://10.0.0.1/5432", "postgresql://10.0.0.1/5432", False),
+    ],
+)
+def test_an_address_says_where_the_database_is_and_whether_it_is_pgbouncers(
+    url: str, address: str, pooled: bool
+) -> None:
+    assert DatabaseAddress.parse(url) == DatabaseAddress((address,), pooled)
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts"),
+    [
+        (
+            "postgresql://a:b@10.0.0.1:5432,10.0.0.2:5433/x?target_session_attrs=read-write",
+            (
+                "postgresql://a:b@10.0.0.1:5432/x?target_session_attrs=read-write",
+                "postgresql://a:b@10.0.0.2:5433/x?target_session_attrs=read-write",
+            ),
+        ),
+        ("postgresql://db1,db2:5433/x", ("postgresql://db1/x", "postgresql://db2:5433/x")),
+        ("postgresql://[::1],[::2]:5433/x", ("postgresql://[::1]/x", "postgresql://[::2]:5433/x")),
+        (
+            "postgresql://a@/x?host=/run/a,/run/b&port=5432,5433&sslmode=disable",
+            (
+                "postgresql://a@/x?sslmode=disable&host=%2Frun%2Fa&port=5432",
+                "postgresql://a@/x?sslmode=disable&host=%2Frun%2Fb&port=5433",
+            ),
+        ),
+        (
+            "postgresql:///x?host=db1,db2&port=5433",
+            ("postgresql:///x?host=db1&port=5433", "postgresql:///x?host=db2&port=5433"),
+        ),
+    ],
+)
+def test_each_of_several_hosts_has_its_own_port(url: str, hosts: tuple[str, ...]) -> None:
+    assert DatabaseAddress.parse(url).hosts == hosts
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://secret:secret@10.0.0.1,10.0.0.2:5432,5432/x?target_session_attrs=read-write",
+        "postgresql://db1,db2:5432,5432/x",
+        "postgresql://5432/x",
+        "postgresql://5432:5432/x",
+        "postgresql:///x?host=db1,5432",
+    ],
+)
+def test_a_number_is_no_host(url: str) -> None:
+    with pytest.raises(StartError) as refused:
+        load_settings({"LARGESSE_DATABASE_URL": url})
+    assert str(refused.value) == (
+        "LARGESSE_DATABASE_URL names a host that is a number alone: give each host its own port, "
+        "as in postgresql://user:password@first:5432,second:5432/database"
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://db/x",
+        "db/x",
+        "postgresql://db:port/x",
+        "postgresql://db:0/x",
+        "postgresql://db:65536/x",
+        "postgresql://:x/x",
+        "postgresql://db1,,db2/x",
+        "postgresql://db1,/x",
+        "postgresql://[::1/x",
+        "postgresql:///x?host=/a,/b,/c&port=1,2",
+        "postgresql:///x?host=/a&port=a",
+        "postgresql:///x?host=/a,",
+    ],
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^must look like postgresql://user:password@host:5432/database$"):
+        DatabaseAddress.parse(url)
+
+
+def test_the_documents_give_addresses_that_can_be_read() -> None:
+    found = [
+        url
+        for page in PAGES
+        for url in re.findall(r"postgres(?:ql)?://[^\s`'\"|)]+", page.read_text("utf-8"))
+    ]
+    assert len(found) > 5
+    for url in found:
+        if not url.endswith("://…"):
+            DatabaseAddress.parse(url)
+
+
+def test_an_address_keeps_its_password_to_itself() -> None:
+    assert "hidden" not in repr(DatabaseAddress.parse("postgresql://a:hidden@db/x"))

@@ -1,0 +1,57 @@
+"""The log as an operator's tools read it: one JSON object a line on standard error, whatever is said."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SAYS = """
+import logging, uuid, structlog
+from largesse.base.logs import configure_logs
+configure_logs({log_format!r}, logging.{level})
+log = structlog.get_logger("largesse.test")
+log.debug("detail")
+log.info("plain", number=1, nothing=None, text="zwölf")
+log.warning("odd", half="\\ud800", raw=b"x", id=uuid.UUID(int=1), thing={{1, 2}})
+try:
+    1 / 0
+except ZeroDivisionError:
+    log.exception("broke", order_id=7)
+    logging.getLogger("uvicorn").exception("theirs %s", 1)
+"""
+
+
+def logged(log_format: str, level: str = "INFO") -> str:
+    says = SAYS.format(log_format=log_format, level=level)
+    done = subprocess.run(
+        [sys.executable, "-c", says], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == ""
+    return done.stderr
+
+
+def test_json_is_one_object_a_line() -> None:
+    plain, odd, broke, theirs = (json.loads(line) for line in logged("json").splitlines())
+    assert (plain["event"], plain["level"], plain["logger"]) == ("plain", "info", "largesse.test")
+    assert (plain["number"], plain["nothing"], plain["text"]) == (1, None, "zwölf")
+    assert plain["timestamp"].endswith("Z")
+    assert odd["event"] == "odd"
+    assert odd["half"] == "\ud800"
+    assert (broke["event"], broke["level"], broke["order_id"]) == ("broke", "error", 7)
+    assert "ZeroDivisionError" in broke["exception"]
+    assert (theirs["event"], theirs["logger"]) == ("theirs 1", "uvicorn")
+    assert "ZeroDivisionError" in theirs["exception"]
+
+
+@pytest.mark.parametrize(("level", "count"), [("DEBUG", 5), ("INFO", 4), ("WARNING", 3), ("ERROR", 2)])
+def test_a_level_leaves_out_what_is_below(level: str, count: int) -> None:
+    assert len(logged("json", level).splitlines()) == count
+
+
+def test_the_console_is_for_people() -> None:
+    lines = logged("console")
+    for said in ("plain", "number=1", "odd", "broke", "theirs 1", "ZeroDivisionError", "[largesse.test]"):
+        assert said in lines

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import base64
+import ipaddress
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+
+from largesse.base.errors import StartError
+from largesse.base.settings import load_settings
+
+KEY, OTHER = bytes(range(32)), bytes(range(32, 64))
+KEY_TEXT = base64.b64encode(KEY).decode()
+
+
+def test_the_defaults() -> None:
+    settings = load_settings({})
+    assert settings.database_url is None
+    assert settings.data_dir == Path.cwd() / "largesse-data"
+    assert settings.environment == "production"
+    assert settings.public_url == "http://127.0.0.1:8000"
+    assert settings.master_keys == ()
+    assert settings.smtp_url is None
+    assert settings.mail_from == "Largesse <gifts@localhost>"
+    assert settings.webhook_allowed_networks == ()
+    assert settings.webhook_timeout_s == 15.0
+    assert settings.rate_limit == 0
+
+
+def test_each_environment_has_an_address_for_its_links() -> None:
+    production, staging = "https://gifts.example.com", "https://staging.example.com/gifts"
+    urls = {"LARGESSE_PUBLIC_URL": production, "LARGESSE_STAGING_PUBLIC_URL": f"{staging}/"}
+    for environment, own in (("production", production), ("staging", staging)):
+        settings = load_settings({**urls, "LARGESSE_ENVIRONMENT": environment})
+        assert settings.public_url == own
+        assert settings.public_url_of("production") == production
+        assert settings.public_url_of("staging") == staging
+    alone = load_settings({"LARGESSE_PUBLIC_URL": production, "LARGESSE_ENVIRONMENT": "staging"})
+    assert (
+        alone.public_url == alone.public_url_of("production") == alone.public_url_of("staging") == production
+    )
+
+
+def test_blank_is_unset() -> None:
+    names = [
+        "LARGESSE_DATABASE_URL",
+        "LARGESSE_DATA_DIR",
+        "LARGESSE_ENVIRONMENT",
+        "LARGESSE_PUBLIC_URL",
+        "LARGESSE_MASTER_KEY",
+        "LARGESSE_SMTP_URL",
+        "LARGESSE_MAIL_FROM",
+        "LARGESSE_WEBHOOK_ALLOWED_NETWORKS",
+        "LARGESSE_WEBHOOK_TIMEOUT",
+    ]
+    assert load_settings(dict.fromkeys(names, " ")) == load_settings({})
+
+
+def test_all_that_can_be_set() -> None:
+    settings = load_settings(
+        {
+            "LARGESSE_DATABASE_URL": "postgresql://user:password@host:5432/database",
+            "LARGESSE_DATA_DIR": "/srv/data",
+            "LARGESSE_ENVIRONMENT": "staging",
+            "LARGESSE_PUBLIC_URL": "https://gifts.example.com/",
+            "LARGESSE_MASTER_KEY": f"{KEY_TEXT}, {OTHER.hex()}",
+            "LARGESSE_SMTP_URL": "smtp://user:password@mail.example.com:587?starttls=required",
+            "LARGESSE_MAIL_FROM": "Gifts <gifts@example.com>",
+            "LARGESSE_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8, fd00::/8,",
+            "LARGESSE_WEBHOOK_TIMEOUT": "2.5",
+        }
+    )
+    assert settings.database_url == "postgresql://user:password@host:5432/database"
+    assert settings.data_dir == Path("/srv/data")
+    assert settings.environment == "staging"
+    assert settings.public_url == "https://gifts.example.com"
+    assert settings.master_keys == (KEY, OTHER)
+    assert settings.smtp_url == "smtp://user:password@mail.example.com:587?starttls=required"
+    assert settings.mail_from == "Gifts <gifts@example.com>"
+    assert settings.webhook_allowed_networks == (
+        ipaddress.ip_network("127.0.0.0/8"),
+        ipaddress.ip_network("fd00::/8"),
+    )
+    assert settings.webhook_timeout_s == 2.5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LARGESSE_DATABASE_URL", "mysql://secret@host/database"),
+        ("LARGESSE_DATABASE_URL", "secret-host"),
+        ("LARGESSE_ENVIRONMENT", "secret"),
+        ("LARGESSE_ENVIRONMENT", "Production"),
+        ("LARGESSE_PUBLIC_URL", "gifts.secret.com"),
+        ("LARGESSE_PUBLIC_URL", "ftp://gifts.secret.com"),
+        ("LARGESSE_STAGING_PUBLIC_URL", "ftp://gifts.secret.com"),
+        ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com/?x=1"),
+        ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com/#x"),
+        ("LARGESSE_PUBLIC_URL", "https://[secret"),
+        ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com:99999"),
+        ("LARGESSE_PUBLIC_URL", "https://:443"),
+        ("LARGESSE_MASTER_KEY", "secret"),
+        ("LARGESSE_MASTER_KEY", base64.b64encode(b"secret" * 5).decode()),
+        ("LARGESSE_MASTER_KEY", base64.b64encode(b"s" * 33).decode()),
+        ("LARGESSE_MASTER_KEY", f"{KEY_TEXT},secret"),
+        ("LARGESSE_MASTER_KEY", "z" * 64),
+        ("LARGESSE_MASTER_KEY", "\u00e9" * 43),
+        ("LARGESSE_SMTP_URL", "mail.secret.com"),
+        ("LARGESSE_SMTP_URL", "http://mail.secret.com"),
+        ("LARGESSE_SMTP_URL", "smtp://"),
+        ("LARGESSE_SMTP_URL", "smtp://mail.secret.com:mail"),
+        ("LARGESSE_SMTP_URL", "smtp://[secret"),
+        ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?starttls=require"),
+        ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?starttls="),
+        ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?starttls=required&starttls=never"),
+        ("LARGESSE_MAIL_FROM", "secret"),
+        ("LARGESSE_MAIL_FROM", "Gifts <gifts@secret.com>\nBcc: x@secret.com"),
+        ("LARGESSE_WEBHOOK_ALLOWED_NETWORKS", "secret"),
+        ("LARGESSE_WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
+        ("LARGESSE_WEBHOOK_TIMEOUT", "secret"),
+        ("LARGESSE_WEBHOOK_TIMEOUT", "0"),
+        ("LARGESSE_WEBHOOK_TIMEOUT", "-1"),
+        ("LARGESSE_WEBHOOK_TIMEOUT", "nan"),
+        ("LARGESSE_WEBHOOK_TIMEOUT", "inf"),
+        ("LARGESSE_WEBHOOK_TIMEOUT", "301"),
+        ("LARGESSE_RATE_LIMIT", "-1"),
+        ("LARGESSE_RATE_LIMIT", "many"),
+    ],
+)
+def test_a_malformed_one_stops_the_start_with_a_line_that_names_it(name: str, value: str) -> None:
+    with pytest.raises(StartError) as refused:
+        load_settings({name: value})
+    text = str(refused.value)
+    assert name in text
+    assert "\n" not in text
+    assert "secret" not in text
+
+
+@pytest.mark.parametrize("text", [KEY_TEXT, KEY_TEXT.rstrip("="), KEY.hex(), KEY.hex().upper()])
+def test_master_keys_are_written_in_base64_or_hexadecimal(text: str) -> None:
+    assert load_settings({"LARGESSE_MASTER_KEY": text}).master_keys == (KEY,)
+
+
+def test_master_keys_may_be_url_safe() -> None:
+    key = b"\xfb\xef\xbe" * 10 + b"\xff\xff"
+    text = base64.urlsafe_b64encode(key).decode()
+    assert "-" in text
+    assert load_settings({"LARGESSE_MASTER_KEY": text}).master_keys == (key,)
+
+
+def test_secrets_are_not_in_the_repr_and_nothing_can_be_changed() -> None:
+    settings = load_settings(
+        {
+            "LARGESSE_DATABASE_URL": "postgresql://user:hidden@host/database",
+            "LARGESSE_MASTER_KEY": KEY_TEXT,
+            "LARGESSE_SMTP_URL": "smtp://user:hidden@mail.example.com",
+        }
+    )
+    assert "hidden" not in repr(settings)
+    assert "master" not in repr(settings)
+    assert "environment='production'" in repr(settings)
+    with pytest.raises(FrozenInstanceError):
+        settings.environment = "staging"  # type: ignore[misc]

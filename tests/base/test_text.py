@@ -1,0 +1,100 @@
+"""Which characters texts and addresses may hold: the same for callers, world files and pages."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
+from largesse.base.errors import InvalidRequest, StartError
+from largesse.base.text import cleaned, unfit, unfit_key
+from largesse.orders.texts import read_key, read_text
+from largesse.web.claim.addresses import check_address
+from largesse.world import parse_world
+
+# Unicode's property Bidi_Control, whole.
+BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+CONTROL = "".join(chr(n) for n in (*range(0x20), *range(0x7F, 0xA0))) + "\ud800\udfff"
+BREAKS = "\n\r\u2028\u2029"
+# Joiners, marks, right-to-left letters, an emoji of several, and blanks of other scripts are text like any other.
+FINE = ["\u200d", "\u200c", "e\u0301", "\u05e9\u05dc\u05d5\u05dd", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\U0001f469\u200d\U0001f680", "\u3000", "\u00a0", "\ufeff", "\ue000"]  # fmt: skip
+
+
+@pytest.mark.parametrize("character", BIDIRECTIONAL)
+def test_no_text_turns_its_direction(character: str) -> None:
+    assert unicodedata.category(character) == "Cf"
+    for line_breaks in (False, True):
+        said = unfit(f"a{character}b", line_breaks=line_breaks)
+        assert said == f"bidirectional control characters (U+{ord(character):04X})"
+    assert unfit_key(f"a{character}b") is None
+
+
+@pytest.mark.parametrize("character", CONTROL, ids=lambda character: f"U+{ord(character):04X}")
+def test_no_text_holds_control_characters(character: str) -> None:
+    said = "control characters"
+    assert unfit(f"a{character}b") == unfit_key(f"a{character}b") == said
+    assert unfit(f"a{character}b", line_breaks=True) == (None if character in BREAKS else said)
+
+
+def test_a_message_alone_breaks_its_lines() -> None:
+    for character in BREAKS:
+        assert unfit(f"a{character}b", line_breaks=True) is None
+        assert unfit(f"a{character}b") is not None
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_everything_else_is_text(text: str) -> None:
+    assert unfit(text) is unfit(text, line_breaks=True) is unfit_key(text) is None
+
+
+def test_what_is_cleaned_is_fit() -> None:
+    text = f"a{CONTROL}b{BIDIRECTIONAL}c{BREAKS}d"
+    assert cleaned(text, "-") == "a-b-c-d"
+
+
+def as_caller(text: str) -> bool:
+    try:
+        read_text("fromName", text)
+    except InvalidRequest as refusal:
+        return "`fromName` must hold no" not in refusal.detail
+    return True
+
+
+def in_a_world(text: str) -> bool:
+    escaped = "".join(f"\\U{ord(character):08X}" for character in text)
+    file = f'customers:\n  - {{key: a, plan: pro, funding: balance, name: "{escaped}"}}\n'
+    try:
+        parse_world(file.encode(), "world.yaml")
+    except StartError as refusal:
+        return "customers[0].name: must not contain" not in str(refusal)
+    return True
+
+
+def on_a_page(text: str) -> bool:
+    typed = {"name": text, "street_address": "1 High St", "city": "Leeds", "postal_code": "LS1 4DY"}
+    errors = check_address("GB", typed).errors
+    assert errors in ({}, {"name": "invalid"})
+    return not errors
+
+
+@pytest.mark.parametrize("character", [*BIDIRECTIONAL, "\0", "\x07", "\x7f", "\x9b", *FINE], ids=ascii)
+def test_callers_world_files_and_pages_agree(character: str) -> None:
+    text = f"a{character}b"
+    fit = unfit(text) is None
+    assert as_caller(text) == in_a_world(text) == on_a_page(text) == fit
+
+
+def test_a_callers_own_key_is_its_own() -> None:
+    """An order that has such a reference is still found by it."""
+    assert read_key("externalReference", " a\u202eb ") == "a\u202eb"
+    with pytest.raises(InvalidRequest, match=r"`externalReference` must hold no control characters"):
+        read_key("externalReference", "a\0b")
+
+
+def test_an_address_has_a_longest_length() -> None:
+    domain = ".".join(["b" * 60] * 3) + ".example.com"
+    longest = "a" * (MAX_EMAIL - len(domain) - 1) + "@" + domain
+    assert normalise_email(longest) == longest
+    with pytest.raises(EmailError, match="at most 254"):
+        normalise_email("a" + longest)

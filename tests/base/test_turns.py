@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from largesse.base.errors import Unavailable
+from largesse.base.turns import Turns
+
+
+class Room:
+    """Takes a turn for each name asked for and keeps it until told; the first letter of a name is its key."""
+
+    def __init__(self, *, at_once: int, each: int, max_waiting: int = 100) -> None:
+        self.turns: Turns[str] = Turns(at_once=at_once, each=each, max_waiting=max_waiting)
+        self.inside: list[str] = []
+        self._leave: dict[str, asyncio.Event] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def enter(self, *names: str) -> None:
+        for name in names:
+            self._leave[name] = asyncio.Event()
+            self._tasks[name] = asyncio.create_task(self._stay(name))
+        await self.settle()
+
+    async def _stay(self, name: str) -> None:
+        async with self.turns.turn(name[0]):
+            self.inside.append(name)
+            try:
+                await self._leave[name].wait()
+            finally:
+                self.inside.remove(name)
+
+    async def leave(self, name: str) -> None:
+        self._leave[name].set()
+        await self._tasks[name]
+        await self.settle()
+
+    async def give_up(self, name: str) -> None:
+        self._tasks[name].cancel()
+        await self.settle()
+
+    async def refused(self, name: str) -> bool:
+        await self.enter(name)
+        return isinstance(self._tasks[name].exception() if self._tasks[name].done() else None, Unavailable)
+
+    @staticmethod
+    async def settle() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+async def test_a_key_has_no_more_turns_than_its_own_and_others_pass() -> None:
+    room = Room(at_once=3, each=2)
+    await room.enter("a1", "a2", "a3", "b1", "c1", "b2")
+    assert room.inside == ["a1", "a2", "b1"]
+    await room.leave("a1")
+    assert room.inside == ["a2", "b1", "a3"]
+    await room.leave("b1")
+    assert room.inside == ["a2", "a3", "c1"]
+    await room.leave("c1")
+    assert room.inside == ["a2", "a3", "b2"]
+
+
+async def test_keys_are_let_in_by_turns() -> None:
+    room = Room(at_once=1, each=1)
+    await room.enter("a1", "a2", "a3", "a4", "b1", "b2", "c1")
+    order = []
+    for _ in range(7):
+        order += room.inside
+        await room.leave(room.inside[0])
+    assert order == ["a1", "a2", "b1", "c1", "a3", "b2", "a4"]
+
+
+async def test_who_goes_away_is_passed_over_and_takes_nothing_along() -> None:
+    room = Room(at_once=1, each=1)
+    await room.enter("a1", "a2", "b1", "b2")
+    await room.give_up("a2")
+    await room.give_up("b1")
+    await room.give_up("a1")
+    assert room.inside == ["b2"]
+    await room.leave("b2")
+    await room.enter("a5")
+    assert room.inside == ["a5"]
+
+
+async def test_who_goes_away_at_the_moment_of_being_let_in_gives_the_turn_back() -> None:
+    room = Room(at_once=1, each=1)
+    await room.enter("a1", "b1", "c1")
+    room._leave["a1"].set()
+    await room._tasks["a1"]  # b1 has been let in, and has not run since
+    await room.give_up("b1")
+    assert room.inside == ["c1"]
+
+
+async def test_a_key_fills_half_of_the_room_to_wait_in() -> None:
+    room = Room(at_once=1, each=1, max_waiting=4)
+    await room.enter("a1", "a2", "a3")
+    assert await room.refused("a4")
+    await room.enter("b1")
+    assert await room.refused("b2")
+    assert not await room.refused("c1")
+    assert await room.refused("d1")
+
+
+async def test_a_failure_gives_the_turn_back() -> None:
+    turns: Turns[str] = Turns(at_once=1, each=1, max_waiting=1)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            async with turns.turn("a"):
+                raise ZeroDivisionError
+    assert not turns._busy
+    assert not turns._waiting

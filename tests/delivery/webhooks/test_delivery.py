@@ -1,0 +1,687 @@
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import ssl
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
+from uuid import uuid4
+
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from tests.delivery.webhooks.conftest import LOOPBACK, Receiver, World, answering, make_principal, no_names
+from tests.delivery.webhooks.nameserver import name_server
+
+from largesse.delivery.queue import Lease
+from largesse.delivery.webhooks import (
+    Resolver,
+    check_target,
+    create_subscription,
+    delete_subscription,
+    delivery,
+    lanes,
+    parse_target,
+    resolver,
+    sending,
+)
+from largesse.delivery.webhooks.delivery import Deliverer
+from largesse.delivery.webhooks.sending import Sender
+
+
+async def test_a_delivery_is_the_signed_body_with_the_headers_of_the_spec(
+    world: World, receiver: Receiver
+) -> None:
+    subscription = await world.subscribe(receiver.url("/hook?a=%2F"))
+    [body] = await world.place()
+    await world.deliver()
+    [got] = receiver.got
+    assert got.body == body
+    assert got.path == "/hook?a=%2F"
+    assert got.is_signed_with(subscription.secret)
+    assert got.headers["X-Service-Event"] == "order.created"
+    assert got.headers["Content-Type"] == "application/json"
+    assert got.headers["User-Agent"].startswith("Largesse/")
+    assert got.headers["webhook-id"] == str((await world.delivery())["id"])
+    assert got.headers["webhook-timestamp"].isdigit()
+    assert await world.states() == ["delivered"]
+    assert not await world.deliverer.step(failing=False)
+
+
+async def test_every_subscription_of_the_customer_and_environment_hears_and_no_other(
+    world: World, receiver: Receiver
+) -> None:
+    async with world.database.connection() as connection:
+        other = await make_principal(connection, "other")
+    staging = replace(world.principal, environment="staging")
+    for path, principal in (("/1", world.principal), ("/2", world.principal), ("/3", staging), ("/4", other)):
+        await world.subscribe(receiver.url(path), principal)
+    await world.place(3)
+    await world.deliver()
+    assert sorted(got.path for got in receiver.got) == ["/1"] * 3 + ["/2"] * 3
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "state", "due_in_s"),
+    [
+        (200, {}, "delivered", None),
+        (204, {}, "delivered", None),
+        (299, {}, "delivered", None),
+        (400, {}, "dropped", None),
+        (404, {}, "dropped", None),
+        (408, {"Retry-After": "9"}, "dropped", None),
+        (418, {}, "dropped", None),
+        (500, {}, "pending", (3.2, 4.8)),
+        (503, {}, "pending", (3.2, 4.8)),
+        (599, {}, "pending", (3.2, 4.8)),
+        (429, {}, "pending", (3.2, 4.8)),
+        (429, {"Retry-After": "60"}, "pending", (60, 60)),
+        (503, {"Retry-After": "1"}, "pending", (3.2, 4.8)),
+        (429, {"Retry-After": "99999999999"}, "pending", (21600, 21600)),
+        (429, {"Retry-After": "soon"}, "pending", (3.2, 4.8)),
+        (429, {"Retry-After": "Thu, 01 Jan 2099 00:00:00 GMT"}, "pending", (21600, 21600)),
+        (429, {"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, "pending", (3.2, 4.8)),
+        (300, {}, "pending", (3.2, 4.8)),
+        (304, {}, "pending", (3.2, 4.8)),
+        (307, {"Location": "/elsewhere"}, "pending", (3.2, 4.8)),
+        (301, {"Location": "http://10.0.0.1/"}, "pending", (3.2, 4.8)),
+    ],
+)
+async def test_the_table_of_receiver_answers(
+    world: World,
+    receiver: Receiver,
+    status: int,
+    headers: dict[str, str],
+    state: str,
+    due_in_s: tuple[float, float] | None,
+) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answers(status, headers)
+    await world.place()
+    await world.deliver()
+    delivery = await world.delivery()
+    assert delivery["state"] == state
+    assert [got.path for got in receiver.got] == ["/hook"], "redirects are never followed"
+    assert (delivery["finished_at"] is None) == (state == "pending")
+    if due_in_s is not None:
+        shortest, longest = due_in_s
+        assert shortest - 2 <= delivery["due_in_s"] <= longest
+
+
+async def test_410_deletes_the_subscription_and_cancels_what_is_pending(
+    world: World, receiver: Receiver
+) -> None:
+    await world.subscribe(receiver.url("/gone"))
+    await world.subscribe(receiver.url("/other"))
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=410 if request.path == "/gone" else 200)
+
+    receiver.answer = answer
+    await world.place(200)
+    await world.deliver()
+    heard = [got.path for got in receiver.got]
+    assert heard.count("/other") == 200
+    assert 1 <= heard.count("/gone") <= 4, "only what was in flight already"
+    assert await world.database.fetchval("SELECT count(*) FROM webhook_subscriptions") == 1
+    assert sorted(await world.states()) == ["cancelled"] * 200 + ["delivered"] * 200
+    await world.place()
+    await world.deliver()
+    assert [got.path for got in receiver.got][-1] == "/other"
+
+
+async def test_deleting_a_subscription_cancels_what_is_pending(world: World, receiver: Receiver) -> None:
+    subscription = await world.subscribe(receiver.url())
+    await world.place(2)
+    await world.fan_out()
+    async with world.database.connection() as connection:
+        assert await delete_subscription(connection, world.principal, subscription.id)
+    await world.deliver()
+    assert receiver.got == []
+    assert await world.states() == ["cancelled"] * 2
+
+
+async def test_a_dead_receiver_is_tried_12_times_on_schedule(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answers(500)
+    await world.place()
+    await world.deliver()
+    waits = []
+    while (delivery := await world.delivery())["state"] == "pending":
+        before = len(receiver.got)
+        due_in_s = delivery["due_in_s"]
+        assert isinstance(due_in_s, float)
+        waits.append(due_in_s)
+        await world.advance(due_in_s - 1)
+        await world.deliver()
+        assert len(receiver.got) == before, "not before its time"
+        await world.advance(1)
+        await world.deliver()
+    assert len(receiver.got) == 12
+    assert delivery["state"] == "exhausted"
+    expected = [4, 16, 64, 256, 1024, 4096, 16384, 21600, 21600, 21600, 21600]
+    for wait, middle in zip(waits, expected, strict=True):
+        assert 0.8 * middle - 2 <= wait <= min(1.2 * middle, 21600)
+    started = [
+        row["started_at"]
+        for row in await world.database.fetch("SELECT started_at FROM delivery_attempts ORDER BY number")
+    ]
+    for (earlier, later), middle in zip(itertools.pairwise(started), expected, strict=True):
+        assert 0.8 * middle - 1 <= (later - earlier).total_seconds() <= 1.2 * middle + 2
+
+
+async def test_attempts_keep_the_first_2_kib_of_the_answer(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answers(500, body=b"x" * 3000)
+    await world.place()
+    await world.deliver()
+    attempt = await world.database.fetchrow("SELECT * FROM delivery_attempts")
+    assert attempt is not None
+    assert (attempt["number"], attempt["status"], attempt["error"]) == (1, 500, None)
+    assert attempt["answer"] == b"x" * 2048
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [("hangs", "timeout"), ("drips headers", "timeout"), ("drips the body", "timeout"), ("resets", "connection_lost"),
+     ("talks nonsense", "bad_answer"), ("is not there", "connect"), ("has a bad certificate", "tls"),
+     ("has no such name", "dns"), ("drips its handshake", "timeout"), ("says nothing of its certificate", "timeout")],
+)  # fmt: skip
+async def test_a_broken_receiver_is_a_failure_to_retry(world: World, kind: str, error: str) -> None:
+    async with Sender(LOOPBACK, 0.5, no_names) as sender, broken_receiver(kind) as url:
+        world.deliverer = Deliverer(world.database, world.vault, sender, lambda: None)
+        await world.database.execute("UPDATE webhook_lanes SET due_at = 'infinity'")
+        await world.subscribe(url)
+        await world.place()
+        await world.deliver()
+        await world.deliverer.close()
+    delivery = await world.delivery()
+    assert delivery["state"] == "pending"
+    assert await world.database.fetchval("SELECT error FROM delivery_attempts") == error
+
+
+async def test_an_endless_answer_is_cut_off_and_its_status_counts(world: World, receiver: Receiver) -> None:
+    sent = 0
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse(status=200)
+        await response.prepare(request)
+        while True:
+            await response.write(b"x" * 65536)
+            sent += 65536
+
+    receiver.answer = endless
+    await world.subscribe(receiver.url())
+    await world.place()
+    await world.deliver()
+    assert await world.states() == ["delivered"]
+    assert sent < 50_000_000
+
+
+async def test_a_hanging_receiver_delays_nobody_and_has_at_most_4_in_flight(
+    world: World, receiver: Receiver
+) -> None:
+    hanging = Receiver()
+    await hanging.start()
+    hanging.answer = hanging.hang
+    for _ in range(3):
+        await world.subscribe(hanging.url())
+    await world.subscribe(receiver.url())
+    await world.place(100)
+    await world.fan_out()
+    await world.deliverer.step(failing=False)
+    async with asyncio.timeout(4):
+        while len(receiver.got) < 100:
+            await asyncio.sleep(0.01)
+            await world.deliverer.step(failing=False)
+    assert hanging.most_in_flight == 12, "4 for each of the three"
+    hanging.released.set()
+    await world.deliver()
+    await hanging.close()
+    assert set(await world.states()) == {"delivered"}
+
+
+async def test_names_that_hang_delay_no_other_customer(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("LONGEST_S", "_TRY_S"):
+        monkeypatch.setattr(resolver, limit, 100.0)  # longer than the test waits for anything
+    async with world.database.connection() as connection:
+        other = await make_principal(connection, "other")
+    for number in range(100):
+        await world.subscribe(f"http://{number}.silent.example/")
+    await world.place(4)
+    await world.fan_out()
+    async with name_server({"good.example": ["127.0.0.1"]}) as server:
+        names = Resolver(nameservers=[server.address])
+        async with Sender(LOOPBACK, 100.0, names.look_up) as sender:
+            world.deliverer = Deliverer(world.database, world.vault, sender, lambda: None)
+            while await world.deliverer.step(failing=False):
+                pass
+            await world.subscribe(receiver.url().replace("127.0.0.1", "good.example"), other)
+            await world.place(20, other)
+            await world.fan_out()
+            async with asyncio.timeout(30):
+                while len(receiver.got) < 20:
+                    await world.deliverer.step(failing=False)
+                    await asyncio.sleep(0.01)
+            assert (
+                await world.database.fetchval("SELECT count(*) FROM delivery_attempts WHERE error = 'dns'")
+                == 0
+            )
+            world.deliverer.drain()
+            await names.close()
+            await world.deliverer.close()
+    assert sorted(await world.states()) == ["delivered"] * 20 + ["pending"] * 400
+    assert await world.database.fetchval("SELECT count(*) FROM delivery_attempts WHERE error = 'dns'") == 400
+
+
+async def test_the_time_out_counts_from_before_the_look_up(receiver: Receiver) -> None:
+    receiver.answer = receiver.hang
+    async with name_server({"slow.example": ["127.0.0.1"]}, delay_s=1.0) as server:
+        names = Resolver(nameservers=[server.address])
+        async with Sender(LOOPBACK, 1.5, names.look_up) as sender:
+            answer = await sender.post(receiver.url().replace("127.0.0.1", "slow.example"), b"{}", {}, 1)
+            silent = await sender.post("http://a.silent.example/", b"{}", {}, 1)
+        await names.close()
+    assert len(receiver.got) == 1, "it was heard, in what the look-up left of the time"
+    for one in (answer, silent):
+        assert one.error == "timeout"
+        assert 1.4 < one.duration_s < 2.4
+
+
+async def test_a_failing_subscription_moves_to_the_other_room_until_it_succeeds(
+    world: World, receiver: Receiver
+) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answers(500)
+    await world.place()
+    await world.deliver()
+    assert await world.database.fetchval("SELECT failing FROM webhook_lanes")
+    receiver.answers(200)
+    await world.place()
+    await world.fan_out()
+    assert not await world.deliverer.step(failing=False)
+    await world.deliver()
+    assert not await world.database.fetchval("SELECT failing FROM webhook_lanes")
+    assert sorted(await world.states()) == ["delivered", "pending"]
+
+
+async def test_a_turn_ends_after_its_time_and_the_lane_waits_for_the_next(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "_TURN_S", 0.2)
+    await world.subscribe(receiver.url())
+    await world.place(100)
+    await world.fan_out()
+    receiver.answer = receiver.hang
+    await world.deliverer.step(failing=False)
+    await receiver.full.wait()
+    await asyncio.sleep(0.3)
+    receiver.released.set()  # from here on it answers at once
+    await world.deliverer.settle()
+    assert len(receiver.got) == 4, "what was under way is finished, and nothing begun"
+    assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 96
+    await world.deliver()
+    assert len(receiver.got) == 100, "in turns to come"
+
+
+@pytest.mark.parametrize("failing", [False, True])
+async def test_a_turn_has_a_bounded_number_of_deliveries(
+    world: World, receiver: Receiver, failing: bool
+) -> None:
+    await world.subscribe(receiver.url())
+    await world.place(600)
+    await world.fan_out()
+    await world.database.execute("UPDATE webhook_lanes SET failing = $1", failing)
+    await world.deliverer.step(failing=failing)
+    await world.deliverer.settle()
+    assert len(receiver.got) == (8 if failing else 512)
+
+
+async def test_a_lane_that_had_its_turn_goes_to_the_back_of_the_line(
+    world: World, receiver: Receiver
+) -> None:
+    """However long its queue is, and however old: another's only delivery is served before its next turn."""
+    first = await world.subscribe(receiver.url("/long"))
+    await world.place(50)
+    await world.fan_out()
+    await world.advance(3600)
+    async with world.database.connection() as connection:
+        other = await make_principal(connection, "other")
+    second = await world.subscribe(receiver.url("/short"), other)
+    await world.place(1, other)
+    await world.fan_out()
+    turns = []
+    for _ in range(3):
+        async with world.database.transaction() as connection:
+            [lane] = await lanes.take_lanes(connection, 1, 4, failing=False)
+        turns.append(lane.lease.key)
+        answer = sending.Answer(200, None, None, b"", 0.1)
+        verdict = lanes.Verdict("delivered")
+        done = [lanes.Attempted(lane, job, 0.0, answer, verdict) for job in lane.jobs]
+        async with world.database.transaction() as connection:
+            await lanes.record(connection, done, [lane.lease])
+    assert turns == [first.id, second.id, first.id]
+
+
+async def test_two_workers_never_serve_one_subscription_at_once(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answer = receiver.hang
+    await world.place(20)
+    await world.fan_out()
+    async with Sender(LOOPBACK, 5.0, no_names) as sender:
+        second = Deliverer(world.database, world.vault, sender, lambda: None)
+        await asyncio.gather(*(d.step(failing=False) for d in (world.deliverer, second) for _ in range(3)))
+        await receiver.full.wait()
+        assert not await second.step(failing=False)
+        receiver.released.set()
+        await world.deliver()
+        await second.close()
+    assert receiver.most_in_flight == 4
+    assert len(receiver.got) == 20
+
+
+async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver) -> None:
+    subscription = await world.subscribe(receiver.url())
+    await world.place()
+    await world.fan_out()
+    async with world.database.transaction() as connection:
+        [first] = await lanes.take_lanes(connection, 10, 10, failing=False)
+    async with world.database.transaction() as connection:
+        assert await lanes.take_lanes(connection, 10, 10, failing=False) == []
+    await world.advance(20)
+    async with world.database.transaction() as connection:
+        [second] = await lanes.take_lanes(connection, 10, 10, failing=False)
+    assert second.lease == Lease(subscription.id, first.lease.fence + 1)
+    answer = sending.Answer(200, None, None, b"", 0.1)
+    for lane, state in ((first, "pending"), (second, "delivered")):
+        attempted = lanes.Attempted(lane, lane.jobs[0], 0.0, answer, lanes.Verdict("delivered"))
+        async with world.database.transaction() as connection:
+            await lanes.record(connection, [attempted], [lane.lease])
+        assert await world.states() == [state]
+    assert await world.database.fetchval("SELECT count(*) FROM delivery_attempts") == 1
+
+
+async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
+    world: World, receiver: Receiver
+) -> None:
+    for _ in range(2):
+        await world.subscribe(receiver.url())
+    await world.place()
+    await world.fan_out()
+    async with world.database.transaction() as connection:
+        taken = await lanes.take_lanes(connection, 10, 10, failing=False)
+    first, second = sorted(taken, key=lambda lane: lane.lease.key)
+    answer = sending.Answer(200, None, None, b"", 0.1)
+    attempted = lanes.Attempted(second, second.jobs[0], 0.0, answer, lanes.Verdict("delivered"))
+    lock = "UPDATE webhook_lanes SET due_at = due_at WHERE subscription_id = $1"
+
+    async def write() -> None:
+        async with world.database.transaction() as connection:
+            await lanes.record(connection, [attempted], [first.lease])
+
+    async with world.database.transaction() as fan_out:
+        await fan_out.execute(lock, first.lease.key)
+        writing = asyncio.create_task(write())
+        async with asyncio.timeout(30):
+            while not await world.database.fetchval(
+                "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) "
+                "WHERE NOT granted AND datname = current_database())"
+            ):
+                assert not writing.done()
+        await fan_out.execute(lock, second.lease.key)
+    await writing
+    assert sorted(await world.states()) == ["delivered", "pending"]
+
+
+async def test_a_renewed_lease_does_not_run_out(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answer = receiver.hang
+    await world.place()
+    await world.fan_out()
+    await world.deliverer.step(failing=False)
+    for _ in range(3):
+        await world.advance(10)
+        await world.deliverer.renew()
+    async with world.database.transaction() as connection:
+        assert await lanes.take_lanes(connection, 10, 10, failing=False) == []
+    receiver.released.set()
+    await world.deliverer.settle()
+    assert await world.states() == ["delivered"]
+
+
+async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url())
+    await world.place()
+    await world.fan_out()
+    async with world.database.transaction() as connection:
+        [lane] = await lanes.take_lanes(connection, 10, 10, failing=False)
+    async with world.database.transaction() as connection:
+        await lanes.record(connection, [], [lane.lease])
+    async with world.database.connection() as connection:
+        await lanes.LANES.renew(connection, [lane.lease])
+    async with world.database.transaction() as connection:
+        [again] = await lanes.take_lanes(connection, 10, 10, failing=False)
+    assert again.lease.fence == lane.lease.fence + 1
+
+
+async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(
+    world: World, receiver: Receiver
+) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answer = receiver.hang
+    await world.place(20)
+    await world.fan_out()
+    await world.deliverer.step(failing=False)
+    await receiver.full.wait()
+    closing = asyncio.create_task(world.deliverer.close())
+    await asyncio.sleep(0)
+    receiver.released.set()
+    await closing
+    assert len(receiver.got) == 4
+    assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 16
+    async with world.database.transaction() as connection:
+        [lane] = await lanes.take_lanes(connection, 10, 100, failing=False)
+    assert len(lane.jobs) == 16
+
+
+async def test_a_subscription_made_after_the_fact_does_not_hear_of_it(
+    world: World, receiver: Receiver
+) -> None:
+    await world.subscribe(receiver.url())
+    await world.place()
+    await world.database.execute("UPDATE events SET created_at = created_at - interval '2 minutes'")
+    assert await world.fan_out() == 0
+    assert not await world.database.fetchval("SELECT EXISTS (SELECT FROM events WHERE fanned_out_at IS NULL)")
+
+
+async def test_fan_outs_that_race_deliver_each_event_once(world: World, receiver: Receiver) -> None:
+    for _ in range(5):
+        await world.subscribe(receiver.url())
+    await world.place(300)
+
+    async def fan_out() -> int:
+        made = 0
+        while True:
+            async with world.database.connection() as connection:
+                events, deliveries = await lanes.fan_out(connection, 20)
+            if not events:
+                return made
+            made += deliveries
+
+    assert sum(await asyncio.gather(*(fan_out() for _ in range(4)))) == 1500
+    assert (
+        await world.database.fetchval("SELECT count(DISTINCT (event_id, subscription_id)) FROM deliveries")
+        == 1500
+    )
+
+
+@pytest.mark.parametrize("inside", ["127.0.0.1", "::1"])
+async def test_a_name_that_turns_inward_is_never_dialled(
+    world: World, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    """Public when the subscription is made, and an address inside, with a listener at it, when it is dialled."""
+    connections = 0
+
+    def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        writer.close()
+
+    listener = await asyncio.start_server(connected, inside, 0)
+    port = listener.sockets[0].getsockname()[1]
+    loop = asyncio.get_running_loop()
+    real_connect = loop.create_connection
+
+    def connect(factory: object, host: str, _: int, **more: object) -> object:
+        return real_connect(factory, host, port, **more)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(loop, "create_connection", connect)  # whatever port is dialled, the listener has it
+    target = parse_target("https://rebinds.example.com/", ())
+    await check_target(target, (), answering("1.1.1.1"), world.principal.customer_id)
+    async with world.database.connection() as connection:
+        await create_subscription(connection, world.principal, world.vault, target, "order.created")
+    errors = []
+    for allowed in ((), (ip_network(inside),)):
+        async with Sender(allowed, 2.0, answering(inside)) as sender:
+            world.deliverer = Deliverer(world.database, world.vault, sender, lambda: None)
+            await world.place()
+            await world.deliver()
+            await world.deliverer.close()
+        errors.append((await world.database.fetch("SELECT error FROM delivery_attempts"), connections))
+        await world.advance(60)
+    (refused, dialled), (_, dialled_when_allowed) = errors
+    assert [row["error"] for row in refused] == ["forbidden_address"]
+    assert dialled == 0
+    assert dialled_when_allowed > 0, "the listener would have heard"
+    listener.close()
+    await listener.wait_closed()
+
+
+async def test_a_target_that_is_no_longer_allowed_is_not_dialled(receiver: Receiver) -> None:
+    async with Sender((), 2.0, no_names) as sender:
+        assert (await sender.post(receiver.url(), b"{}", {}, 1)).error == "forbidden_target"
+    assert receiver.got == []
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fe80::1", "64:ff9b::a00:1"]
+)
+async def test_no_inner_address_is_dialled(address: str) -> None:
+    async with Sender((), 2.0, answering(address)) as sender:
+        answer = await sender.post("https://example.com/", b"{}", {}, 1)
+    assert answer.error == "forbidden_address"
+
+
+async def test_allowed_networks_do_not_open_plain_http_to_the_world() -> None:
+    async with Sender(LOOPBACK, 2.0, answering("1.1.1.1")) as sender:
+        assert (await sender.post("http://example.com/", b"{}", {}, 1)).error == "forbidden_address"
+
+
+async def test_a_lane_whose_secret_does_not_open_harms_no_other(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url("/good"))
+    broken = await world.subscribe(receiver.url("/bad"))
+    await world.database.execute(
+        "UPDATE webhook_subscriptions SET sealed_secret = $2 WHERE id = $1",
+        broken.id,
+        world.vault.seal(b"whsec_other", uuid4().bytes),
+    )
+    await world.place()
+    await world.deliver()
+    assert [got.path for got in receiver.got] == ["/good"]
+    assert sorted(await world.states()) == ["delivered", "pending"]
+
+
+@asynccontextmanager
+async def broken_receiver(kind: str) -> AsyncIterator[str]:
+    """The URL of a receiver that is broken in one way."""
+    if kind == "has no such name":
+        yield "https://no-such-name.invalid/"
+        return
+    handlers: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        handlers.add(asyncio.current_task())  # type: ignore[arg-type]
+        try:
+            await _misbehave(kind, reader, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=_tls(kind))
+    port = server.sockets[0].getsockname()[1]
+    if kind == "is not there":
+        server.close()
+    of_tls = {"has a bad certificate", "drips its handshake", "says nothing of its certificate"}
+    yield f"{'https' if kind in of_tls else 'http'}://127.0.0.1:{port}/"
+    server.close()
+    for handler in handlers:
+        handler.cancel()
+    await asyncio.gather(*handlers)
+
+
+async def _misbehave(kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    if kind in {"hangs", "says nothing of its certificate"}:
+        await reader.read()
+        await asyncio.Event().wait()
+    elif kind == "talks nonsense":
+        writer.write(b"220 mail.example.com ESMTP\r\n")
+    elif kind == "resets":
+        await reader.read(10)
+        linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    elif kind.startswith("drips"):
+        drop = b"x"
+        if "handshake" in kind:  # the head of a TLS record that is long in coming
+            writer.write(b"\x16\x03\x03\x40\x00\x02")
+            drop = b"\0"
+        else:
+            writer.write(
+                b"HTTP/1.1 200 OK\r\n" + (b"Content-Length: 999\r\n\r\n" if "body" in kind else b"X: ")
+            )
+        while True:
+            writer.write(drop)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+
+def _tls(kind: str) -> ssl.SSLContext | None:
+    if kind != "has a bad certificate":
+        return None
+    return self_signed()
+
+
+def self_signed() -> ssl.SSLContext:
+    """A server's TLS with a certificate nobody vouches for."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ) + certificate.public_bytes(serialization.Encoding.PEM)
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+        file.write(pem)
+        file.flush()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file.name)
+    return context

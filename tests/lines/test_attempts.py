@@ -1,0 +1,89 @@
+"""An attempt costs the same statements whatever is wrong with it, so that its time tells nothing."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+from largesse.base.vault import Vault
+from largesse.database import Database
+from largesse.lines import SealedCodes, draw_codes
+from largesse.lines.attempts import Attempt, Examiner, record_failure
+from largesse.lines.limits import FAILURES_TO_PAUSE
+
+VAULT = Vault((bytes(range(32)), bytes(range(32, 64))))
+KNOWN, PAUSED, SCHEDULED, UNKNOWN = draw_codes(4)
+NUMBERS = {1: KNOWN, 2: PAUSED, 3: SCHEDULED}
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    for order_id, code in NUMBERS.items():
+        await database.execute(
+            """
+            INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id,
+                country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at,
+                scheduled_for)
+            VALUES ($1, $2, 1, 'production', 1, 'api', 'gift', 1, 'GB', 'GBP', 1, 1, 1, 0, 'manual', 'default', now(), $3)
+            """,
+            order_id,
+            f"REF{order_id}",
+            datetime(2100, 1, 1, tzinfo=UTC) if code is SCHEDULED else None,
+        )
+        (sealed,) = SealedCodes(VAULT, [code], f"REF{order_id}")
+        await database.execute(
+            "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES ($1, 1, $2, $3)",
+            order_id,
+            sealed.lookup,
+            sealed.sealed,
+        )
+    yield database
+    await database.close()
+
+
+async def statements(database: Database, attempt: Attempt) -> tuple[bool, list[str]]:
+    """Whether the attempt is right, and the statements it and its refusal take."""
+    examiner = Examiner(VAULT, "production")
+    seen: list[str] = []
+    async with database.transaction() as connection:
+        with connection.query_logger(lambda record: seen.append(record.query)):
+            examined = await examiner.examine(connection, attempt)
+            if not examined.is_right:
+                await record_failure(connection, examined)
+    return examined.is_right, seen
+
+
+async def test_every_refusal_takes_the_same_statements(database: Database) -> None:
+    wrong = f"{(PAUSED.pin + 1) % 1_000_000:06d}"
+    for _ in range(FAILURES_TO_PAUSE):
+        await statements(database, Attempt(PAUSED.code, wrong, "192.0.2.1"))
+    attempts = {
+        "wrong PIN": Attempt(KNOWN.code, f"{(KNOWN.pin + 1) % 1_000_000:06d}", "192.0.2.2"),
+        "paused": Attempt(PAUSED.code, PAUSED.pin_text, "192.0.2.2"),
+        "unknown": Attempt(UNKNOWN.code, UNKNOWN.pin_text, "192.0.2.2"),
+        "malformed": Attempt(None, "", "192.0.2.2"),
+        "not sent yet": Attempt(SCHEDULED.code, SCHEDULED.pin_text, "192.0.2.2"),
+    }
+    taken = {name: await statements(database, attempt) for name, attempt in attempts.items()}
+    assert not any(is_right for is_right, _ in taken.values())
+    assert len(taken["unknown"][1]) == 3
+    assert {name: queries for name, (_, queries) in taken.items()} == dict.fromkeys(
+        taken, taken["unknown"][1]
+    )
+    assert (await statements(database, Attempt(KNOWN.code, KNOWN.pin_text, "192.0.2.2")))[0]
+
+
+async def test_each_refusal_is_counted_against_its_address(database: Database) -> None:
+    for _ in range(3):
+        await statements(database, Attempt(UNKNOWN.code, "000000", "192.0.2.9"))
+    assert await database.fetchval("SELECT round(allowance) FROM claim_addresses") == 97
+
+
+async def test_a_code_of_another_environment_is_unknown(database: Database) -> None:
+    async with database.transaction() as connection:
+        examined = await Examiner(VAULT, "staging").examine(
+            connection, Attempt(KNOWN.code, KNOWN.pin_text, "192.0.2.2")
+        )
+    assert examined.line is None
+    assert not examined.is_right

@@ -1,0 +1,139 @@
+"""A master key that is not the database's is refused, whoever starts first, and keys rotate all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from largesse.base.errors import StartError
+from largesse.base.vault import Vault
+from largesse.database import connect_once
+from largesse.lines import is_sealed, prove_master_key
+
+OLD, NEW, OTHER = (bytes([number]) * 32 for number in (1, 2, 3))
+
+
+@pytest.fixture
+async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    async with connect_once(database_url) as connection:
+        yield connection
+
+
+async def refused(connection: asyncpg.Connection, *keys: bytes) -> bool:
+    """Whether these keys are refused, with a line that names the setting."""
+    try:
+        await prove_master_key(connection, Vault(keys), keep=True)
+    except StartError as refusal:
+        said = str(refusal)
+    else:
+        return False
+    assert said.startswith("LARGESSE_MASTER_KEY is not the key")
+    assert "\n" not in said
+    return True
+
+
+async def proofs(connection: asyncpg.Connection) -> list[bytes]:
+    return [row["sealed"] for row in await connection.fetch("SELECT sealed FROM master_key_proof")]
+
+
+async def test_the_first_start_decides(connection: asyncpg.Connection) -> None:
+    assert not await is_sealed(connection)
+    assert not await refused(connection, OLD)
+    kept = await proofs(connection)
+    assert await is_sealed(connection)
+    assert not await refused(connection, OLD)
+    assert await refused(connection, OTHER)
+    assert await proofs(connection) == kept
+
+
+async def test_any_key_of_a_list_will_do_and_the_newest_is_needed_from_then_on(
+    connection: asyncpg.Connection,
+) -> None:
+    assert not await refused(connection, OLD)
+    assert not await refused(connection, NEW, OLD)
+    assert await refused(connection, OLD)  # it could not open what the others seal now
+    assert not await refused(connection, NEW)  # nothing is left of the old one, says the operator
+
+
+@pytest.mark.parametrize("place", ["lines", "vouchers", "webhook_subscriptions"])
+async def test_a_database_from_before_the_proof_tells_by_what_was_sealed_last(
+    connection: asyncpg.Connection, place: str
+) -> None:
+    await _seal_in(connection, place, OLD, 1)
+    await _seal_in(connection, place, NEW, 2)
+    assert await is_sealed(connection)
+    for keys in ((OTHER,), (OLD,)):
+        assert await refused(connection, *keys)
+        assert await proofs(connection) == []
+    assert not await refused(connection, NEW, OLD)
+    assert len(await proofs(connection)) == 1
+
+
+async def test_of_several_that_start_first_at_once_one_key_wins(database_url: str) -> None:
+    keys = [bytes([number]) * 32 for number in range(1, 9)]
+
+    async def start(key: bytes) -> bool:
+        async with connect_once(database_url) as connection:
+            return await refused(connection, key)
+
+    outcomes = await asyncio.gather(*(start(key) for key in keys for _ in range(2)))
+    assert sorted(outcomes) == [False] * 2 + [True] * 14
+    async with connect_once(database_url) as connection:
+        assert len(await proofs(connection)) == 1
+
+
+async def test_an_audit_writes_nothing(connection: asyncpg.Connection) -> None:
+    await prove_master_key(connection, Vault((OLD,)), keep=False)
+    assert await proofs(connection) == []
+    assert not await refused(connection, OLD)
+    kept = await proofs(connection)
+    await prove_master_key(connection, Vault((NEW, OLD)), keep=False)
+    assert await proofs(connection) == kept
+
+
+async def test_where_nothing_can_be_written_nothing_is(connection: asyncpg.Connection) -> None:
+    await connection.execute("SET default_transaction_read_only = on")
+    assert not await refused(connection, OLD)
+    assert await proofs(connection) == []
+
+
+async def _seal_in(connection: asyncpg.Connection, place: str, key: bytes, number: int) -> None:
+    """Puts something sealed by `key` into a table, after what is there."""
+    sealed = Vault((key,)).seal(b"secret", b"somewhere")
+    if place == "lines":
+        await connection.execute(
+            "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES ($1::int, 1, $1::int, $2)",
+            number,
+            sealed,
+        )
+    elif place == "vouchers":
+        product_id = await connection.fetchval(
+            """
+            INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor)
+            VALUES ($1, 'Coffee', true, 'GBP', '{GB}', '{500}') RETURNING id
+            """,
+            f"coffee-{number}",
+        )
+        await connection.execute(
+            "INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at) VALUES ($1, 500, $2, $3, now())",
+            product_id,
+            number,
+            sealed,
+        )
+    else:
+        await connection.execute(
+            """
+            WITH c AS (INSERT INTO customers (key, name, plan, funding) VALUES ($1, 'Acme', 'pro', 'invoiced') RETURNING id),
+                 s AS (INSERT INTO service_accounts (customer_id, key, name) SELECT id, 'bot', 'Bot' FROM c RETURNING id)
+            INSERT INTO webhook_subscriptions
+                (id, customer_id, environment, event, target_url, sealed_secret, service_account_id, created_at)
+            SELECT gen_random_uuid(), c.id, 'production', 'order.created', 'https://hooks.example', $2, s.id,
+                   now() + $3 * interval '1 second' FROM c, s
+            """,
+            f"acme-{number}",
+            sealed,
+            number,
+        )

@@ -1,0 +1,343 @@
+"""The real application on a database of its own, served by uvicorn on a free loopback port, with a world loaded.
+
+A module's tests share one service, as long as a world is dear to load: what a test changes, it changes for the
+module. A module that wants another world gives it as `WORLD`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import httpx
+import pytest
+import uvicorn
+
+from largesse.base.settings import Settings, load_settings
+from largesse.connections import Keeper
+from largesse.main import build_app
+from largesse.serving import server_options
+from largesse.web.api import Application
+from largesse.world import load_world, parse_world
+
+MASTER_KEY = bytes(range(32))
+PUBLIC_URL = "https://gifts.example"
+
+RICH_WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: enterprise
+    funding: balance
+    users:
+      - {email: ada@acme.example, name: Ada, role: admin}
+      - {email: bob@acme.example, name: Bob, role: member, active: false}
+      - {email: cem@acme.example, name: Cem, role: member}
+    service_accounts:
+      - {key: hr-bot, name: HR bot}
+      - {key: crm, name: CRM}
+      - {key: idle, name: Idle bot, active: false}
+    api_keys:
+      - {key: hr, service_account: hr-bot, environment: production}
+      - {key: crm, service_account: crm, environment: production}
+      - {key: idle, service_account: idle, environment: production}
+      - {key: hr-test, service_account: hr-bot, environment: staging}
+    funding_accounts:
+      - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000000.00}
+      - {key: team, name: People team, currency: GBP, balance: 50.00, service_accounts: [hr-bot]}
+      - {key: sales, name: Sales team, currency: GBP, balance: 20.00, service_accounts: [crm]}
+      - {key: eur, name: Euro float, master: true, currency: EUR, balance: 5000.00}
+      - {key: jpy, name: Yen float, master: true, currency: JPY, balance: 1000000}
+      - {key: kwd, name: Dinar float, master: true, currency: KWD, balance: 1000.500}
+      - {key: test-gbp, name: Test float, master: true, currency: GBP, environment: staging, balance: 1000.00}
+    templates:
+      - {key: welcome, name: Welcome, product: coffee, value: 10, country: GB, wrapping_key: confetti, from_name: Acme,
+         message: Welcome!, expiry_after_days: 90}
+      - {key: box, name: Box, product: hamper, country: IE}
+      - {key: thanks, name: Thanks, collection: acme-thanks}
+      - {key: farewell, name: Farewell, product: retired, value: 15}
+      - {key: bunch, collection: treats, value: 25}
+  - key: globex
+    name: Globex
+    plan: pro
+    funding: balance
+    users:
+      - {email: gil@globex.example, name: Gil, role: admin}
+    service_accounts:
+      - {key: globex-bot, name: Globex bot}
+    api_keys:
+      - {key: globex, service_account: globex-bot, environment: production}
+      - {key: globex-test, service_account: globex-bot, environment: staging}
+    funding_accounts:
+      - {key: globex-gbp, name: Globex float, master: true, currency: GBP, balance: 1000.00}
+    templates:
+      - {key: globex-hello, name: Hello, product: coffee, value: 5, expiry_after_days: 30}
+  - key: initech
+    name: Initech
+    plan: pro
+    funding: invoiced
+    service_accounts:
+      - {key: initech-bot, name: Initech bot}
+    api_keys:
+      - {key: initech, service_account: initech-bot, environment: production}
+    funding_accounts:
+      - {key: initech-gbp, name: Left over, master: true, currency: GBP, balance: 5.00}
+  - key: tiny
+    name: Tiny
+    plan: starter
+    funding: balance
+    service_accounts:
+      - {key: tiny-bot, name: Tiny bot}
+    api_keys:
+      - {key: tiny, service_account: tiny-bot, environment: production}
+products:
+  - {key: coffee, name: Coffee House e-gift, digital: true, currency: GBP, countries: [GB, IE], denominations: [5, 10, 25]}
+  - {key: cinema, name: Cinema e-gift, digital: true, currency: GBP, countries: [GB], denominations: [12.50]}
+  - {key: books, name: Bookshop e-gift, digital: true, currency: EUR, countries: [IE, FR], min_amount: 5, max_amount: 200}
+  - {key: shop, name: Shop e-gift, digital: true, currency: GBP, countries: [GB], min_amount: 0.01, max_amount: 100000}
+  - {key: ramen, name: Ramen e-gift, digital: true, currency: JPY, countries: [JP], min_amount: 500, max_amount: 10000}
+  - {key: dates, name: Dates e-gift, digital: true, currency: KWD, countries: [KW], denominations: [1.250, 5]}
+  - {key: hamper, name: Autumn hamper, digital: false, currency: GBP, cost: 35.00, markup_percent: 10,
+     postage: {GB: 4.95, IE: 9.95}, vat_percent: {GB: 20, IE: 23}}
+  - {key: club, name: Acme club e-gift, digital: true, currency: GBP, countries: [GB], denominations: [10, 20], customers: [acme]}
+  - {key: globex-club, name: Globex club e-gift, digital: true, currency: GBP, countries: [GB], denominations: [10, 20],
+     customers: [globex]}
+  - {key: retired, name: Retired e-gift, digital: true, currency: GBP, countries: [GB], denominations: [15, 30]}
+collections:
+  - {key: treats, name: Treats, country: GB, currency: GBP, value_points: [10, 25, 50], products: [coffee]}
+  - {key: any, name: Anything, country: IE, currency: EUR, value_points: [20, 40], allow_custom_value: true, products: [books]}
+  - {key: open, name: Open, country: KW, currency: KWD, allow_custom_value: true, products: [dates]}
+  - {key: acme-thanks, customer: acme, name: Acme thanks, country: GB, currency: GBP, value: 25, products: [coffee]}
+  - {key: globex-thanks, customer: globex, name: Globex thanks, country: GB, currency: GBP, value: 25, products: [coffee]}
+"""
+
+
+@dataclass
+class Service:
+    """A running service: its address, the world's ids by name (as `largesse load --json` prints them), its keys."""
+
+    url: str
+    database_url: str
+    settings: Settings
+    app: Application
+    ids: Mapping[str, Mapping[str, int]]
+    keys: Mapping[str, str] = field(repr=False)
+    _clients: dict[str | None, httpx.Client] = field(default_factory=dict, repr=False)
+
+    def client(self, key: str | None = None) -> httpx.Client:
+        """A client that sends the key of that name; None: no key."""
+        if key not in self._clients:
+            headers = {} if key is None else {"Authorization": f"Bearer {self.keys[key]}"}
+            self._clients[key] = httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        return self._clients[key]
+
+    def send(
+        self, what: str, name: str, *, key: str = "hr", account: str | None = "gbp", **members: Any
+    ) -> httpx.Response:
+        """Sends the gift, collection or template of that name, as one anonymous code unless `members` say else."""
+        return self.client(key).post(f"/send/{what}", json=self.body(what, name, account=account, **members))
+
+    def body(self, what: str, name: str, *, account: str | None = "gbp", **members: Any) -> dict[str, Any]:
+        """What `send` sends."""
+        listed = {"gift": "products", "collection": "collections", "template": "templates"}[what]
+        member = {"gift": "productId", "collection": "collectionId", "template": "templateId"}[what]
+        body: dict[str, Any] = {member: self.ids[listed][name]}
+        if account is not None:
+            body["accountId"] = self.ids["funding_accounts"][account]
+        if "recipients" not in members and "codeQuantity" not in members:
+            body["codeQuantity"] = 1
+        return body | members
+
+    def state(self) -> tuple[Any, ...]:
+        """What no refused order may change: all balances, and how many orders, lines, events, entries there are."""
+        tables = ("orders", "lines", "events", "mail_jobs", "entries")
+        counts = ", ".join(f"(SELECT count(*) FROM {table})" for table in tables)
+        balances = "(SELECT array_agg(balance_minor ORDER BY id) FROM accounts WHERE kind = 'funding')"
+        return tuple(self.sql(f"SELECT {balances}, {counts}")[0])
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def sql(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
+        """Runs one statement on the service's database, as its owner."""
+        return on_database(self.database_url, lambda connection: connection.fetch(query, *arguments))
+
+    def balance(self, account: str) -> float:
+        """What the ledger says a funding account holds, in major units of a currency with two decimals."""
+        query = "SELECT balance_minor FROM accounts WHERE id = $1"
+        return self.sql(query, self.ids["funding_accounts"][account])[0]["balance_minor"] / 100
+
+
+ServiceFactory = Callable[..., Service]
+
+
+@pytest.fixture(scope="session")
+def run_on_database() -> Callable[..., Any]:
+    """`run_on_database(url, work)`: what the coroutine function `work` makes of a connection of its own."""
+    return on_database
+
+
+@pytest.fixture(scope="session")
+def typed() -> Callable[[Any], Any]:
+    """Turns JSON into something that is equal only where the types are too: 1, 1.0 and true differ."""
+
+    def tag(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: tag(member) for name, member in value.items()}
+        if isinstance(value, list):
+            return [tag(item) for item in value]
+        return f"{type(value).__name__} {value}" if isinstance(value, bool | int | float) else value
+
+    return tag
+
+
+@pytest.fixture(scope="session")
+def problem() -> Callable[..., str]:
+    """Checks that an answer is the problem body of a status; gives its detail."""
+
+    def check(response: httpx.Response, status: int, slug: str = "invalid-request") -> str:
+        assert response.status_code == status, response.text
+        assert response.headers["Content-Type"] == "application/problem+json"
+        body = response.json()
+        assert set(body) - {"errors"} == {"type", "title", "status", "detail", "instance"}
+        for error in body.get("errors", []):
+            assert set(error) == {"pointer", "detail"}
+        assert body["status"] == status
+        assert body["type"] == f"/problems/{slug}"
+        assert body["title"]
+        if status != 409:
+            assert body["instance"] is None
+        return str(body["detail"])
+
+    return check
+
+
+@pytest.fixture(scope="module")
+def start_service(
+    module_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServiceFactory]:
+    """Starts services: `start_service(world=…, like=…, **settings)`; all end with the module, before its database.
+
+    `world` is YAML to load first. `like` is a service whose ids and keys the new one shares.
+    """
+    with ExitStack() as stack:
+
+        def start(world: str | None = None, like: Service | None = None, **changes: Any) -> Service:
+            database_url = module_database_url
+            ids: Mapping[str, Mapping[str, int]] = like.ids if like else {}
+            keys: Mapping[str, str] = like.keys if like else {}
+            if world is not None:
+                document = parse_world(world.encode(), "world.yaml")
+                loaded = on_database(database_url, lambda connection: load_world(connection, document))
+                ids, keys = loaded.ids, loaded.api_keys
+            settings = replace(
+                load_settings({}),
+                database_url=as_the_service_sees_it(database_url),
+                data_dir=tmp_path_factory.mktemp("data"),
+                public_url=PUBLIC_URL,
+                master_keys=(MASTER_KEY,),
+                **changes,
+            )
+            app = build_app(settings)
+            url = stack.enter_context(serving(app))
+            service = Service(url, database_url, settings, app, ids, keys)
+            stack.callback(service.close)
+            return service
+
+        yield start
+
+
+def as_the_service_sees_it(database_url: str) -> str:
+    """A database's address; that of the PgBouncer in front of it where `make test-pgbouncer` has started one."""
+    pooler = os.environ.get("LARGESSE_TEST_PGBOUNCER")
+    if not pooler:
+        return database_url
+    return f"postgresql://largesse@{pooler}{urlsplit(database_url).path}?pgbouncer=true"
+
+
+@pytest.fixture(scope="module")
+def service(request: pytest.FixtureRequest, start_service: ServiceFactory) -> Service:
+    """A production service with the module's `WORLD`, or a rich one."""
+    return start_service(getattr(request.module, "WORLD", RICH_WORLD))
+
+
+@pytest.fixture(scope="module")
+def staging(service: Service, start_service: ServiceFactory) -> Service:
+    """The staging service of the same installation."""
+    return start_service(like=service, environment="staging")
+
+
+@contextmanager
+def serving(app: Any, keeper: Keeper | None = None) -> Iterator[str]:
+    """Serves `app` in a thread of its own for as long as the block, as `largesse serve` would; gives its address."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    options = server_options("127.0.0.1", 0) | {"lifespan": "on", "timeout_graceful_shutdown": 10}
+    if keeper is not None:
+        options["http"] = keeper
+    config = uvicorn.Config(app, **options)
+    started: Future[None] = Future()
+    server = _Server(config, started)
+    thread = threading.Thread(target=server.serve_until_told, args=(listener,), name="uvicorn")
+    thread.start()
+    try:
+        started.result(timeout=30)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, started_or_failed: Future[None]) -> None:
+        super().__init__(config)
+        self._started_or_failed = started_or_failed
+
+    def serve_until_told(self, listener: socket.socket) -> None:
+        self.run(sockets=[listener])
+        if not self._started_or_failed.done():
+            self._started_or_failed.set_exception(RuntimeError("the service did not start; its log says why"))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._started_or_failed.set_result(None)
+
+
+def on_database(url: str, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
+    """What `work` makes of a connection of its own, in a loop of its own."""
+
+    async def run() -> Any:
+        connection = await asyncpg.connect(url)
+        try:
+            return await work(connection)
+        finally:
+            await connection.close()
+
+    return run_in_thread(run())
+
+
+def run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine run in a loop and a thread of its own, whatever loop this thread has."""
+    result: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(asyncio.run(coroutine))
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            result.set_exception(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return result.result()

@@ -1,0 +1,236 @@
+"""What is no proper request: unreadable, over-large and wrongly labelled bodies, unknown paths, wrong methods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from largesse.web.api.reading import MAX_BODY_BYTES, MAX_HEADER_BYTES
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_placed(request: pytest.FixtureRequest, service) -> Iterator[None]:
+    before = service.state()
+    yield
+    if "places" not in request.node.name:
+        assert service.state() == before
+
+
+def raw_body(service, **members: object) -> str:
+    """The inside of a body that would be placed, for more to follow."""
+    return json.dumps(service.body("gift", "coffee", value=5, **members))[1:-1]
+
+
+@pytest.mark.parametrize("path", ["/send/gift", "/send/collection", "/send/template", "/webhooks"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"  ",
+        b"null",
+        b"true",
+        b"7",
+        b'"text"',
+        b"[]",
+        b"[{}]",
+        b"{",
+        b"{}}",
+        b"{,}",
+        b"{'productId':1}",
+        b'{"productId":1,}',
+        b'{"productId":0x1}',
+        b'{"productId":01}',
+        b'{"productId":NaN}',
+        b'{"productId":-Infinity}',
+        b'{"productId":1 /* one */}',
+        b"\xef\xbb\xbf{}",
+        b'{"productId":1}\x00',
+        '{"productId":1}'.encode("utf-16"),
+        b'{"\xff":1}',
+        b"\x80",
+        b'{"a":' * 200_000,
+        b"[" * 200_000,
+        b"productId=1&value=5",
+    ],
+)
+def test_a_body_that_is_no_json_object(service, problem, path: str, raw: bytes) -> None:
+    problem(service.client("hr").post(path, content=raw, headers=JSON), 400)
+
+
+@pytest.mark.parametrize(
+    ("member", "status"),
+    [
+        # A wrong member and then text that is no JSON, or JSON that cannot be kept
+        ('"productId":"x"', 400),
+        ('"productId":"x","y":', 400),
+        ('"fromName":"\\ud800"', 400),
+        ('"fromName":"\\udc00\\ud800"', 400),
+        ('"fromName":"\\u0000"', 400),
+        ('"fromName":"a\x01b"', 400),
+        ('"externalReference":"\\ud83d"', 400),
+        ('"message":"\\ud83c\\udf81", "value":5.5', 400),
+        ('"value":1e400', 400),
+        ('"value":-1e400', 400),
+        (f'"value":{10**400}', 400),
+        ('"value":1e-400', 400),
+        ('"value":-0', 400),
+        ('"value":-0.0', 400),
+        ('"value":5e-324', 400),
+        ('"value":9007199254740993', 400),
+        ('"accountId":9223372036854775808', 400),
+        ('"accountId":18446744073709551616', 400),
+        (f'"accountId":{10**100}', 400),
+        ('"codeQuantity":1.0', 400),
+        ('"codeQuantity":1e0', 400),
+        ('"codeQuantity":-0', 400),
+        ('"productId":' + "[" * 100_000, 400),
+        ('"unknown":' + "[" * 100_000 + "]" * 100_000, 400),
+    ],
+)
+def test_a_member_that_cannot_be_read(service, problem, member: str, status: int) -> None:
+    raw = "{" + raw_body(service) + "," + member + "}"
+    problem(service.client("hr").post("/send/gift", content=raw.encode(), headers=JSON), status)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        '"unknown":1e400',
+        '"unknown":[[[[{"a":[]}]]]]',
+        '"value":5.0000',
+        '"value":0.5e1',
+        '"codeQuantity":7,"codeQuantity":1',  # the last of two counts
+        '"message":"\\ud83c\\udf81"',
+        '"message":"\\n"',
+        '"\\u0076alue":10',
+        f'"source":"{"s" * 100_000}"',
+    ],
+)
+def test_places_what_is_unusual_but_sound(service, member: str) -> None:
+    raw = "{" + raw_body(service) + "," + member + "}"
+    answer = service.client("hr").post("/send/gift", content=raw.encode(), headers=JSON)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["codeCount"] == 1
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "application/json",
+        "Application/JSON; charset=utf-8",
+        "application/json;",
+        "application/vnd.example+json",
+    ],
+)
+def test_places_json_by_any_of_its_names(service, content_type: str | None) -> None:
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    raw = "{" + raw_body(service) + "}"
+    answer = service.client("hr").post("/send/gift", content=raw.encode(), headers=headers)
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": "application/xml"},
+        {"Content-Type": "json"},
+        {**JSON, "Content-Encoding": "gzip"},
+        {**JSON, "Content-Encoding": "br"},
+        {**JSON, "Content-Encoding": "unheard-of"},
+    ],
+)
+def test_a_body_labelled_as_anything_but_json(service, problem, headers: dict[str, str]) -> None:
+    raw = "{" + raw_body(service) + "}"
+    answer = service.client("hr").post("/send/gift", content=raw.encode(), headers=headers)
+    problem(answer, 415, "unsupported-body")
+
+
+@pytest.mark.parametrize(("size", "status"), [(MAX_HEADER_BYTES - 2048, 200), (MAX_HEADER_BYTES, 431)])
+def test_headers_up_to_their_limit(service, problem, size: int, status: int) -> None:
+    answer = service.client("hr").get("/me", headers={"X-Padding": "x" * size})
+    assert answer.status_code == status
+    if status != 200:
+        problem(answer, 431, "headers-too-large")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_over_four_mebibytes(service, problem, chunked: bool) -> None:
+    raw = b'{"unknown":"' + b"x" * MAX_BODY_BYTES + b'"}'
+    pieces = iter([raw[: 1 << 20], raw[1 << 20 :]])
+    answer = service.client("hr").post("/send/gift", content=pieces if chunked else raw, headers=JSON)
+    problem(answer, 413, "too-large")
+    assert service.client("hr").get("/me").status_code == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_places_a_body_of_exactly_four_mebibytes(service, chunked: bool) -> None:
+    start = ("{" + raw_body(service) + ',"unknown":"').encode()
+    raw = start + b"x" * (MAX_BODY_BYTES - len(start) - 2) + b'"}'
+    assert len(raw) == MAX_BODY_BYTES
+    answer = service.client("hr").post("/send/gift", content=iter([raw]) if chunked else raw, headers=JSON)
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/nothing", "/me/", "//me", "/Me", "/send", "/send/", "/send/gifts", "/products/1/2", "/orders/"],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_an_unknown_path(service, problem, method: str, path: str) -> None:
+    answer = service.client().request(method, service.url + path)
+    if path == "/":
+        assert answer.status_code in {200, 302, 307, 404, 405}
+        return
+    problem(answer, 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("POST", "/me", {"GET"}),
+        ("PUT", "/products", {"GET"}),
+        ("DELETE", "/products/1", {"GET"}),
+        ("POST", "/orders", {"GET"}),
+        ("PATCH", "/orders/x", {"GET"}),
+        ("OPTIONS", "/templates", {"GET"}),
+        ("GET", "/send/gift", {"POST"}),
+        ("PUT", "/send/collection", {"POST"}),
+        ("DELETE", "/send/template", {"POST"}),
+        ("PUT", "/webhooks", {"GET", "POST"}),
+        ("GET", "/webhooks/7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a", {"DELETE"}),
+        ("POST", "/health", {"GET"}),
+    ],
+)
+def test_a_wrong_method(service, problem, method: str, path: str, allow: set[str]) -> None:
+    answer = service.client("hr").request(method, path)
+    problem(answer, 405, "method-not-allowed")
+    assert set(answer.headers["Allow"].split(", ")) - {"HEAD"} == allow
+
+
+def test_head_answers_as_get_without_a_body(service) -> None:
+    head, get = service.client("hr").head("/products"), service.client("hr").get("/products")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["Content-Length"] == str(len(get.content))
+
+
+def test_a_request_id_is_given_back_or_made(service) -> None:
+    client = service.client()
+    assert client.get("/health", headers={"X-Request-Id": "mine-1"}).headers["X-Request-Id"] == "mine-1"
+    made = {client.get(path).headers["X-Request-Id"] for path in ("/health", "/me", "/nothing")}
+    assert len(made) == 3
+    for odd in ("a b", "x" * 65, "<x>", ""):
+        assert client.get("/health", headers={"X-Request-Id": odd}).headers["X-Request-Id"] not in {odd, ""}
+
+
+def test_no_answer_may_be_cached_or_sniffed(service) -> None:
+    for answer in (service.client("hr").get("/me"), service.client().get("/nothing")):
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"

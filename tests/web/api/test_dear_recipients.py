@@ -1,0 +1,118 @@
+"""Recipients whose addresses take long to read: what is wrong for a cheaper reason is told first, and nobody else waits."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from largesse.base.email import normalise_email
+
+LETTERS = "абвгдежзийклмнопрстуфхцчшщэюя"
+_random = random.Random(5)
+
+
+def dear_address() -> str:
+    """An address at a domain of its own, which takes the library some milliseconds to read."""
+    labels = ("".join(_random.choices(LETTERS, k=24)) for _ in range(4))
+    return f"sam@{'.'.join(labels)}.example.com"
+
+
+def dear(count: int) -> list[dict[str, str]]:
+    return [{"email": dear_address()} for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def dear_s() -> float:
+    """What reading one of them takes here."""
+    began = time.perf_counter()
+    for _ in range(50):
+        normalise_email(dear_address())
+    return (time.perf_counter() - began) / 50
+
+
+@pytest.mark.parametrize(
+    ("members", "detail"),
+    [
+        ({"accountId": 999_999}, "`accountId` names no funding account"),
+        ({"value": 7}, "`value`"),
+        ({"productId": 999_999}, "`productId` names no product"),
+        ({"message": "a\x00b"}, "`message`"),
+        ({"sendAt": "2001-01-01T00:00:00Z"}, "`sendAt` must be in the future"),
+        ({"accountId": None}, "`accountId` is required"),
+    ],
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else None,
+)
+def test_what_is_wrong_for_a_cheaper_reason_is_told_first(
+    service: Any, problem: Any, dear_s: float, members: dict[str, Any], detail: str
+) -> None:
+    body = service.body("gift", "coffee", value=5, recipients=dear(1_000)) | members
+    client = service.client("hr")
+    client.get("/me")
+    began = time.perf_counter()
+    answer = client.post("/send/gift", json=body)
+    taken_s = time.perf_counter() - began
+    assert detail in problem(answer, 400)
+    assert taken_s < 1_000 * dear_s / 2
+
+
+def test_too_many_codes_are_told_before_addresses_are_read(service: Any, problem: Any, dear_s: float) -> None:
+    recipients = [one | {"quantity": 6} for one in dear(1_000)]
+    began = time.perf_counter()
+    answer = service.send("gift", "coffee", value=5, recipients=recipients)
+    taken_s = time.perf_counter() - began
+    assert "5000 codes" in problem(answer, 400)
+    assert taken_s < 1_000 * dear_s / 2
+
+
+def test_a_used_reference_is_told_before_addresses_are_read(
+    service: Any, problem: Any, dear_s: float
+) -> None:
+    assert service.send("gift", "coffee", value=5, externalReference="dear").status_code == 200
+    body = service.body("gift", "coffee", value=5, externalReference="dear", recipients=dear(1_000))
+    began = time.perf_counter()
+    answer = service.client("hr").post("/send/gift", json=body)
+    taken_s = time.perf_counter() - began
+    problem(answer, 409, "reference-used")
+    assert taken_s < 1_000 * dear_s / 2
+
+
+def test_a_domain_is_read_once(service: Any, dear_s: float) -> None:
+    domain = dear_address().partition("@")[2]
+    recipients = [{"email": f"sam{number}@{domain}"} for number in range(1_000)]
+    began = time.perf_counter()
+    answer = service.send("gift", "coffee", value=5, recipients=recipients)
+    taken_s = time.perf_counter() - began
+    assert answer.status_code == 200
+    assert answer.json()["recipientCount"] == 1_000
+    assert taken_s < 1_000 * dear_s / 2
+
+
+async def test_neighbours_do_not_wait_for_dear_recipients(service: Any, dear_s: float) -> None:
+    """One customer has 500 of them read in four requests; another one's requests pass meanwhile."""
+    body = service.body("gift", "coffee", value=5)
+    headers = {name: {"Authorization": f"Bearer {service.keys[name]}"} for name in ("hr", "globex")}
+    waits: list[float] = []
+    async with httpx.AsyncClient(base_url=service.url, timeout=120) as client:
+        assert (await client.get("/me", headers=headers["globex"])).status_code == 200
+        del body["codeQuantity"]
+        sending = asyncio.gather(
+            *(
+                client.post("/send/gift", json=body | {"recipients": dear(125)}, headers=headers["hr"])
+                for _ in range(4)
+            )
+        )
+        began = time.perf_counter()
+        await asyncio.sleep(0.05)
+        while not sending.done():
+            asked = time.perf_counter()
+            assert (await client.get("/me", headers=headers["globex"])).status_code == 200
+            waits.append(time.perf_counter() - asked)
+        taken_s = time.perf_counter() - began
+        assert [answer.status_code for answer in await sending] == [200] * 4
+    waits.sort()
+    assert waits[len(waits) // 2] < taken_s / 50

@@ -1,0 +1,238 @@
+"""A key deleted while a request with it is under way: the request gets 401 and has written nothing, whatever the operation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import httpx
+import pytest
+
+from largesse.identity.keys import create_key, delete_key
+from largesse.web.api import OPERATIONS
+
+SAM = "sam@example.com"
+TARGET = {"targetUrl": "https://93.184.215.14/hook", "event": "order.created"}
+# Each operation that writes: path and body of a request that would be served. Reading codes writes that they were read.
+WRITING: dict[str, Callable[[Any], tuple[str, Any]]] = {
+    "sendGift": lambda s: ("/send/gift", s.body("gift", "coffee", value=5)),
+    "sendCollection": lambda s: ("/send/collection", s.body("collection", "treats", value=10)),
+    "sendTemplate": lambda s: ("/send/template", s.body("template", "welcome", codeQuantity=101)),
+    "getOrder": lambda s: (f"/orders/{batch_of(s)}", None),
+    "cancelOrder": lambda s: (f"/orders/{batch_of(s)}/cancel", None),
+    "resendOrderMail": lambda s: (f"/orders/{mailed_by(s)}/resend", {"email": SAM}),
+    "createWebhook": lambda _: ("/webhooks", TARGET),
+    "deleteWebhook": lambda s: (f"/webhooks/{subscription_of(s)}", None),
+    "testWebhook": lambda s: (f"/webhooks/{subscription_of(s)}/test", None),
+    "redeliverWebhook": lambda s: (redelivery_of(s), None),
+}
+METHODS = {operation.name: operation.method for operation in OPERATIONS}
+WITH_BODY = [operation.name for operation in OPERATIONS if operation.body is not None]
+
+
+def batch_of(service: Any) -> str:
+    reference: str = service.send("gift", "coffee", value=5).json()["reference"]
+    return reference
+
+
+def mailed_by(service: Any) -> str:
+    """The reference of an order whose one mail has gone out."""
+    sent = service.send("gift", "coffee", value=5, recipients=[{"email": SAM}]).json()
+    service.sql(
+        """
+        INSERT INTO messages (order_id, environment, email, line_numbers, state, due_at, rank_at, created_at, finished_at)
+        SELECT id, environment, $2, '{1}', 'sent', now(), now(), now(), now() FROM orders WHERE reference = $1
+        """,
+        sent["reference"],
+        SAM,
+    )
+    reference: str = sent["reference"]
+    return reference
+
+
+def subscription_of(service: Any) -> str:
+    subscription: str = service.client("hr").post("/webhooks", json=TARGET).json()["id"]
+    return subscription
+
+
+def redelivery_of(service: Any) -> str:
+    subscription = subscription_of(service)
+    tested = service.client("hr").post(f"/webhooks/{subscription}/test").json()
+    return f"/webhooks/{subscription}/deliveries/{tested['id']}/redeliver"
+
+
+def new_key(service: Any, run_on_database: Any) -> tuple[int, str]:
+    """Another key of the service account that `hr` acts as."""
+    made: tuple[int, str] = run_on_database(
+        service.database_url,
+        lambda connection: create_key(
+            connection,
+            customer="acme",
+            service_account="hr-bot",
+            environment="production",
+            key=secrets.token_hex(8),
+        ),
+    )
+    return made
+
+
+def everything(service: Any) -> dict[str, str]:
+    """A digest of every table but that of the keys."""
+    tables = service.sql("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
+    digest = """SELECT '{0}', (SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM "{0}" t)"""
+    names = [table[0] for table in tables if table[0] != "api_keys"]
+    return dict(map(tuple, service.sql(" UNION ALL ".join(map(digest.format, names)))))
+
+
+async def until(true: Callable[[], Any]) -> None:
+    async with asyncio.timeout(30):
+        while not await true():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def waits_for(connection: asyncpg.Connection, *others: asyncio.Future[Any]) -> bool:
+    """Whether somebody waits for a lock of this connection's transaction, or one of the others is done and need not."""
+    query = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
+    return any(other.done() for other in others) or await connection.fetchval(query)
+
+
+def test_every_operation_that_writes_is_tried_here() -> None:
+    assert set(WRITING) - {"getOrder"} == {name for name, method in METHODS.items() if method != "GET"}
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_the_deletion_wins(service, problem, run_on_database, name: str) -> None:
+    """The key is found when the request comes in, and is being deleted when it would write."""
+    path, body = WRITING[name](service)
+    key_id, secret = new_key(service, run_on_database)
+    before = everything(service)
+
+    def request() -> httpx.Response:
+        headers = {"X-Api-Key": secret}
+        return httpx.request(METHODS[name], service.url + path, json=body, headers=headers, timeout=60)
+
+    async def delete_meanwhile(connection: asyncpg.Connection) -> httpx.Response:
+        async with connection.transaction():
+            await delete_key(connection, key_id)
+            answering = asyncio.ensure_future(asyncio.to_thread(request))
+            await until(lambda: waits_for(connection, answering))
+        return await answering
+
+    refused = run_on_database(service.database_url, delete_meanwhile)
+    assert problem(refused, 401, "unauthorized") == "The API key was deleted."
+    assert everything(service) == before
+    served = service.client("hr").request(METHODS[name], path, json=body)
+    assert served.status_code < 300, served.text
+    assert everything(service) != before
+
+
+def half_sent(
+    service: Any, name: str, path: str, body: Any, secret: str, meanwhile: Callable[[], Any]
+) -> bytes:
+    """The answer to a request whose body ends after `meanwhile`, and begins once its key has been found."""
+    raw = json.dumps(body).encode()
+    head = (
+        f"{METHODS[name]} {path} HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {secret}\r\nExpect: 100-continue\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\nConnection: close\r\n\r\n"
+    )
+    address = urlsplit(service.url)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as caller:
+        caller.sendall(head.encode())
+        assert caller.recv(1000).startswith(
+            b"HTTP/1.1 100 "
+        )  # the body is asked for after the checks of the key
+        caller.sendall(raw[:10])
+        meanwhile()
+        caller.sendall(raw[10:])
+        return b"".join(iter(lambda: caller.recv(65536), b""))
+
+
+@pytest.mark.parametrize("name", WITH_BODY)
+def test_deleted_while_the_body_is_under_way(service, run_on_database, name: str) -> None:
+    path, body = WRITING[name](service)
+    key_id, secret = new_key(service, run_on_database)
+    before = everything(service)
+
+    def delete() -> None:
+        run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+
+    answer = half_sent(service, name, path, body, secret, delete)
+    assert answer.startswith(b"HTTP/1.1 401 "), answer
+    assert b"The API key was deleted." in answer
+    assert everything(service) == before
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "off", "on", "status"),
+    [
+        ("service_accounts", "globex-bot", "active = false", "active = true", 403),
+        ("customers", "globex", "plan = 'starter'", "plan = 'pro'", 402),
+    ],
+)
+@pytest.mark.parametrize("name", ["sendGift", "createWebhook"])
+def test_switched_off_while_the_body_is_under_way(
+    service, name: str, table: str, key: str, off: str, on: str, status: int
+) -> None:
+    gift = service.body("gift", "coffee", account="globex-gbp", value=5)
+    path, body = ("/send/gift", gift) if name == "sendGift" else ("/webhooks", TARGET)
+    assert service.client("globex").post(path, json=body).status_code < 300
+
+    def set_to(value: str) -> None:
+        service.sql(f"UPDATE {table} SET {value} WHERE key = '{key}'")
+
+    set_to(off)
+    before = everything(service)
+    set_to(on)
+    try:
+        secret = service.keys["globex"]
+        answer = half_sent(service, name, path, body, secret, lambda: set_to(off))
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer
+        assert everything(service) == before
+    finally:
+        set_to(on)
+
+
+def test_the_deletion_waits(service, run_on_database) -> None:
+    """What has looked at its key and found it writes to its end first."""
+    reference = batch_of(service)
+    key_id, secret = new_key(service, run_on_database)
+
+    def cancel() -> httpx.Response:
+        headers = {"X-Api-Key": secret}
+        return httpx.post(f"{service.url}/orders/{reference}/cancel", headers=headers, timeout=60)
+
+    async def hold_up(connection: asyncpg.Connection) -> tuple[bool, httpx.Response, httpx.Response]:
+        deleter = await asyncpg.connect(service.database_url)
+        try:
+            async with connection.transaction():
+                await connection.execute(
+                    "SELECT FROM lines JOIN orders ON id = order_id WHERE reference = $1 FOR UPDATE OF lines",
+                    reference,
+                )
+                cancelling = asyncio.ensure_future(asyncio.to_thread(cancel))
+                await until(lambda: waits_for(connection, cancelling))
+                deleting = asyncio.ensure_future(delete_key(deleter, key_id))
+                waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = $1"
+                pid = deleter.get_server_pid()
+                await until(lambda: done_or(deleting, connection.fetchval(waiting, pid)))
+                waited = not deleting.done()
+            cancelled = await cancelling
+            await deleting
+        finally:
+            await deleter.close()
+        return waited, cancelled, await asyncio.to_thread(cancel)
+
+    waited, cancelled, again = run_on_database(service.database_url, hold_up)
+    assert waited
+    assert (cancelled.status_code, cancelled.json()["cancelledCount"]) == (200, 1)
+    assert again.status_code == 401
+
+
+async def done_or(future: asyncio.Future[Any], otherwise: Any) -> Any:
+    return await otherwise or future.done()

@@ -1,0 +1,206 @@
+"""What belongs to another customer, or to the other environment, answers exactly as what does not exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from largesse.web.api import OPERATIONS
+
+ABSENT = 2_000_000_000
+ABSENT_REFERENCE = "0" * 20
+ABSENT_UUID = UUID(int=0)
+TARGET = {"targetUrl": "https://93.184.215.14/hook", "event": "order.created"}
+
+# Each operation that takes an id: how it is called with one.
+CALLS: dict[str, Callable[[Any, Any], httpx.Response]] = {}
+
+
+def call(operation: str) -> Callable[[Any], Any]:
+    def keep(function: Any) -> Any:
+        CALLS[operation] = function
+        return function
+
+    return keep
+
+
+@call("GET /products/{id}")
+def _product(client: httpx.Client, product_id: int) -> httpx.Response:
+    return client.get(f"/products/{product_id}")
+
+
+@call("GET /collections/{id}")
+def _collection(client: httpx.Client, collection_id: int) -> httpx.Response:
+    return client.get(f"/collections/{collection_id}")
+
+
+@call("GET /orders/{reference}")
+def _order(client: httpx.Client, reference: str) -> httpx.Response:
+    return client.get(f"/orders/{reference}")
+
+
+@call("POST /orders/{reference}/cancel")
+def _cancel(client: httpx.Client, reference: str) -> httpx.Response:
+    return client.post(f"/orders/{reference}/cancel")
+
+
+@call("GET /orders/{reference}/deliveries")
+def _order_deliveries(client: httpx.Client, reference: str) -> httpx.Response:
+    return client.get(f"/orders/{reference}/deliveries")
+
+
+@call("POST /orders/{reference}/resend")
+def _resend(client: httpx.Client, reference: str) -> httpx.Response:
+    return client.post(f"/orders/{reference}/resend", json={"email": "sam@example.com"})
+
+
+@call("GET /webhooks/{id}/deliveries")
+def _deliveries(client: httpx.Client, subscription_id: UUID) -> httpx.Response:
+    return client.get(f"/webhooks/{subscription_id}/deliveries")
+
+
+@call("POST /webhooks/{id}/test")
+def _test(client: httpx.Client, subscription_id: UUID) -> httpx.Response:
+    return client.post(f"/webhooks/{subscription_id}/test")
+
+
+@call("POST /webhooks/{id}/deliveries/{deliveryId}/redeliver")
+def _redeliver(client: httpx.Client, subscription_id: UUID) -> httpx.Response:
+    return client.post(f"/webhooks/{subscription_id}/deliveries/1/redeliver")
+
+
+@call("DELETE /webhooks/{id}")
+def _unsubscribe(client: httpx.Client, subscription_id: UUID) -> httpx.Response:
+    return client.delete(f"/webhooks/{subscription_id}")
+
+
+def told(answer: httpx.Response, echoed: object) -> tuple[int, dict[str, str], str]:
+    """All that an answer tells, but for the id that was asked for, the time and the request's own id."""
+    headers = {k: v for k, v in answer.headers.items() if k not in {"date", "x-request-id", "content-length"}}
+    return answer.status_code, headers, re.sub(rf"\b{re.escape(str(echoed))}\b", "ID", answer.text)
+
+
+@pytest.fixture(scope="module")
+def theirs(service) -> dict[str, object]:
+    """Things of Acme's in production."""
+    client = service.client("hr")
+    subscription = UUID(client.post("/webhooks", json=TARGET).json()["id"])
+    service.sql(
+        "INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at) "
+        "VALUES ($1, 'order.created', '{}', now(), now())",
+        subscription,
+    )
+    sent = service.send("gift", "coffee", value=5, recipients=[{"email": "sam@example.com"}])
+    return {
+        "GET /products/{id}": service.ids["products"]["club"],
+        "GET /collections/{id}": service.ids["collections"]["acme-thanks"],
+        **{name: sent.json()["reference"] for name in CALLS if "/orders/" in name},
+        **{name: subscription for name in CALLS if "/webhooks/" in name},
+    }
+
+
+def absent(name: str) -> object:
+    if "/orders/" in name:
+        return ABSENT_REFERENCE
+    return ABSENT_UUID if "/webhooks/" in name else ABSENT
+
+
+def test_every_operation_that_takes_an_id_is_tried_here() -> None:
+    assert set(CALLS) == {f"{o.method} {o.path}" for o in OPERATIONS if "{" in o.path}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_another_customers_answers_as_what_is_not_there(service, theirs, problem, name: str) -> None:
+    client, request, mine = service.client("globex"), CALLS[name], theirs[name]
+    before = service.state()
+    other = request(client, mine)
+    problem(other, 404, "not-found")
+    assert told(other, mine) == told(request(client, absent(name)), absent(name))
+    assert service.state() == before
+    assert service.client("hr").get("/webhooks").json()
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if "/orders/" in name or "/webhooks/" in name])
+def test_the_other_environments_answers_as_what_is_not_there(
+    service, staging, theirs, problem, name: str
+) -> None:
+    client, request, mine = staging.client("hr-test"), CALLS[name], theirs[name]
+    other = request(client, mine)
+    problem(other, 404, "not-found")
+    assert told(other, mine) == told(request(client, absent(name)), absent(name))
+    assert service.client("hr").get("/webhooks").json()
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "member", "listed", "other"),
+    [
+        ("gift", "coffee", "productId", "products", "club"),
+        ("collection", "treats", "collectionId", "collections", "acme-thanks"),
+        ("template", "globex-hello", "templateId", "templates", "welcome"),
+        ("gift", "coffee", "accountId", "funding_accounts", "gbp"),
+        ("gift", "coffee", "accountId", "funding_accounts", "eur"),
+        ("gift", "coffee", "accountId", "funding_accounts", "team"),
+        ("gift", "coffee", "accountId", "funding_accounts", "test-gbp"),
+        ("gift", "coffee", "accountId", "funding_accounts", "initech-gbp"),
+        ("collection", "treats", "accountId", "funding_accounts", "gbp"),
+        ("template", "globex-hello", "accountId", "funding_accounts", "gbp"),
+    ],
+)
+def test_sending_with_another_customers_ids(
+    service, problem, what: str, name: str, member: str, listed: str, other: str
+) -> None:
+    """Byte for byte: these details echo no id."""
+    body = service.body(what, name, account="globex-gbp", **({} if what == "template" else {"value": 10}))
+    client, before = service.client("globex"), service.state()
+    answers = [
+        client.post(f"/send/{what}", json={**body, member: number})
+        for number in (service.ids[listed][other], ABSENT)
+    ]
+    problem(answers[0], 400)
+    assert told(answers[0], "") == told(answers[1], "")
+    assert answers[0].content == answers[1].content
+    assert service.state() == before
+
+
+def test_an_account_of_the_other_environment_pays_nothing(service, staging, problem) -> None:
+    body = service.body("gift", "coffee", value=5)
+    client, before = staging.client("hr-test"), service.state()
+    answers = [
+        client.post("/send/gift", json={**body, "accountId": number})
+        for number in (body["accountId"], ABSENT)
+    ]
+    problem(answers[0], 400)
+    assert answers[0].content == answers[1].content
+    assert service.state() == before
+
+
+def test_lists_hold_nothing_of_others(service, staging, theirs) -> None:
+    for client in (service.client("globex"), staging.client("hr-test")):
+        assert client.get("/orders?limit=50").json() == []
+        assert client.get("/webhooks").json() == []
+    ids = service.ids
+    globex = service.client("globex")
+    assert [t["id"] for t in globex.get("/templates").json()] == [ids["templates"]["globex-hello"]]
+    accounts = [account["id"] for account in globex.get("/funding-accounts").json()]
+    assert accounts == [ids["funding_accounts"]["globex-gbp"]]
+    assert [user["name"] for user in globex.get("/users").json()] == ["Gil"]
+    assert ids["products"]["club"] not in [p["id"] for p in globex.get("/products").json()]
+    collections = [c["id"] for c in globex.get("/collections").json()]
+    assert ids["collections"]["acme-thanks"] not in collections
+
+
+def test_a_staging_order_is_seen_in_staging_alone(service, staging) -> None:
+    sent = staging.send("gift", "coffee", key="hr-test", account="test-gbp", value=5)
+    assert sent.status_code == 200, sent.text
+    reference = sent.json()["reference"]
+    listed = staging.client("hr-test").get("/orders?limit=50").json()
+    assert reference in [order["reference"] for order in listed]
+    assert staging.client("hr-test").get(f"/orders/{reference}").content == sent.content
+    assert service.client("hr").get(f"/orders/{reference}").status_code == 404
+    assert reference not in service.client("hr").get("/orders?limit=50").text
+    assert service.sql("SELECT environment FROM events ORDER BY id DESC LIMIT 1")[0][0] == "staging"

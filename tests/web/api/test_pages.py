@@ -1,0 +1,207 @@
+"""The pages: whole, safe by their headers, without a dead link; the samples they show can be run."""
+
+from __future__ import annotations
+
+import html
+import re
+import shlex
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+
+from largesse.base.errors import PROBLEMS
+from largesse.web.api import OPERATIONS
+from largesse.web.api.openapi import build_document
+from largesse.web.api.reference import read_sections
+
+if TYPE_CHECKING:
+    from conftest import Service
+
+PAGES = ["/", "/docs", "/problems", *(f"/problems/{problem.slug}" for problem in PROBLEMS)]
+ASSETS = {
+    "/docs/style.css": "text/css",
+    "/docs/icon.svg": "image/svg+xml",
+    "/openapi.json": "application/json",
+}
+VOID = {"meta", "link", "img", "input", "br"}
+
+
+class Page(HTMLParser):
+    """A page's ids, links and text; raises when its elements do not nest."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.tags: list[str] = []
+        self._open: list[str] = []
+        self.feed(source)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append(tag)
+        if tag not in VOID:
+            self._open.append(tag)
+        if given.get("id"):
+            self.ids.append(given["id"] or "")
+        if tag == "a":
+            self.links.append(given["href"] or "")
+        elif address := given.get("src") or given.get("href"):
+            self.loads.append(address)
+        assert not any(name.startswith("on") or name == "style" for name in given)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_need_no_key_and_no_script(service: Service, path: str) -> None:
+    answer = service.client().get(path)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    page = Page(answer.text)
+    assert not {"script", "style", "iframe", "form", "object"} & set(page.tags)
+    assert page.loads
+    assert all(address.startswith("/") for address in page.loads)
+    assert len(page.ids) == len(set(page.ids))
+    assert page.tags.count("h1") == page.tags.count("main") == page.tags.count("title") == 1
+
+
+@pytest.mark.parametrize("path", [*PAGES, *ASSETS])
+def test_pages_carry_their_policy(service: Service, path: str) -> None:
+    headers = service.client().get(path).headers
+    policy = dict(rule.strip().split(" ", 1) for rule in headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert "script-src" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["x-request-id"]
+
+
+@pytest.mark.parametrize("path", ASSETS)
+def test_assets_have_their_type(service: Service, path: str) -> None:
+    answer = service.client().get(path)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].split(";")[0] == ASSETS[path]
+
+
+def test_no_link_is_dead(service: Service) -> None:
+    client = service.client()
+    pages = {path: Page(client.get(path).text) for path in PAGES}
+    for path, page in pages.items():
+        for link in page.links:
+            target, _, fragment = urljoin(path, link).partition("#")
+            assert client.get(target).status_code == 200, link
+            if fragment:
+                assert fragment in pages[target].ids, link
+
+
+def test_other_methods_and_addresses_are_problems(service: Service) -> None:
+    client = service.client()
+    for answer, status in (
+        (client.post("/docs"), 405),
+        (client.get("/problems/no-such"), 404),
+        (client.get("/docs/"), 404),
+        (client.get("/docs/../settings.py"), 404),
+        (client.get("/docs/reference.html"), 404),
+    ):
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert "GET" in client.post("/docs").headers["allow"]
+    head = client.head("/docs")
+    assert (head.status_code, head.content) == (200, b"")
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.slug)
+def test_the_type_of_a_problem_explains_itself(service: Service, problem: type) -> None:
+    text = re.sub(r"</?code>", "", html.unescape(service.client().get(f"/problems/{problem.slug}").text))
+    assert problem.title in text
+    assert problem.explanation.replace("`", "") in text
+    assert str(problem.status) in text
+
+
+def test_a_real_problem_leads_to_its_page(service: Service) -> None:
+    problem = service.client().get("/me").json()
+    assert problem["title"] in service.client().get(problem["type"]).text
+
+
+def test_the_reference_shows_everything(service: Service) -> None:
+    document = build_document(OPERATIONS)
+    ids = Page(service.client().get("/docs").text).ids
+    assert {operation.name for operation in OPERATIONS} <= set(ids)
+    assert {f"schema-{name}" for name in document["components"]["schemas"]} <= set(ids)
+
+
+def test_the_reference_shows_every_member_and_limit(service: Service) -> None:
+    text = service.client().get("/docs").text
+    for name, schema in build_document(OPERATIONS)["components"]["schemas"].items():
+        table = text[text.index(f'id="schema-{name}"') :].split("</table>", 1)[0]
+        for member in schema["properties"]:
+            assert f"<code>{member}</code>" in table
+    assert "1 to 5,000" in text
+    assert "at most 256 characters" in text
+
+
+def test_texts_of_the_document_are_escaped() -> None:
+    document = build_document(OPERATIONS)
+    document["paths"]["/me"]["get"]["description"] = "<script>`a<b`</script> [x](javascript:alert(1))"
+    shown = {
+        o.id: o for section in read_sections(document, "https://gifts.example") for o in section.operations
+    }
+    assert (
+        shown["getMe"].description
+        == "&lt;script&gt;<code>a&lt;b</code>&lt;/script&gt; [x](javascript:alert(1))"
+    )
+
+
+SAMPLES = [
+    pytest.param(operation.id, sample.label, sample.code, id=f"{operation.id}-{sample.label}")
+    for section in read_sections(build_document(OPERATIONS), "https://gifts.example")
+    for operation in section.operations
+    for sample in operation.samples
+]
+
+
+@pytest.mark.parametrize(("operation_id", "label", "code"), SAMPLES)
+def test_samples_run(service: Service, operation_id: str, label: str, code: str) -> None:
+    if label.startswith("Python"):
+        compile(code, label, "exec")
+        assert "https://gifts.example/" in code
+        return
+    method, url, headers, body = read_curl(code.replace("$LARGESSE_API_KEY", service.keys["hr"]))
+    assert url.startswith("https://gifts.example/")
+    assert method == next(operation.method for operation in OPERATIONS if operation.name == operation_id)
+    answer = httpx.request(
+        method, url.replace("https://gifts.example", service.url), headers=headers, content=body
+    )
+    assert answer.status_code in {200, 201, 204, 404, 409}, answer.text  # 404: the example's id is nobody's
+    assert answer.headers["content-type"].startswith("application/") or answer.status_code == 204
+
+
+def read_curl(command: str) -> tuple[str, str, dict[str, str], bytes | None]:
+    """Method, address, headers and body of a curl command as a shell would read it."""
+    words = iter(shlex.split(command.replace("\\\n", " ")))
+    assert next(words) == "curl"
+    method, url, headers, body = "", "", {}, None
+    for word in words:
+        if word == "-X":
+            method = next(words)
+        elif word == "-H":
+            name, value = next(words).split(": ", 1)
+            headers[name] = value
+        elif word == "-d":
+            body = next(words).encode()
+        else:
+            url = word
+    return method or ("GET" if body is None else "POST"), url, headers, body
+
+
+def test_the_mailbox_is_named_where_there_is_one(service: Service, staging: Service) -> None:
+    assert "/mailbox" not in service.client().get("/").text
+    assert 'href="/mailbox"' in staging.client().get("/").text
+    assert staging.client().get("/mailbox").status_code == 200

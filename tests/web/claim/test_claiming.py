@@ -1,0 +1,432 @@
+"""Claiming over HTTP: who gets in, who does not, and what is recorded."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+Codes = Callable[..., list[dict[str, str]]]
+PATHS = ("gift", "coffee")
+
+
+def path_of(code: dict[str, str]) -> str:
+    return code["redemptionUrl"].removeprefix("https://gifts.example")
+
+
+def wrong(code: dict[str, str]) -> str:
+    return f"{(int(code['pin']) + 1) % 1_000_000:06d}"
+
+
+def states(service: Any, code: dict[str, str]) -> list[tuple[str, ...]]:
+    """The state and the events of a code's line."""
+    lookup = lookup_of(service, code)
+    return [
+        tuple(row)
+        for row in service.sql(
+            "SELECT e.event FROM lines l JOIN line_events e USING (order_id, number) WHERE code_lookup = $1 "
+            "ORDER BY at, array_position(ARRAY['opened', 'claimed', 'chosen', 'fulfilled', 'expired', 'cancelled'], event)",
+            lookup,
+        )
+    ]
+
+
+def lookup_of(service: Any, code: dict[str, str]) -> int:
+    from largesse.base.vault import Vault
+    from largesse.lines import parse_code
+
+    return Vault(service.settings.master_keys).lookup(parse_code(code["code"]))
+
+
+def test_the_link_and_its_pin_open_the_gift(service: Any, recipient: Any, codes: Codes) -> None:
+    stock(service, "coffee", 10, 1)
+    code = codes(
+        "gift", "coffee", value=10, wrappingKey="winter", fromName="Acme & <Co>", message="Line one\nTwo"
+    )[0]
+    page = recipient.get(path_of(code))
+    assert page.status_code == 200
+    assert "design-winter" in page.text
+    assert "Acme &amp; &lt;Co&gt; sent you a gift" in page.text
+    assert "Line one" not in page.text, "the message is for whoever has the PIN"
+    claimed = recipient.claim(code)
+    assert claimed.status_code == 303
+    assert re.fullmatch(r"/claim/gift/[0-9a-f]{16}#open", claimed.headers["location"])
+    cookie = claimed.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert "Secure" in cookie
+    assert "Path=/claim/gift/" in cookie
+    gift = recipient.get(claimed.headers["location"])
+    assert gift.status_code == 200
+    for text in (
+        "A gift from Acme &amp; &lt;Co&gt;",
+        "Line one\nTwo",
+        "Coffee House e-gift",
+        "£10.00",
+        "COFFEE-1000-0",
+    ):
+        assert text in gift.text
+    assert states(service, code) == [("opened",), ("claimed",), ("chosen",), ("fulfilled",)]
+
+
+def test_a_typed_code_opens_the_gift_however_it_is_typed(service: Any, recipient: Any, codes: Codes) -> None:
+    code = codes("collection", "treats", value=10)[0]
+    typed = code["code"].lower().replace("-", " ").replace("0", "o").replace("1", "l")
+    assert (
+        recipient.post("/claim", code=f"  {typed} ", pin=f" {code['pin'][:3]} {code['pin'][3:]}").status_code
+        == 303
+    )
+    assert states(service, code) == [("opened",), ("claimed",)]
+
+
+def test_reading_changes_nothing(service: Any, recipient: Any, codes: Codes) -> None:
+    code = codes(*PATHS, value=10)[0]
+    before = [service.sql(f"SELECT count(*) FROM {table}") for table in ("line_states", "line_events")]
+    for method in ("GET", "HEAD"):
+        for headers in ({}, {"Purpose": "prefetch", "Sec-Purpose": "prefetch;prerender"}):
+            for _ in range(25):
+                answer = service.client().request(method, path_of(code), headers=headers)
+                assert answer.status_code == 200
+    assert [
+        service.sql(f"SELECT count(*) FROM {table}") for table in ("line_states", "line_events")
+    ] == before
+
+
+def test_a_person_touching_the_page_opens_it_once(service: Any, recipient: Any, codes: Codes) -> None:
+    code = codes(*PATHS, value=10)[0]
+    for _ in range(3):
+        assert recipient.post(f"{path_of(code)}/opened").status_code == 204
+    assert states(service, code) == [("opened",)]
+    strange = service.client().post(f"{path_of(code)}/opened", headers={"Sec-Fetch-Site": "cross-site"})
+    assert strange.status_code == 403
+
+
+def test_the_second_who_knows_the_pin_is_told_and_let_in(service: Any, recipient: Any, codes: Codes) -> None:
+    code = codes("collection", "treats", value=10)[0]
+    recipient.gift(code)
+    events = states(service, code)
+    again = recipient.claim(code)
+    assert again.status_code == 409
+    assert "has been opened before" in again.text
+    assert recipient.get(re.findall(r'href="(/claim/gift/\w+)"', again.text)[0]).status_code == 200
+    assert states(service, code) == events
+
+
+def test_a_wrong_pin_an_unknown_code_and_a_paused_one_answer_the_same_bytes(
+    service: Any, recipient: Any, codes: Codes
+) -> None:
+    code, paused, cancelled = codes(*PATHS, 3, value=10)
+    for _ in range(5):
+        recipient.claim(paused, wrong(paused))
+    answers = [
+        recipient.claim(code, wrong(code)),
+        recipient.post("/claim", code=code["code"], pin=wrong(code)),
+        recipient.claim(paused),
+        recipient.post("/claim", code=paused["code"], pin=paused["pin"]),
+        recipient.post("/claim", code="0000-0000-0000-0000-0", pin="123456"),
+        recipient.post("/claim", code="7QK2-M0TX-9ZVA-4RBE-H", pin="123456"),
+        recipient.post("/claim", code="nonsense", pin=""),
+        recipient.post("/claim", other=""),
+        recipient.post("/claim/" + "A" * 40, pin="123456"),
+        recipient.post("/claim/none", pin="123456"),
+    ]
+    assert {answer.status_code for answer in answers} == {403}
+    assert len({answer.content for answer in answers}) == 1
+    kept = [
+        {k: v for k, v in answer.headers.items() if k not in {"date", "x-request-id"}} for answer in answers
+    ]
+    assert all(headers == kept[0] for headers in kept)
+    assert cancelled["code"] not in answers[0].text
+
+
+def test_five_wrong_pins_pause_a_code_each_time_for_twice_as_long(
+    service: Any, recipient: Any, codes: Codes, move_clock: Callable[[timedelta], None]
+) -> None:
+    code = codes("collection", "treats", value=10)[0]
+    for pause_minutes in (15, 30, 60):
+        for _ in range(5):
+            assert recipient.claim(code, wrong(code)).status_code == 403
+        assert recipient.claim(code).status_code == 403, "even the right PIN waits"
+        move_clock(timedelta(minutes=pause_minutes) - timedelta(seconds=20))
+        assert recipient.claim(code).status_code == 403
+        move_clock(timedelta(seconds=21))
+    assert recipient.claim(code).status_code == 303
+    assert (
+        service.sql("SELECT FROM pin_failures WHERE NOT decoy AND key = $1", lookup_of(service, code)) == []
+    )
+
+
+def test_four_wrong_pins_do_not_pause(recipient: Any, codes: Codes) -> None:
+    code = codes("collection", "treats", value=10)[0]
+    for _ in range(4):
+        recipient.claim(code, wrong(code))
+    assert recipient.claim(code).status_code == 303
+
+
+def test_an_address_that_guesses_waits_and_others_do_not(
+    recipient: Any, codes: Codes, move_clock: Callable[[timedelta], None]
+) -> None:
+    first, second = codes("collection", "treats", 2, value=10)
+    for _ in range(100):
+        assert recipient.post("/claim", code="0000-0000-0000-0000-0", pin="123456").status_code == 403
+    slowed = recipient.claim(first)
+    assert slowed.status_code == 429
+    assert 1 <= int(slowed.headers["retry-after"]) <= 9
+    assert "wrong tries from your connection" in slowed.text
+    recipient.host = "203.0.113.2"
+    assert recipient.claim(second).status_code == 303
+
+
+def test_no_address_is_kept_in_clear(service: Any, recipient: Any) -> None:
+    recipient.host = "203.0.113.77"
+    recipient.post("/claim", code="0000-0000-0000-0000-0", pin="123456")
+    rows = service.sql("SELECT * FROM claim_addresses")
+    assert rows
+    assert "203.0.113.77" not in str(rows)
+
+
+def test_unknown_codes_fill_a_bounded_number_of_rows(service: Any, recipient: Any) -> None:
+    for number in range(60):
+        recipient.host = f"192.0.2.{number}"
+        recipient.post("/claim", code="nonsense", pin="123456")
+    keys = [row["key"] for row in service.sql("SELECT key FROM pin_failures WHERE decoy")]
+    assert keys
+    assert all(0 <= key < 65_536 for key in keys)
+
+
+def test_a_cancelled_line_cannot_be_claimed(service: Any, recipient: Any) -> None:
+    sent = service.send("gift", "coffee", value=10, codeQuantity=1).json()
+    service.client("hr").post(f"/orders/{sent['reference']}/cancel")
+    code = sent["codes"][0]
+    assert "withdrawn" in recipient.get(path_of(code)).text
+    assert recipient.claim(code, wrong(code)).status_code == 403
+    answer = recipient.claim(code)
+    assert answer.status_code == 410
+    assert "withdrawn" in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_staging_code_is_void_in_production_and_the_reverse(
+    service: Any, staging: Any, recipient: Any, codes: Codes
+) -> None:
+    real = codes("collection", "treats", value=10)[0]
+    test = staging.send("collection", "treats", key="hr-test", account="test-gbp", value=10).json()["codes"][
+        0
+    ]
+    for visited, code in ((service, test), (staging, real)):
+        recipient.service = visited
+        assert recipient.get(path_of(code)).status_code == 404
+        assert recipient.claim(code).status_code == 403
+    recipient.service = staging
+    assert recipient.claim(test).status_code == 303
+    assert recipient.get(path_of(test)).text.count("Test environment") == 1
+
+
+def test_a_staging_gift_gets_a_test_voucher(staging: Any, recipient: Any) -> None:
+    code = staging.send("gift", "coffee", key="hr-test", account="test-gbp", value=10).json()["codes"][0]
+    recipient.service = staging
+    gift = recipient.get(recipient.gift(code))
+    assert "This is a test voucher" in gift.text
+    assert re.search(r"TEST-[A-Z2-7]{4}-", gift.text)
+
+
+def test_a_scheduled_gift_cannot_be_claimed_before_its_time(
+    service: Any, recipient: Any, move_clock: Callable[[timedelta], None]
+) -> None:
+    from largesse.base.vault import Vault
+    from largesse.lines import open_code
+    from largesse.orders.shapes import claim_link
+
+    at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+    sent = service.send(
+        "collection", "treats", value=10, recipients=[{"email": "a@example.com"}], sendAt=at
+    ).json()
+    vault = Vault(service.settings.master_keys)
+    row = service.sql(
+        "SELECT sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE reference = $1",
+        sent["reference"],
+    )[0]
+    opened = open_code(vault, row["sealed"], sent["reference"], 1)
+    code = {"pin": opened.pin_text, "redemptionUrl": claim_link(opened, vault, "https://gifts.example")}
+    assert recipient.get(path_of(code)).status_code == 404
+    assert recipient.claim(code).status_code == 403
+    move_clock(timedelta(hours=2, minutes=1))
+    assert recipient.get(path_of(code)).status_code == 200
+    assert recipient.claim(code).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("members", "days"),
+    [({"expiryAfterDays": 30}, 30), ({}, 365)],
+    ids=["of the order", "of the installation"],
+)
+def test_the_expiry_counts_from_the_claim_and_is_shown(
+    service: Any, recipient: Any, codes: Codes, members: dict[str, int], days: int
+) -> None:
+    code = codes("collection", "treats", value=10, **members)[0]
+    gift = recipient.get(recipient.gift(code))
+    row = service.sql(
+        "SELECT claimed_at, expires_at FROM line_states JOIN lines USING (order_id, number) WHERE code_lookup = $1",
+        lookup_of(service, code),
+    )[0]
+    assert row["expires_at"] - row["claimed_at"] == timedelta(days=days)
+    day = row["expires_at"]
+    assert f"Please choose before {day.day} {day:%B %Y}." in gift.text
+
+
+def test_an_expired_gift_says_so_and_stays_so(
+    service: Any, recipient: Any, codes: Codes, move_clock: Callable[[timedelta], None]
+) -> None:
+    code = codes("collection", "treats", value=10, expiryAfterDays=1)[0]
+    path = recipient.gift(code)
+    key = form_of(recipient.get(path))["key"]
+    move_clock(timedelta(days=1, minutes=1))
+    assert recipient.claim(code).status_code == 409
+    assert "has expired" in recipient.get(path).text
+    old = recipient.cookie
+    form = form_of(recipient.get(path))
+    assert old
+    assert form == {}
+    product = str(service.ids["products"]["coffee"])
+    assert recipient.post(f"{path}/choose", key=key, product=product, sure="yes").status_code in {303, 403}
+    assert "has expired" in recipient.get(path).text
+
+
+def test_the_page_of_a_gift_is_for_whoever_claimed_it(service: Any, recipient: Any, codes: Codes) -> None:
+    mine, theirs = codes("collection", "treats", 2, value=10)
+    path = recipient.gift(mine)
+    cookie = recipient.cookie
+    other = type(recipient)(service)
+    other_path = other.gift(theirs)
+    assert path != other_path
+    assert recipient.get(path).status_code == 200
+    # In the middle: the last characters of base64 may carry bits that mean nothing.
+    changed = cookie[:20] + ("B" if cookie[20] == "A" else "A") + cookie[21:]
+    for presented in ("", "x", changed, other.cookie, "é" * 3):
+        recipient.cookie = presented
+        try:
+            answer = recipient.get(path)
+        except UnicodeEncodeError:
+            continue
+        assert answer.status_code == 403
+        assert "type your PIN again" in answer.text
+
+
+def test_the_session_ends_after_an_hour(
+    recipient: Any, codes: Codes, move_clock: Callable[[timedelta], None]
+) -> None:
+    path = recipient.gift(codes("collection", "treats", value=10)[0])
+    move_clock(timedelta(minutes=59))
+    assert recipient.get(path).status_code == 200
+    move_clock(timedelta(minutes=2))
+    assert recipient.get(path).status_code == 403
+
+
+def test_every_page_forbids_what_it_does_not_need(recipient: Any, codes: Codes) -> None:
+    code = codes("collection", "treats", value=10)[0]
+    path = recipient.gift(code)
+    for page in (
+        recipient.get("/claim"),
+        recipient.get(path_of(code)),
+        recipient.get("/claim/none"),
+        recipient.get(path),
+    ):
+        assert page.headers["cache-control"] == "no-store"
+        assert page.headers["referrer-policy"] == "no-referrer"
+        policy = page.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert not re.search(r"""(?:src|href|action)=["'](?:https?:)?//""", page.text), (
+            "nothing from elsewhere"
+        )
+        assert " style=" not in page.text
+        assert " onclick=" not in page.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
+    ],
+)
+def test_a_form_that_another_site_posts_is_refused(
+    service: Any, codes: Codes, headers: dict[str, str]
+) -> None:
+    code = codes(*PATHS, value=10)[0]
+    answer = service.client().post(
+        path_of(code),
+        content=f"pin={code['pin']}",
+        headers={"Content-Type": "application/x-www-form-urlencoded"} | headers,
+    )
+    assert answer.status_code == 403
+    assert states(service, code) == []
+
+
+@pytest.mark.parametrize(
+    "body", [b"pin=" + b"1" * 20_000, b"\xff\xfe=1", b"&".join([b"a=1"] * 100), b"pin=%ff%fe"]
+)
+def test_a_body_that_no_form_of_ours_posts_is_refused(service: Any, codes: Codes, body: bytes) -> None:
+    code = codes(*PATHS, value=10)[0]
+    answer = service.client().post(
+        path_of(code), content=body, headers={"Content-Type": "application/x-www-form-urlencoded"}
+    )
+    assert answer.status_code == 403
+    assert states(service, code) == []
+
+
+def stock(service: Any, product: str, value: int, count: int) -> None:
+    """Puts numbers such as COFFEE-1000-0 into the stock."""
+    from largesse.base.vault import Vault
+    from largesse.fulfilment.vouchers import Voucher, seal_voucher
+
+    vault = Vault(service.settings.master_keys)
+    product_id = service.ids["products"][product]
+    for number in range(count):
+        sealed = seal_voucher(vault, Voucher(f"{product.upper()}-{value * 100}-{number}"), product_id)
+        service.sql(
+            "INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at) VALUES ($1, $2, $3, $4, now())",
+            product_id,
+            value * 100,
+            sealed.lookups[0],
+            sealed.sealed,
+        )
+
+
+def form_of(page: httpx.Response) -> dict[str, str]:
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.text))
+
+
+def test_the_customer_sees_what_became_of_each_code(service: Any, recipient: Any) -> None:
+    sent = service.send("collection", "treats", value=10, codeQuantity=3).json()
+    recipient.post(f"{path_of(sent['codes'][0])}/opened")
+    recipient.claim(sent["codes"][1])
+    told = service.client("hr").get(f"/orders/{sent['reference']}/deliveries").json()
+    assert [entry["state"] for entry in told] == ["manual"] * 3
+    [opened], [claimed], [untouched] = (entry["lines"] for entry in told)
+    assert (opened["state"], bool(opened["openedAt"]), opened["claimedAt"]) == ("issued", True, None)
+    assert (claimed["state"], bool(claimed["openedAt"]), bool(claimed["claimedAt"])) == (
+        "claimed",
+        True,
+        True,
+    )
+    assert (untouched["state"], untouched["openedAt"]) == ("issued", None)
+
+
+def test_a_cancelled_scheduled_order_is_told_as_cancelled(service: Any) -> None:
+    at = (datetime.now(UTC) + timedelta(days=2)).isoformat()
+    people = [{"email": "a@example.com", "quantity": 2}, {"email": "b@example.com"}]
+    sent = service.send("gift", "coffee", value=10, recipients=people, sendAt=at).json()
+    path = f"/orders/{sent['reference']}/deliveries"
+    assert [entry["state"] for entry in service.client("hr").get(path).json()] == ["scheduled"] * 2
+    service.client("hr").post(f"/orders/{sent['reference']}/cancel")
+    told = service.client("hr").get(path).json()
+    assert [(entry["email"], entry["state"], len(entry["lines"])) for entry in told] == [
+        ("a@example.com", "cancelled", 2),
+        ("b@example.com", "cancelled", 1),
+    ]
+    assert {line["state"] for entry in told for line in entry["lines"]} == {"cancelled"}

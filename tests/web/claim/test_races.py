@@ -1,0 +1,279 @@
+"""Claims that race really race: over HTTP, many at once, each on the database."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from largesse.base.vault import Vault
+from largesse.database import Database
+from largesse.fulfilment import find_stocked, import_vouchers
+from largesse.lines import parse_code
+from largesse.verify import audit
+
+Codes = Callable[..., list[dict[str, str]]]
+
+_AT_ONCE = 100
+
+
+def path_of(code: dict[str, str]) -> str:
+    return code["redemptionUrl"].removeprefix("https://gifts.example")
+
+
+def wrong(code: dict[str, str], by: int = 1) -> str:
+    return f"{(int(code['pin']) + by) % 1_000_000:06d}"
+
+
+@pytest.fixture
+def flood(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., list[int]]:
+    """Posts forms, many at once, each from a host of its own unless it says; gives the statuses in their order."""
+
+    def run(posts: Sequence[tuple[str, dict[str, str]]], hosts: Sequence[str] | None = None) -> list[int]:
+        async def all_posts(_: Any) -> list[int]:
+            connector = aiohttp.TCPConnector(limit=_AT_ONCE)
+            async with aiohttp.ClientSession(
+                service.url, connector=connector, cookie_jar=aiohttp.DummyCookieJar()
+            ) as session:
+
+                async def post(at: int, path: str, form: dict[str, str]) -> int:
+                    host = hosts[at] if hosts else f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}"
+                    headers = {"X-Forwarded-For": host}
+                    async with session.post(
+                        path, data=form, headers=headers, allow_redirects=False
+                    ) as answer:
+                        await answer.read()
+                        return answer.status
+
+                return list(await asyncio.gather(*(post(at, *one) for at, one in enumerate(posts))))
+
+        statuses: list[int] = run_on_database(service.database_url, all_posts)
+        return statuses
+
+    return run
+
+
+@pytest.fixture
+def on_pool(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., Any]:
+    def run(work: Callable[[Database, Vault], Coroutine[Any, Any, Any]]) -> Any:
+        async def with_pool(_: Any) -> Any:
+            database = await Database.connect(service.database_url)
+            try:
+                return await work(database, Vault(service.settings.master_keys))
+            finally:
+                await database.close()
+
+        return run_on_database(service.database_url, with_pool)
+
+    return run
+
+
+def test_a_thousand_claims_of_one_code_give_it_once(
+    service: Any, codes: Codes, flood: Callable[..., list[int]]
+) -> None:
+    code = codes("collection", "treats", value=10)[0]
+    statuses = Counter(flood([(path_of(code), {"pin": code["pin"]})] * 1_000))
+    assert statuses == {303: 1, 409: 999}
+    lookup = Vault(service.settings.master_keys).lookup(parse_code(code["code"]))
+    events = service.sql(
+        "SELECT event FROM line_events JOIN lines USING (order_id, number) WHERE code_lookup = $1", lookup
+    )
+    assert Counter(row["event"] for row in events) == {"opened": 1, "claimed": 1}
+
+
+def test_of_fifty_guesses_at_once_five_are_evaluated(
+    service: Any, codes: Codes, flood: Callable[..., list[int]]
+) -> None:
+    code = codes("collection", "treats", value=10)[0]
+    statuses = flood([(path_of(code), {"pin": wrong(code, by)}) for by in range(1, 51)])
+    assert statuses == [403] * 50
+    lookup = Vault(service.settings.master_keys).lookup(parse_code(code["code"]))
+    row = service.sql("SELECT failures, pauses FROM pin_failures WHERE NOT decoy AND key = $1", lookup)[0]
+    assert (row["failures"], row["pauses"]) == (0, 1), "one pause after five; the others were not evaluated"
+    assert flood([(path_of(code), {"pin": code["pin"]})]) == [403]
+
+
+def test_three_hundred_numbers_go_to_the_first_of_five_hundred_and_each_once(
+    service: Any, codes: Codes, flood: Callable[..., list[int]], on_pool: Callable[..., Any], tmp_path: Path
+) -> None:
+    issued = codes("gift", "cinema", 500)
+    file = tmp_path / "numbers.csv"
+
+    def fill(first: int, count: int) -> Any:
+        file.write_text("\n".join(f"CINE-{number}" for number in range(first, first + count)))
+
+        async def work(database: Database, vault: Vault) -> Any:
+            async with database.connection() as connection:
+                stocked = await find_stocked(connection, "cinema")
+            return await import_vouchers(database, vault, stocked, file)
+
+        return on_pool(work)
+
+    assert fill(0, 300).added == 300
+    assert Counter(flood([(path_of(code), {"pin": code["pin"]}) for code in issued])) == {303: 500}
+    product = service.ids["products"]["cinema"]
+    handed = service.sql("SELECT order_id, number FROM vouchers WHERE product_id = $1", product)
+    assert len(handed) == 300
+    assert len({tuple(row) for row in handed} - {(None, None)}) == 300
+    waiting = service.sql(
+        "SELECT order_id, number FROM voucher_waits WHERE product_id = $1 ORDER BY since, id", product
+    )
+    assert len(waiting) == 200
+    assert fill(300, 120).served == 120
+    left = service.sql(
+        "SELECT order_id, number FROM voucher_waits WHERE product_id = $1 ORDER BY since, id", product
+    )
+    assert [tuple(row) for row in left] == [tuple(row) for row in waiting[120:]], "the oldest were served"
+    assert fill(420, 100).served == 80
+    states = Counter(
+        row["state"] for row in service.sql("SELECT state FROM line_states WHERE product_id = $1", product)
+    )
+    assert states == {"fulfilled": 500}
+    assert (
+        service.sql("SELECT count(*) FROM vouchers WHERE product_id = $1 AND order_id IS NULL", product)[0][0]
+        == 20
+    )
+
+
+def test_an_import_that_races_with_claims_leaves_nobody_waiting(
+    service: Any, codes: Codes, run_on_database: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "numbers.csv"
+    file.write_text("\n".join(f"SHOP-{number}" for number in range(200)))
+    issued = codes("gift", "shop", 200, value=3)
+
+    async def race(_: Any) -> Any:
+        database = await Database.connect(service.database_url)
+        vault = Vault(service.settings.master_keys)
+        async with database.connection() as connection:
+            stocked = await find_stocked(connection, "shop")
+        async with aiohttp.ClientSession(service.url, cookie_jar=aiohttp.DummyCookieJar()) as session:
+
+            async def claim(at: int) -> int:
+                headers = {"X-Forwarded-For": f"10.9.0.{at}"}
+                form = {"pin": issued[at]["pin"]}
+                async with session.post(
+                    path_of(issued[at]), data=form, headers=headers, allow_redirects=False
+                ) as answer:
+                    return answer.status
+
+            claims = [asyncio.create_task(claim(at)) for at in range(200)]
+            await asyncio.wait(claims, return_when=asyncio.FIRST_COMPLETED)
+            imported = await import_vouchers(database, vault, stocked, file, value="3")
+            statuses = await asyncio.gather(*claims)
+        await database.close()
+        return imported, Counter(statuses)
+
+    imported, statuses = run_on_database(service.database_url, race)
+    assert imported.added == 200
+    assert statuses == {303: 200}
+    product = service.ids["products"]["shop"]
+    assert service.sql("SELECT count(*) FROM voucher_waits WHERE product_id = $1", product)[0][0] == 0
+    lines = service.sql("SELECT DISTINCT order_id, number FROM vouchers WHERE product_id = $1", product)
+    assert len(lines) == 200
+
+
+@pytest.mark.slow
+def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
+    service: Any, run_on_database: Callable[..., Any], on_pool: Callable[..., Any]
+) -> None:
+    before = service.balance("gbp")
+    orders = [service.send("collection", "treats", value=10, codeQuantity=10).json() for _ in range(100)]
+    key = {"Authorization": f"Bearer {service.keys['hr']}"}
+
+    async def race(_: Any) -> Counter[str]:
+        outcomes: Counter[str] = Counter()
+        connector = aiohttp.TCPConnector(limit=_AT_ONCE)
+        async with aiohttp.ClientSession(
+            service.url, connector=connector, cookie_jar=aiohttp.DummyCookieJar()
+        ) as session:
+
+            async def claim(at: int, code: dict[str, str]) -> None:
+                headers = {"X-Forwarded-For": f"10.8.{at >> 8}.{at & 255}"}
+                async with session.post(
+                    path_of(code), data={"pin": code["pin"]}, headers=headers, allow_redirects=False
+                ) as answer:
+                    outcomes[f"claim {answer.status}"] += 1
+
+            async def cancel(reference: str) -> None:
+                async with session.post(f"/orders/{reference}/cancel", headers=key) as answer:
+                    outcomes[f"cancel {answer.status}"] += 1
+
+            for at, order in enumerate(orders):
+                tasks = [claim(at * 10 + place, code) for place, code in enumerate(order["codes"])]
+                tasks.insert(at % 10, cancel(order["reference"]))
+                await asyncio.gather(*tasks)
+        return outcomes
+
+    outcomes = run_on_database(service.database_url, race)
+    references = [order["reference"] for order in orders]
+    states = Counter(
+        row["state"]
+        for row in service.sql(
+            "SELECT s.state FROM line_states s JOIN orders o ON o.id = s.order_id WHERE o.reference = ANY($1::text[])",
+            references,
+        )
+    )
+    assert states["claimed"] + states["cancelled"] == 1_000
+    assert states["claimed"] > 50, states
+    assert states["cancelled"] > 50, states
+    assert outcomes == {
+        "claim 303": states["claimed"],
+        "claim 410": states["cancelled"],
+        "cancel 200": 100,
+    }
+    assert service.balance("gbp") == pytest.approx(before - 10 * states["claimed"])
+
+    async def findings(database: Database, vault: Vault) -> list[str]:
+        return [str(finding) for finding in (await audit(database, vault)).findings]
+
+    assert on_pool(findings) == []
+
+
+def test_neither_a_dump_nor_the_logs_hold_what_is_secret(
+    service: Any, recipient: Any, codes: Codes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = codes("gift", "hamper")[0]
+    path = recipient.gift(code)
+    page = recipient.get(path)
+    key = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.text))["key"]
+    address = {
+        "name": "Quentin Zyx",
+        "street_address": "77 Obscure Alley",
+        "city": "Leeds",
+        "postal_code": "LS1 4DY",
+    }
+    assert (
+        recipient.post(f"{path}/address", key=key, email="quentin@example.com", **address).status_code == 303
+    )
+    recipient.post("/claim", code=code["code"], pin=wrong(code))
+    secrets = [
+        code["code"],
+        code["code"].replace("-", ""),
+        code["redemptionUrl"].rsplit("/", 1)[1],
+        "Quentin Zyx",
+        "Obscure Alley",
+        "quentin@example.com",
+        "CINE-1",
+    ]
+    tables = [
+        row["table_name"]
+        for row in service.sql(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+        )
+    ]
+    everything = "\n".join(
+        str(row["line"])
+        for table in tables
+        for row in service.sql(f'SELECT t::text AS line FROM "{table}" t')
+    )
+    logged = "".join(capfd.readouterr())
+    for secret in secrets:
+        assert secret not in everything
+        assert secret.encode().hex() not in everything
+        assert secret not in logged
+    assert not re.search(rf"\b{code['pin']}\b", everything + logged)

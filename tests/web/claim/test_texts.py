@@ -1,0 +1,90 @@
+"""Wrappings, choices and addresses by their rules."""
+
+from pathlib import Path
+
+import pytest
+
+import largesse.web.claim
+from largesse.web.claim.addresses import address_fields, check_address
+from largesse.web.claim.designs import DESIGNS, design
+from largesse.web.claim.rendering import grouped
+
+FOLDER = Path(largesse.web.claim.__file__).parent
+
+
+def test_every_wrapping_has_its_colours_and_unknown_keys_look_like_the_default() -> None:
+    style = (FOLDER / "assets" / "claim.css").read_text()
+    assert len(DESIGNS) >= 6
+    for key in DESIGNS.keys() - {"default"}:
+        assert f".design-{key} {{" in style
+        assert f":root.design-{key} {{" in style, "in the dark too"
+    assert design("Confetti ").key == "confetti"
+    assert design("thanks").key == "thank-you"
+    for unknown in ("", "none-such", "../x", "DEFAULT"):
+        assert design(unknown).key == "default"
+
+
+@pytest.mark.parametrize(
+    ("country", "address"),
+    [
+        ("GB", {"name": "A B", "street_address": "1 High St", "city": "Leeds", "postal_code": "LS1 4DY"}),
+        ("IE", {"name": "A B", "street_address": "1 Main St", "city": "Cork", "country_area": "Co. Cork"}),
+        ("FR", {"name": "A B", "street_address": "1 rue X", "city": "Paris", "postal_code": "75001"}),
+        ("DE", {"name": "A B", "street_address": "Weg 1", "city": "Berlin", "postal_code": "10115"}),
+        (
+            "US",
+            {
+                "name": "A B",
+                "street_address": "1 A St",
+                "city": "Reno",
+                "country_area": "NV",
+                "postal_code": "89501",
+            },
+        ),
+        (
+            "JP",
+            {
+                "name": "A B",
+                "street_address": "1-1",
+                "city": "千代田区",
+                "country_area": "東京都",
+                "postal_code": "100-0001",
+            },
+        ),
+    ],
+)
+def test_good_addresses_pass_and_come_out_with_their_country(country: str, address: dict[str, str]) -> None:
+    checked = check_address(country, {**address, "country_code": "XX"})
+    assert checked.errors == {}
+    assert checked.address["country_code"] == country
+    assert checked.address["name"] == "A B"
+
+
+@pytest.mark.parametrize(
+    ("changes", "errors"),
+    [
+        ({"postal_code": ""}, {"postal_code": "required"}),
+        ({"postal_code": "75001"}, {"postal_code": "invalid"}),
+        ({"name": "   "}, {"name": "required"}),
+        ({"street_address": "\n \n"}, {"street_address": "required"}),
+        ({"name": "x" * 201}, {"name": "invalid"}),
+        ({"name": "a\x00b"}, {"name": "invalid"}),
+        ({"city": "a\N{RIGHT-TO-LEFT OVERRIDE}b"}, {"city": "invalid"}),
+    ],
+)
+def test_bad_addresses_say_what_is_wrong(changes: dict[str, str], errors: dict[str, str]) -> None:
+    good = {"name": "A B", "street_address": "1 High St", "city": "Leeds", "postal_code": "LS1 4DY"}
+    assert check_address("GB", good | changes).errors == errors
+
+
+def test_a_form_asks_for_the_name_first_wherever_it_is_written() -> None:
+    for country in ("GB", "US", "JP", "CN", "DE", "AE", "KW", "HU"):
+        fields = address_fields(country)
+        assert fields[0].name == "name"
+        assert "street_address" in {field.name for field in fields}
+
+
+def test_long_numbers_are_read_in_groups() -> None:
+    assert grouped("6035710012345678") == ["6035", "7100", "1234", "5678"]
+    assert grouped("AB-12-CD-34") == ["AB-12-CD-34"]
+    assert grouped("12345678") == ["12345678"]

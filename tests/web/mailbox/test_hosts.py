@@ -1,0 +1,111 @@
+"""The mailbox answers to its own host names alone: no page elsewhere reads it under a name of its own (DNS rebinding)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.serving.conftest import Wire
+from tests.web.api.conftest import PUBLIC_URL, Service, serving
+
+from largesse.base.errors import Misdirected
+from largesse.base.hosts import own_hosts, require_own_host
+from largesse.main import build_app
+
+PATHS = ["/mailbox", "/mailbox/1", "/mailbox/1/html", "/mailbox/1/message.eml"]
+OURS = [
+    "localhost",
+    "LOCALHOST:80",
+    "localhost.",
+    "127.0.0.1",
+    "127.0.0.1:8000",
+    "[::1]",
+    "[::1]:8000",
+    "[0:0:0:0:0:0:0:1]",
+    "gifts.example",
+    "gifts.example:443",
+]
+OTHERS = [
+    "rebound.example",
+    "rebound.example:8000",
+    "127.0.0.1.rebound.example",
+    "localhost.rebound.example",
+    "gifts.example.rebound.example",
+    "rebound-gifts.example",
+    "x@localhost",
+    "localhost@rebound.example",
+    "localhost/rebound.example",
+    "127.1",
+    "127.0.0.2",
+    "2130706433",
+    "[::2]",
+    "",
+]
+
+
+def answers(on: Service, path: str, host: str) -> Any:
+    return on.client().get(path, headers={"Host": host})
+
+
+@pytest.mark.parametrize("host", OURS)
+def test_our_names(staging: Service, demo: Service, host: str) -> None:
+    for service in (staging, demo):
+        assert answers(service, "/mailbox", host).status_code == 200
+        assert answers(service, PATHS[1], host).status_code == 404
+
+
+@pytest.mark.parametrize("host", OTHERS)
+def test_other_names(staging: Service, demo: Service, host: str) -> None:
+    for service in (staging, demo):
+        for path in PATHS:
+            answer = answers(service, path, host)
+            assert answer.status_code == 421
+            assert answer.headers["Content-Type"] == "application/problem+json"
+            assert answer.json()["type"] == "/problems/misdirected"
+
+
+def test_several_host_headers_name_none(staging: Service) -> None:
+    wire = Wire(staging.url)
+    for hosts in ("Host: localhost\r\nHost: rebound.example\r\n", ""):
+        assert wire.ask(f"GET /mailbox HTTP/1.1\r\n{hosts}\r\n".encode()).status == 421
+    wire.close()
+
+
+def test_everything_else_answers_to_any_name(staging: Service) -> None:
+    for path in ("/health", "/docs", "/claim", "/openapi.json", "/"):
+        assert answers(staging, path, "rebound.example").status_code == 200
+
+
+def test_what_it_listens_on_is_ours(staging: Service) -> None:
+    with serving(build_app(staging.settings, listens_on="gifts.internal")) as url:
+        client = staging.client()
+        statuses = [
+            client.get(f"{url}/mailbox", headers={"Host": host}).status_code
+            for host in ("gifts.internal", "localhost", "other.internal")
+        ]
+    assert statuses == [200, 200, 421]
+
+
+def test_a_wildcard_is_no_name() -> None:
+    for wildcard in ("0.0.0.0", "::"):  # noqa: S104 - named, not listened on
+        hosts = own_hosts(listens_on=wildcard, urls=[PUBLIC_URL])
+        assert hosts == {"localhost", "127.0.0.1", "::1", "gifts.example"}
+
+
+@pytest.mark.parametrize(
+    ("given", "connected_to", "ours"),
+    [
+        ("192.0.2.7:8001", "192.0.2.7", True),
+        ("192.0.2.7:8001", "::ffff:192.0.2.7", True),
+        ("[2001:DB8::7]", "2001:db8:0::7", True),
+        ("192.0.2.8", "192.0.2.7", False),
+        ("rebound.example", "192.0.2.7", False),
+        ("", "", False),
+    ],
+)
+def test_the_address_of_our_end_is_ours(given: str, connected_to: str, ours: bool) -> None:
+    if ours:
+        require_own_host(own_hosts(), [given], connected_to)
+        return
+    with pytest.raises(Misdirected):
+        require_own_host(own_hosts(), [given], connected_to)
