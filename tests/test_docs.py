@@ -10,7 +10,6 @@ import click
 import pytest
 from prometheus_client import REGISTRY
 
-from largesse.base.errors import PROBLEMS
 from largesse.cli import main
 from largesse.connections import MAX_CONNECTIONS
 from largesse.connections.keeper import IDLE_S
@@ -22,7 +21,8 @@ from largesse.orders.placer import SMALL_ORDER_CODES
 from largesse.orders.recipients import MAX_CODES, MAX_QUANTITY
 from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE
 from largesse.web.api import OPERATIONS, PAGES
-from largesse.web.api.reading import BODY_TIMEOUT_S, MAX_BODY_BYTES
+from largesse.web.kit.body import BODY_TIMEOUT_S, MAX_BODY_BYTES
+from largesse.web.kit.problems import PROBLEMS
 
 ROOT = Path(__file__).parents[1]
 ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

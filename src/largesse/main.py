@@ -37,8 +37,9 @@ from largesse.delivery.webhooks import DeliveryLimits, Resolver
 from largesse.identity import Authenticator
 from largesse.lines import is_sealed, prove_master_key
 from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Sender, read_ids_left
-from largesse.web.api import OPERATIONS, PAGES, Application, Services
+from largesse.web.api import OPERATIONS, PAGES, Application
 from largesse.web.claim import claim_pages
+from largesse.web.kit.services import Services
 from largesse.web.mailbox import mailbox_pages
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 

@@ -180,7 +180,7 @@ async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None
     assert await desk.balance_minor() == 0
     outcome = outcomes[2]
     assert isinstance(outcome, ReferenceUsed)
-    assert outcome.instance == f"/orders/{orders[1].reference}"
+    assert outcome.holder == orders[1].reference
 
 
 async def test_a_customer_waits_for_no_other(desk: Desk) -> None:

@@ -162,7 +162,7 @@ def test_what_is_placed(order: Order) -> None:
 
 def test_a_used_reference_tells_its_holder() -> None:
     refused = refusal(make_order(external_reference="used"), make_ground(used="HOLDER"))
-    assert refused.instance == "/orders/HOLDER"
+    assert refused.holder == "HOLDER"
 
 
 def test_an_order_pays_from_its_account_into_sales() -> None:

@@ -7,7 +7,8 @@ import select
 import pytest
 from tests.serving.conftest import Answer, chunked, get
 
-from largesse.web.api.reading import MAX_BODY_BYTES, MAX_HEADER_BYTES
+from largesse.web.kit.body import MAX_BODY_BYTES
+from largesse.web.kit.headers import MAX_HEADER_BYTES
 
 JSON = "Content-Type: application/json"
 

@@ -10,8 +10,8 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from largesse.base.errors import Misdirected, StartError
-from largesse.base.hosts import LOCAL_HOSTS, require_own_host
+from largesse.base.errors import StartError
+from largesse.base.hosts import LOCAL_HOSTS, NOT_OURS, is_own_host
 
 _ADDRESS = "127.0.0.1"
 _tell = make_wsgi_app()
@@ -42,10 +42,8 @@ class _Handler(WSGIRequestHandler):
 
 def _answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """The metrics, for who asks under a name of this machine."""
-    try:
-        require_own_host(LOCAL_HOSTS, [environ.get("HTTP_HOST", "")])
-    except Misdirected as problem:
+    if not is_own_host(LOCAL_HOSTS, [environ.get("HTTP_HOST", "")]):
         start_response("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])
-        return [problem.detail.encode()]
+        return [NOT_OURS.encode()]
     answer: Iterable[bytes] = _tell(environ, start_response)
     return answer

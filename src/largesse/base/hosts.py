@@ -11,11 +11,13 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from urllib.parse import urlsplit
 
-from largesse.base.errors import Misdirected
-
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@/?#\[\]\\]+)(?::\d*)?")
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+NOT_OURS = (
+    "This is for the user of the machine it runs on, and answers to that machine's names alone: localhost, "
+    "the host of LARGESSE_PUBLIC_URL, and the address it listens on."
+)
 
 
 def own_hosts(*, listens_on: str = "", urls: Iterable[str] = ()) -> frozenset[str]:
@@ -24,17 +26,13 @@ def own_hosts(*, listens_on: str = "", urls: Iterable[str] = ()) -> frozenset[st
     return LOCAL_HOSTS | (named - {"", "0.0.0.0", "::"})  # noqa: S104 - to leave them out
 
 
-def require_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> None:
-    """Raises Misdirected unless the one Host header `given` names a host of ours, on whatever port.
+def is_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> bool:
+    """Whether the one Host header `given` names a host of ours, on whatever port.
 
     `connected_to` is the address of our end of the connection, which is ours too: no name can lead a browser to send it.
     """
     host = _host_of(given[0]) if len(given) == 1 else ""
-    if not host or (host not in hosts and host != _normal(connected_to)):
-        raise Misdirected(
-            "This is for the user of the machine it runs on, and answers to that machine's names alone: localhost, "
-            "the host of LARGESSE_PUBLIC_URL, and the address it listens on."
-        )
+    return bool(host) and (host in hosts or host == _normal(connected_to))
 
 
 def _host_of(header: str) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from largesse.base.errors import SlowRequest, Unavailable
+from largesse.base.errors import Unavailable
 from largesse.connections import metrics
 from largesse.connections.protocol import Connection
+from largesse.web.kit.problems import SlowRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

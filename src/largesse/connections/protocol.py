@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from largesse.base.errors import HeadersTooLarge, InvalidRequest, Problem, TooLarge
+from largesse.base.errors import InvalidRequest, Problem
 from largesse.connections import metrics
-from largesse.web.api.reading import MAX_BODY_BYTES, MAX_HEADER_BYTES
-from largesse.web.api.replying import problem_reply
+from largesse.web.kit.body import MAX_BODY_BYTES
+from largesse.web.kit.failing import problem_reply
+from largesse.web.kit.headers import MAX_HEADER_BYTES
+from largesse.web.kit.problems import HeadersTooLarge, TooLarge
+from largesse.web.kit.replies import head_of
 
 if TYPE_CHECKING:
     from largesse.connections.keeper import Keeper
@@ -145,18 +148,10 @@ class Connection(HttpToolsProtocol):
 
     def _write(self, problem: Problem) -> None:
         reply = problem_reply(problem)
+        head = head_of(reply, os.urandom(8).hex().encode())
         headers = [
             *self.server_state.default_headers,
-            (b"content-type", reply.media_type.encode()),
-            (b"content-length", str(len(reply.body)).encode()),
-            (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
-            (b"x-request-id", os.urandom(8).hex().encode()),
-            *(
-                (name.encode(), value.encode("latin-1"))
-                for name, value in reply.headers
-                if name != "connection"
-            ),
+            *(header for header in head if header[0] != b"connection"),
             (b"connection", b"close"),
         ]
         lines = b"".join(b"%b: %b\r\n" % header for header in headers)

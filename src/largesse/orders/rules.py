@@ -119,10 +119,9 @@ def require_currency(held: str, wanted: str) -> None:
 
 
 def reference_used(holder: str) -> ReferenceUsed:
-    """The 409 whose `instance` is the address of the order that holds the caller's reference."""
+    """The refusal of an order whose external reference the order of the reference `holder` holds already."""
     return ReferenceUsed(
-        f"`externalReference` is already used by order {holder}; nothing was placed.",
-        instance=f"/orders/{holder}",
+        f"`externalReference` is already used by order {holder}; nothing was placed.", holder=holder
     )
 
 

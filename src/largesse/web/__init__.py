@@ -1,1 +1,5 @@
-"""What is reached over HTTP: the API, the pages of recipients, and the captured mailbox."""
+"""What is reached over HTTP: the API (`api`), the pages of recipients (`claim`), and the captured mailbox (`mailbox`).
+
+They do not know each other. What they share, one way for each thing, is the `kit`; what they work with, its `Services`, made by
+`largesse.main`. Nothing below this room knows of HTTP.
+"""

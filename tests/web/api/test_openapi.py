@@ -12,11 +12,11 @@ import jsonschema_rs
 import pytest
 
 from largesse import __version__
-from largesse.base.errors import PROBLEMS, Misdirected
 from largesse.delivery.webhooks import EVENTS
 from largesse.web.api import OPERATIONS
 from largesse.web.api.openapi import build_document
 from largesse.web.api.openapi_events import build_events_document
+from largesse.web.kit.problems import PROBLEMS, Misdirected
 
 if TYPE_CHECKING:
     from conftest import Service, ServiceFactory

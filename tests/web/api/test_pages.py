@@ -12,10 +12,10 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from largesse.base.errors import PROBLEMS
 from largesse.web.api import OPERATIONS
 from largesse.web.api.openapi import build_document
 from largesse.web.api.reference import read_sections
+from largesse.web.kit.problems import PROBLEMS
 
 if TYPE_CHECKING:
     from conftest import Service

@@ -8,9 +8,10 @@ import pytest
 from tests.serving.conftest import Wire
 from tests.web.api.conftest import PUBLIC_URL, Service, serving
 
-from largesse.base.errors import Misdirected
-from largesse.base.hosts import own_hosts, require_own_host
+from largesse.base.hosts import own_hosts
 from largesse.main import build_app
+from largesse.web.kit.hosts import require_own_host
+from largesse.web.kit.problems import Misdirected
 
 PATHS = ["/mailbox", "/mailbox/1", "/mailbox/1/html", "/mailbox/1/message.eml"]
 OURS = [

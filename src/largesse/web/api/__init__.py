@@ -1,8 +1,8 @@
 """The HTTP interface: routes and JSON shapes, and nothing else."""
 
 from largesse.web.api.application import Application
-from largesse.web.api.operation import Operation, Services
+from largesse.web.api.operation import Operation
 from largesse.web.api.pages import PAGES
 from largesse.web.api.routes import OPERATIONS
 
-__all__ = ["OPERATIONS", "PAGES", "Application", "Operation", "Services"]
+__all__ = ["OPERATIONS", "PAGES", "Application", "Operation"]

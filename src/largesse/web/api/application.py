@@ -11,15 +11,20 @@ from contextlib import AbstractAsyncContextManager
 import structlog
 from starlette.routing import BaseRoute, Router
 
-from largesse.base.client import client_address
-from largesse.base.errors import MethodNotAllowed, NotFound, StartError, TooManyRequests
+from largesse.base.errors import NotFound, StartError, TooManyRequests
 from largesse.base.throttle import Rate, Throttle
 from largesse.identity import Caller, require_active, require_plan
-from largesse.web.api.asgi import Message, Receive, Scope, Send
 from largesse.web.api.metrics import REQUESTS
-from largesse.web.api.operation import Call, Operation, Reply, Services
-from largesse.web.api.reading import Headers, check_size, read_body, read_headers, read_query, read_secret
-from largesse.web.api.replying import failure_reply, send_reply
+from largesse.web.api.operation import Call, Operation
+from largesse.web.api.reading import read_query, read_secret
+from largesse.web.kit.asgi import Message, Receive, Scope, Send
+from largesse.web.kit.body import read_body
+from largesse.web.kit.client import client_address
+from largesse.web.kit.failing import problem_of, problem_reply
+from largesse.web.kit.headers import Headers, check_size, read_headers
+from largesse.web.kit.problems import MethodNotAllowed
+from largesse.web.kit.replies import Reply, send_reply
+from largesse.web.kit.services import Services
 
 _Found = tuple[dict[str, Operation], dict[str, str]]  # the operations of a path by method, and its parameters
 
@@ -108,7 +113,7 @@ class Application:
                 name = operation.name
                 reply = await self._answer(operation, path, scope, headers, receive)
             except Exception as error:  # noqa: BLE001 - each has its answer
-                reply = failure_reply(error, scope["path"], request_id)
+                reply = _reply_to(error, scope["path"], request_id)
             status = reply.status
             await send_reply(reply, request_id, scope["method"], send)
         REQUESTS.count(name, status, time.perf_counter() - began_s)
@@ -131,7 +136,7 @@ class Application:
             check_size(headers)
             await self._pages(scope, receive, send_with_id)
         except Exception as error:
-            reply = failure_reply(error, scope["path"], request_id)
+            reply = _reply_to(error, scope["path"], request_id)
             if status:
                 raise
             await send_reply(reply, request_id, scope["method"], send)
@@ -179,6 +184,10 @@ class Application:
         return caller
 
 
+def _reply_to(error: Exception, path: str, request_id: bytes) -> Reply:
+    return problem_reply(problem_of(error, path=path, request_id=request_id.decode()))
+
+
 def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
     operation = methods.get("GET" if method == "HEAD" else method)
     if operation is None:
@@ -188,7 +197,7 @@ def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
 
 def _method_not_allowed(method: str, allowed: Iterable[str]) -> MethodNotAllowed:
     allow = ", ".join(sorted(allowed))
-    return MethodNotAllowed(f"{method} is not allowed here; {allow} is.", headers={"Allow": allow})
+    return MethodNotAllowed(f"{method} is not allowed here; {allow} is.", allow=allow)
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
-from largesse.base.errors import FieldError, MethodNotAllowed, NotFound, Problem
+from largesse.base.errors import FieldError, NotFound
 from largesse.orders import OrderRecord, SendBody
 from largesse.web.api.openapi_parts import REF, Json, info, publish, schema_components
 from largesse.web.api.operation import NoQuery, Operation
+from largesse.web.kit.problems import MethodNotAllowed, ProblemType, problem_type
 
 _EXAMPLE_REQUEST_ID = "5b1f0c9a7e3d2846"
 
@@ -173,7 +174,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
         "tags": [{"name": name, "description": description} for name, description in _TAGS.items()],
         "paths": paths,
         "x-other-answers": {
-            "404": {"$ref": f"#/components/responses/{_response_name([NotFound])}"},
+            "404": {"$ref": f"#/components/responses/{_response_name([problem_type(NotFound)])}"},
             "405": _method_not_allowed(),
         },
         "components": {
@@ -261,7 +262,8 @@ def _problem_responses(operations: Iterable[Operation]) -> Json:
 
 def _method_not_allowed() -> Json:
     """What no operation answers, but any address does when it has not the method: no component, as nothing refers to it."""
-    response = _problem_response(MethodNotAllowed.status, [MethodNotAllowed])
+    problem = problem_type(MethodNotAllowed)
+    response = _problem_response(problem.status, [problem])
     response["headers"]["Allow"] = {
         "description": "The methods this address has",
         "required": True,
@@ -271,7 +273,7 @@ def _method_not_allowed() -> Json:
     return response
 
 
-def _problem_response(status: int, problems: list[type[Problem]]) -> Json:
+def _problem_response(status: int, problems: list[ProblemType]) -> Json:
     lines = [f"[{problem.title}](/problems/{problem.slug}). {problem.explanation}" for problem in problems]
     return {
         "description": "\n\n".join(lines),
@@ -288,7 +290,7 @@ def _problem_response(status: int, problems: list[type[Problem]]) -> Json:
     }
 
 
-def example_problem(problem: type[Problem]) -> Json:
+def example_problem(problem: ProblemType) -> Json:
     """What a problem body of this kind reads like."""
     return {
         "type": f"/problems/{problem.slug}",
@@ -299,13 +301,13 @@ def example_problem(problem: type[Problem]) -> Json:
     }
 
 
-def _by_status(problems: Iterable[type[Problem]]) -> Iterator[tuple[int, list[type[Problem]]]]:
+def _by_status(problems: Iterable[ProblemType]) -> Iterator[tuple[int, list[ProblemType]]]:
     for status, group in groupby(problems, key=lambda problem: problem.status):
         yield status, list(group)
 
 
-def _response_name(problems: Sequence[type[Problem]]) -> str:
-    return "Or".join(problem.__name__ for problem in problems)
+def _response_name(problems: Sequence[ProblemType]) -> str:
+    return "Or".join(problem.name for problem in problems)
 
 
 def _headers(status: int) -> Json:

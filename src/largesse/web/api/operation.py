@@ -13,61 +13,32 @@ from uuid import UUID
 import msgspec
 
 from largesse.base.errors import (
-    HeadersTooLarge,
     Inactive,
-    InternalError,
     InvalidRequest,
     NotFound,
     PlanRequired,
     Problem,
-    SlowRequest,
-    TooLarge,
     TooManyRequests,
     Unauthorized,
     Unavailable,
+)
+from largesse.catalogue import Snapshot
+from largesse.database import Connection
+from largesse.identity import Caller, Principal, hold_key
+from largesse.web.kit.problems import (
+    PROBLEMS,
+    HeadersTooLarge,
+    InternalError,
+    ProblemType,
+    SlowRequest,
+    TooLarge,
     UnsupportedBody,
 )
-from largesse.base.patience import Patience
-from largesse.base.settings import Settings
-from largesse.base.turns import Turns
-from largesse.base.vault import Vault
-from largesse.catalogue import Catalogue, Snapshot
-from largesse.database import Connection, Database
-from largesse.delivery.webhooks import DeliveryLimits, Resolver
-from largesse.identity import Authenticator, Caller, Principal, hold_key
-from largesse.orders import OrderLists, Sender
+from largesse.web.kit.replies import Reply
+from largesse.web.kit.services import Services
 
 _INT32 = 2_147_483_647
 _PARAMETER = re.compile(r"\{(\w+)\}")
-
-encode_json = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What operations work with; made once, in `largesse.main`."""
-
-    settings: Settings
-    database: Database
-    vault: Vault
-    catalogue: Catalogue
-    authenticator: Authenticator
-    sender: Sender
-    order_lists: OrderLists
-    resolver: Resolver
-    delivery_limits: DeliveryLimits
-    patience: Patience
-    # For transactions of requests: some of the pool's connections, so that those who read find one.
-    writing_turns: Turns[int] = field(default_factory=lambda: Turns(at_once=6, each=3, max_waiting=1_000))
-
-
-class Reply(msgspec.Struct, frozen=True):
-    """An answer: status, body and its media type, and further headers in lower case."""
-
-    body: bytes
-    status: int = 200
-    media_type: str = "application/json"
-    headers: tuple[tuple[str, str], ...] = ()
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -167,15 +138,16 @@ class Operation:
     needs_active: bool = True
 
     @property
-    def all_problems(self) -> tuple[type[Problem], ...]:
-        """Every problem this operation can answer, by status."""
+    def all_problems(self) -> tuple[ProblemType, ...]:
+        """Every kind of problem this operation can answer, by status."""
         common: list[type[Problem]] = [HeadersTooLarge, InvalidRequest, InternalError, Unavailable]
         if self.needs_key:
             common += [Unauthorized, PlanRequired, TooManyRequests]
             common += [Inactive] if self.needs_active else []
         if self.body is not None:
             common += [SlowRequest, TooLarge, UnsupportedBody]
-        return tuple(sorted({*common, *self.problems}, key=lambda problem: (problem.status, problem.slug)))
+        possible = {*common, *self.problems}
+        return tuple(problem for problem in PROBLEMS if problem.raised in possible)
 
     @property
     def pattern(self) -> re.Pattern[str] | None:

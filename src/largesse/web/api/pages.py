@@ -15,12 +15,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from largesse import __version__
-from largesse.base.errors import PROBLEMS, NotFound, Problem
+from largesse.base.errors import NotFound
 from largesse.web.api.openapi import build_document, example_problem
 from largesse.web.api.openapi_events import build_events_document
-from largesse.web.api.operation import encode_json
 from largesse.web.api.reference import prose, read_sections, read_tables
 from largesse.web.api.routes import OPERATIONS
+from largesse.web.kit.problems import PROBLEMS, ProblemType
+from largesse.web.kit.replies import encode_json
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -112,7 +113,7 @@ def _problem_pages() -> dict[str, str]:
     return {problem.slug: _render_problem(problem) for problem in PROBLEMS}
 
 
-def _render_problem(problem: type[Problem]) -> str:
+def _render_problem(problem: ProblemType) -> str:
     return _render(
         "problem.html",
         here="problems",

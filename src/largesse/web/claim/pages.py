@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from largesse.base.client import client_address
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.i18n import DEFAULT, Language, chosen_language, language_of_country
 from largesse.base.patience import Patience
@@ -26,8 +25,9 @@ from largesse.web.claim import session as sessions
 from largesse.web.claim.addresses import address_fields, check_address
 from largesse.web.claim.assets import assets
 from largesse.web.claim.claims import Answer, Claims, Gift, NotPossible, Outcome, Step
-from largesse.web.claim.forms import BadForm, read_form
 from largesse.web.claim.rendering import HEADERS, Renderer
+from largesse.web.kit.client import client_address
+from largesse.web.kit.forms import BadForm, read_form
 
 _LANGUAGE_COOKIE = "language"
 _YEAR_S = 365 * 24 * 3600

@@ -15,11 +15,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.hosts import own_hosts, require_own_host
+from largesse.base.hosts import own_hosts
 from largesse.base.settings import Settings
 from largesse.base.vault import SealBroken, Vault
 from largesse.database import Database
 from largesse.delivery.mail import OpenedMail, list_captured, open_captured
+from largesse.web.kit.hosts import require_own_host
 
 PAGE_MESSAGES = 50
 _HIGHEST_ID = 2**63 - 1  # PostgreSQL's bigint

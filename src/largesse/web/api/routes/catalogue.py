@@ -12,7 +12,9 @@ from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
 from largesse.catalogue import CollectionShape, ProductShape
 from largesse.orders.request import DEFAULT_COUNTRY, Country
-from largesse.web.api.operation import Call, Operation, Reply, Services
+from largesse.web.api.operation import Call, Operation
+from largesse.web.kit.replies import Reply
+from largesse.web.kit.services import Services
 
 Currency = Annotated[
     str, Meta(pattern="^[A-Za-z]{3}$", max_length=3, description="ISO 4217 currency code", examples=["GBP"])

@@ -11,8 +11,10 @@ from largesse.base.decoding import decode_body
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.delivery.mail import RecipientDelivery, Resend, list_order_deliveries, resend
 from largesse.delivery.webhooks import DeliveryRecord, list_deliveries, redeliver, send_sample
-from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.web.api.operation import Call, Operation
 from largesse.web.api.paging import Paging
+from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.services import Services
 
 _INT64 = 9_223_372_036_854_775_807
 _ADDITION = "An addition to the specification."

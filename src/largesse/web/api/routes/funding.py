@@ -9,7 +9,9 @@ from msgspec import Meta
 
 from largesse.base.money import label, to_number
 from largesse.funding import FundingAccount, list_funding_accounts
-from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.web.api.operation import Call, Operation
+from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.services import Services
 
 
 class FundingAccountShape(msgspec.Struct, rename="camel"):

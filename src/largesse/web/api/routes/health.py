@@ -10,7 +10,9 @@ from msgspec import Meta
 from largesse import __version__
 from largesse.database import DATABASE_AWAY
 from largesse.orders import FEW_IDS, read_ids_left
-from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.web.api.operation import Call, Operation
+from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.services import Services
 
 
 class Health(msgspec.Struct, omit_defaults=True):

@@ -9,8 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from largesse.identity import User, list_users
-from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.web.api.operation import Call, Operation
 from largesse.web.api.paging import Paging
+from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.services import Services
 
 Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
 

@@ -19,7 +19,9 @@ from largesse.orders import (
     cancel_order,
     read_order,
 )
-from largesse.web.api.operation import Call, Handler, Operation, Reply, Services, encode_json
+from largesse.web.api.operation import Call, Handler, Operation
+from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.services import Services
 
 _RESPONSE = {
     "reference": "0WBQK7M2PXR4D9VA1C3E",

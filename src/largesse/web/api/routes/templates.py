@@ -10,8 +10,10 @@ from msgspec import Meta
 
 from largesse.catalogue import Snapshot
 from largesse.templates import Template, list_templates
-from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.web.api.operation import Call, Operation
 from largesse.web.api.paging import Paging
+from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.services import Services
 
 
 class TemplateShape(msgspec.Struct, kw_only=True, rename="camel"):

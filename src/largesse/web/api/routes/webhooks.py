@@ -19,7 +19,9 @@ from largesse.delivery.webhooks import (
     list_subscriptions,
     parse_target,
 )
-from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.web.api.operation import Call, Operation
+from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.services import Services
 
 _EXAMPLE_ID = "7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"
 _ID = {"id": {"type": "string", "format": "uuid", "examples": [_EXAMPLE_ID]}}

@@ -8,7 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from largesse.orders.wrappings import ALIASES, WRAPPINGS
-from largesse.web.api.operation import Call, Operation, Reply, Services, encode_json
+from largesse.web.api.operation import Call, Operation
+from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.services import Services
 
 
 class WrappingShape(msgspec.Struct, rename="camel"):

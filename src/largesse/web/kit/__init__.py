@@ -1,0 +1,12 @@
+"""What everything that is reached over HTTP shares: one way for each thing.
+
+`services`     what operations and pages work with; `largesse.main` makes it
+`headers`      the head of a request: what matters of it, and its limit
+`body`         its body, within limits of bytes and time; `forms` what a form of ours posts
+`client`       the network address it came from; `hosts` whether it came by a name of ours
+`problems`     how each error is told over HTTP: the one table of status, title and explanation
+`failing`      what becomes of an error that was raised: the one handler
+`replies`      answers of programs, and how one is sent; `asgi` has the types
+
+The kit knows none of the rooms that use it.
+"""

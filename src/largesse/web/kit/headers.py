@@ -1,0 +1,56 @@
+"""Reading the head of a request: the headers that matter here, within their limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from largesse.web.kit.problems import HeadersTooLarge
+
+MAX_HEADER_BYTES = 32 * 1024
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+
+class Headers(msgspec.Struct):
+    """The request headers that matter here; `repeated` names those of the two key headers sent twice."""
+
+    authorization: bytes | None = None
+    api_key: bytes | None = None
+    content_type: bytes = b""
+    content_length: bytes | None = None
+    content_encoding: bytes = b""
+    request_id: bytes | None = None
+    size: int = 0
+    repeated: list[str] = []
+
+
+def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """What the headers say; whether that is allowed, others judge."""
+    headers = Headers()
+    for name, value in raw:
+        headers.size += len(name) + len(value)
+        if name == b"authorization":
+            if headers.authorization is not None:
+                headers.repeated.append("Authorization")
+            headers.authorization = value
+        elif name == b"x-api-key":
+            if headers.api_key is not None:
+                headers.repeated.append("X-Api-Key")
+            headers.api_key = value
+        elif name == b"content-type":
+            headers.content_type = value
+        elif name == b"content-length":
+            headers.content_length = value
+        elif name == b"content-encoding":
+            headers.content_encoding = value
+        elif name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            headers.request_id = value
+    return headers
+
+
+def check_size(headers: Headers) -> None:
+    """Raises HeadersTooLarge."""
+    if headers.size > MAX_HEADER_BYTES:
+        raise HeadersTooLarge(f"The headers have {headers.size} bytes; at most {MAX_HEADER_BYTES} are read.")

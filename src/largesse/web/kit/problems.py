@@ -1,0 +1,236 @@
+"""How each error is told over HTTP: the one table from what rooms raise to status, title and explanation (RFC 9457).
+
+Rooms raise `largesse.base.errors.Problem`s and know nothing of HTTP. What only HTTP can go wrong with is raised under `web`, and
+by `largesse.connections`:
+
+    Problem
+    ├── MethodNotAllowed    405
+    ├── SlowRequest         408
+    ├── TooLarge            413
+    ├── UnsupportedBody     415
+    ├── Misdirected         421
+    ├── HeadersTooLarge     431
+    └── InternalError       500
+
+A new kind of error is a class there or here, and its line in `PROBLEMS`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from largesse.base.errors import (
+    Inactive,
+    InsufficientBalance,
+    InvalidRequest,
+    NotFound,
+    OtherServiceAccount,
+    PlanRequired,
+    Problem,
+    ReferenceUsed,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
+
+
+class MethodNotAllowed(Problem):
+    """The address has not that method. `allow` names those it has, as the header of that name does."""
+
+    slug = "method-not-allowed"
+
+    def __init__(self, detail: str, *, allow: str) -> None:
+        super().__init__(detail)
+        self.allow = allow
+
+
+class SlowRequest(Problem):
+    """A request took too long to arrive."""
+
+    slug = "slow-request"
+
+
+class TooLarge(Problem):
+    """A body has more bytes than are read."""
+
+    slug = "too-large"
+
+
+class UnsupportedBody(Problem):
+    """A body says that it is no JSON."""
+
+    slug = "unsupported-body"
+
+
+class Misdirected(Problem):
+    """A request came by a host name that is not ours."""
+
+    slug = "misdirected"
+
+
+class HeadersTooLarge(Problem):
+    """The headers have more bytes than are read."""
+
+    slug = "headers-too-large"
+
+
+class InternalError(Problem):
+    """A bug of ours, which the log tells."""
+
+    slug = "internal-error"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemType:
+    """How the errors of a class are told: what all of them have in common, and a page explains."""
+
+    raised: type[Problem]
+    status: int
+    title: str
+    explanation: str
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.raised.__name__
+
+    @property
+    def slug(self) -> str:
+        """The end of its `type`, by which programs know it."""
+        return self.raised.slug
+
+
+# By status, then by slug.
+PROBLEMS = (
+    ProblemType(
+        InvalidRequest,
+        400,
+        "The request is not valid",
+        "A member of the body or a parameter breaks a rule; the detail names it and the limit.",
+    ),
+    ProblemType(
+        Unauthorized,
+        401,
+        "No valid API key",
+        "Send an API key as `Authorization: Bearer …` or `X-Api-Key: …`. "
+        "A key holds for one environment only, and a deleted key holds for none.",
+    ),
+    ProblemType(
+        InsufficientBalance,
+        402,
+        "The funding account cannot cover the order",
+        "Nothing was placed and no codes were issued. Top the account up or send less.",
+    ),
+    ProblemType(
+        PlanRequired,
+        402,
+        "The plan does not include API access",
+        "The API is available on the Pro plan and above.",
+    ),
+    ProblemType(
+        Inactive,
+        403,
+        "The service account is not active",
+        "The key is valid, but the service account it acts as has been switched off.",
+    ),
+    ProblemType(
+        OtherServiceAccount,
+        403,
+        "Another service account placed the order",
+        "Codes are read again, and an order is cancelled or mailed again, with a key of the service account that placed it.",
+    ),
+    ProblemType(
+        NotFound,
+        404,
+        "Not found",
+        "Nothing here is available to this key under that address.",
+    ),
+    ProblemType(
+        MethodNotAllowed,
+        405,
+        "Method not allowed",
+        "The address exists, but not with this method; `Allow` lists those it has.",
+    ),
+    ProblemType(
+        SlowRequest,
+        408,
+        "The request took too long to arrive",
+        "The head of a request must arrive whole within 10 seconds, its body within 30 and without a pause of 10. "
+        "The connection is closed.",
+    ),
+    ProblemType(
+        ReferenceUsed,
+        409,
+        "The external reference is already used",
+        "An order of this customer holds that `externalReference`; `instance` is its address. Nothing was placed again.",
+    ),
+    ProblemType(
+        TooLarge,
+        413,
+        "The request body is too large",
+        "A request body holds at most 4 MiB.",
+    ),
+    ProblemType(
+        UnsupportedBody,
+        415,
+        "The request body must be JSON",
+        "Send `Content-Type: application/json`, UTF-8, without a content encoding.",
+    ),
+    ProblemType(
+        Misdirected,
+        421,
+        "This service does not answer to that host name",
+        "The captured mailbox is for the user of the machine it runs on. It answers to that machine's names alone, so that "
+        "no web page elsewhere can read it under a name of its own.",
+    ),
+    ProblemType(
+        TooManyRequests,
+        429,
+        "Too many requests",
+        "Wait for the seconds in `Retry-After` and try again.",
+    ),
+    ProblemType(
+        HeadersTooLarge,
+        431,
+        "The request headers are too large",
+        "The headers of a request hold at most 32 KiB together.",
+    ),
+    ProblemType(
+        InternalError,
+        500,
+        "Something went wrong on our side",
+        "The failure was logged under the request id in `X-Request-Id`.",
+    ),
+    ProblemType(
+        Unavailable,
+        503,
+        "The service cannot answer just now",
+        "Try again after the seconds in `Retry-After`. With an `externalReference` a repeated order is never placed twice.",
+    ),
+)
+_BY_CLASS = {one.raised: one for one in PROBLEMS}
+
+
+def problem_type(raised: type[Problem]) -> ProblemType:
+    """How errors of that class are told; one that is a case of another is told as that one."""
+    return next(_BY_CLASS[one] for one in raised.__mro__ if one in _BY_CLASS)
+
+
+def instance_of(problem: Problem) -> str | None:
+    """The address of what the error is about, where there is one."""
+    return f"/orders/{problem.holder}" if isinstance(problem, ReferenceUsed) else None
+
+
+def headers_of(problem: Problem) -> dict[str, str]:
+    """The headers that an error is told with, in lower case."""
+    match problem:
+        case Unauthorized():
+            return {"www-authenticate": 'Bearer realm="Largesse"'}
+        case MethodNotAllowed():
+            return {"allow": problem.allow}
+        case SlowRequest():
+            return {"connection": "close"}
+        case TooManyRequests() | Unavailable():
+            return {"retry-after": str(max(1, math.ceil(problem.retry_after_s)))}
+    return {}

@@ -1,0 +1,40 @@
+"""Answers in JSON, and how one is sent."""
+
+from __future__ import annotations
+
+import msgspec
+
+from largesse.web.kit.asgi import Send
+
+encode_json = msgspec.json.Encoder().encode
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """An answer: status, body and its media type, and further headers in lower case."""
+
+    body: bytes
+    status: int = 200
+    media_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def head_of(reply: Reply, request_id: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer, as ASGI has them."""
+    headers = [
+        (b"content-length", str(len(reply.body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"x-request-id", request_id),
+    ]
+    if reply.body:
+        headers.append((b"content-type", reply.media_type.encode()))
+    for name, value in reply.headers:
+        headers.append((name.encode("latin-1"), value.encode("latin-1")))
+    return headers
+
+
+async def send_reply(reply: Reply, request_id: bytes, method: str, send: Send) -> None:
+    """Sends an answer; of one to HEAD the headers alone."""
+    head = head_of(reply, request_id)
+    await send({"type": "http.response.start", "status": reply.status, "headers": head})
+    await send({"type": "http.response.body", "body": b"" if method == "HEAD" else reply.body})

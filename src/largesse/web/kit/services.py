@@ -1,0 +1,33 @@
+"""What everything under `web` works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from largesse.base.patience import Patience
+from largesse.base.settings import Settings
+from largesse.base.turns import Turns
+from largesse.base.vault import Vault
+from largesse.catalogue import Catalogue
+from largesse.database import Database
+from largesse.delivery.webhooks import DeliveryLimits, Resolver
+from largesse.identity import Authenticator
+from largesse.orders import OrderLists, Sender
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What operations and pages work with; made once, in `largesse.main`."""
+
+    settings: Settings
+    database: Database
+    vault: Vault
+    catalogue: Catalogue
+    authenticator: Authenticator
+    sender: Sender
+    order_lists: OrderLists
+    resolver: Resolver
+    delivery_limits: DeliveryLimits
+    patience: Patience
+    # For transactions of requests: some of the pool's connections, so that those who read find one.
+    writing_turns: Turns[int] = field(default_factory=lambda: Turns(at_once=6, each=3, max_waiting=1_000))
