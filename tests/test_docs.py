@@ -10,6 +10,7 @@ import click
 import pytest
 from prometheus_client import REGISTRY
 
+from largesse.base.settings import load_settings
 from largesse.cli import main
 from largesse.connections import MAX_CONNECTIONS
 from largesse.connections.keeper import IDLE_S
@@ -20,7 +21,8 @@ from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
 from largesse.orders.placer import SMALL_ORDER_CODES
 from largesse.orders.recipients import MAX_CODES, MAX_QUANTITY
 from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE
-from largesse.web.api import OPERATIONS, PAGES
+from largesse.web.api import OPERATIONS
+from largesse.web.docs import docs_pages
 from largesse.web.kit.body import BODY_TIMEOUT_S, MAX_BODY_BYTES
 from largesse.web.kit.problems import PROBLEMS
 
@@ -156,7 +158,7 @@ def test_commands_that_are_named_exist(path: Path) -> None:
 @document
 def test_operations_that_are_named_exist(path: Path) -> None:
     known = {(operation.method, operation.path) for operation in OPERATIONS}
-    known |= {("GET", page.path) for page in PAGES}
+    known |= {("GET", page.path) for page in docs_pages(load_settings({}))}
     for span in code(path.read_text()):
         if found := re.fullmatch(r"(GET|POST|PUT|PATCH|DELETE) (/[^\s?]*)(\?\S*)?", span):
             assert (found[1], found[2]) in known, span

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
+from starlette.routing import BaseRoute
 
 from largesse.base.errors import StartError
 from largesse.base.exposition import serve_metrics
@@ -37,8 +38,9 @@ from largesse.delivery.webhooks import DeliveryLimits, Resolver
 from largesse.identity import Authenticator
 from largesse.lines import is_sealed, prove_master_key
 from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Sender, read_ids_left
-from largesse.web.api import OPERATIONS, PAGES, Application
+from largesse.web.api import OPERATIONS, Application
 from largesse.web.claim import claim_pages
+from largesse.web.docs import docs_pages
 from largesse.web.kit.services import Services
 from largesse.web.mailbox import mailbox_pages
 from largesse.worker import DATABASE_CONNECTIONS, Worker
@@ -88,9 +90,11 @@ def build_app(
             gc.freeze()
             yield services
 
-    pages = [*PAGES, *claim_pages(settings, is_demo=mailbox)]
-    if mailbox or settings.environment == "staging":
-        pages += mailbox_pages(settings, listens_on)
+    def pages(services: Services) -> list[BaseRoute]:
+        has_mailbox = mailbox or settings.environment == "staging"
+        routes = [*docs_pages(settings, has_mailbox=has_mailbox), *claim_pages(settings, is_demo=mailbox)]
+        return [*routes, *mailbox_pages(services, listens_on)] if has_mailbox else routes
+
     return Application(OPERATIONS, lifespan=lifespan, pages=pages, rate_limit=settings.rate_limit)
 
 

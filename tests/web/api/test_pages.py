@@ -14,7 +14,7 @@ import pytest
 
 from largesse.web.api import OPERATIONS
 from largesse.web.api.openapi import build_document
-from largesse.web.api.reference import read_sections
+from largesse.web.docs.reference import read_sections
 from largesse.web.kit.problems import PROBLEMS
 
 if TYPE_CHECKING:

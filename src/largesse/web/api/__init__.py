@@ -1,8 +1,13 @@
-"""The HTTP interface: routes and JSON shapes, and nothing else."""
+"""The API: operations and JSON shapes, and nothing else.
+
+`routes` has the operations, one file for each group of paths; `operation` is what declaring one means, `paging` what lists take.
+`application` finds the operation of a request and has the answer sent; `reading` reads its key and query; `metrics` counts requests.
+From the same table `openapi` builds the document, and `openapi_events` that of events. Why so:
+docs/decisions/0002-starlette-and-an-operations-table.md.
+"""
 
 from largesse.web.api.application import Application
 from largesse.web.api.operation import Operation
-from largesse.web.api.pages import PAGES
 from largesse.web.api.routes import OPERATIONS
 
-__all__ = ["OPERATIONS", "PAGES", "Application", "Operation"]
+__all__ = ["OPERATIONS", "Application", "Operation"]

@@ -39,10 +39,15 @@ class Application:
         operations: Sequence[Operation],
         *,
         lifespan: Callable[[Application], AbstractAsyncContextManager[Services]],
-        pages: Sequence[BaseRoute] = (),
+        pages: Callable[[Services], Sequence[BaseRoute]],
         rate_limit: int = 0,
     ) -> None:
+        """`lifespan` opens what is worked with, from which `pages` makes the routes beside the operations.
+
+        A key may send `rate_limit` requests a minute; 0: as many as it likes.
+        """
         self._lifespan = lifespan
+        self._make_pages = pages
         self._services: Services | None = None
         self._rate_limit = rate_limit
         self._requests: Throttle[int] | None = Throttle(Rate(rate_limit, 60.0)) if rate_limit else None
@@ -57,17 +62,13 @@ class Application:
                 self._exact[path] = methods
             else:
                 self._patterns.append((pattern, methods))
-        self._pages = Router(pages, redirect_slashes=False, default=_nothing_here)
+        self._pages = _router(())
 
     @property
     def services(self) -> Services:
         """What the application works with, from start to stop."""
         assert self._services is not None, "the application has not started"
         return self._services
-
-    def has_page(self, path: str) -> bool:
-        """Whether there is a page of this path, as there is a mailbox in staging and in the demo alone."""
-        return any(getattr(page, "path", None) == path for page in self._pages.routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -82,6 +83,7 @@ class Application:
         try:
             async with self._lifespan(self) as services:
                 self._services = services
+                self._pages = _router(self._make_pages(services))
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
         except StartError as error:
@@ -132,6 +134,7 @@ class Application:
             await send(message)
 
         scope["app"] = self
+        scope["request_id"] = request_id.decode()
         try:
             check_size(headers)
             await self._pages(scope, receive, send_with_id)
@@ -198,6 +201,10 @@ def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
 def _method_not_allowed(method: str, allowed: Iterable[str]) -> MethodNotAllowed:
     allow = ", ".join(sorted(allowed))
     return MethodNotAllowed(f"{method} is not allowed here; {allow} is.", allow=allow)
+
+
+def _router(pages: Sequence[BaseRoute]) -> Router:
+    return Router(pages, redirect_slashes=False, default=_nothing_here)
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,6 +13,7 @@ _KEPT = 10_000
 def client_address(scope: Mapping[str, Any]) -> str | None:
     """The network address of who sent a request, as the server tells it: behind a trusted proxy, what that one says.
 
+    The server believes `X-Forwarded-For` of the proxies in `FORWARDED_ALLOW_IPS`, by default those of this machine.
     Normal, so that PostgreSQL reads it as `inet`: without an IPv6 zone, and IPv4 as such. None where it is no address,
     which a proxy may say and a Unix socket has none.
     """

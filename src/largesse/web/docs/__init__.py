@@ -1,0 +1,10 @@
+"""What is read about the API: the reference, the problems explained, the OpenAPI documents, the landing page.
+
+`pages` has the routes. `reference` is the OpenAPI document cut up for reading: `shapes` its tables of members, `samples` the code to
+copy. `templates` and `assets` make what is seen; the mailbox wears the same style. Why so:
+docs/decisions/0008-reference-page-of-our-own.md.
+"""
+
+from largesse.web.docs.pages import docs_pages
+
+__all__ = ["docs_pages"]

@@ -1,0 +1,81 @@
+"""Styles, scripts and icons: read once, and named by their content, so that browsers keep them for good.
+
+`claim.css` is served as `claim.4f2a90c1d3e5.css`, which never changes, and under its own name, which is looked at again after a
+few minutes. Pages name the former.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from largesse.web.kit.security import COMMON
+
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_HASH_CHARACTERS = 12
+_FOR_GOOD = f"public, max-age={365 * 24 * 3600}, immutable"
+_FOR_NOW = "public, max-age=300"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asset:
+    name: str
+    body: bytes = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.body).hexdigest()[:_HASH_CHARACTERS]
+
+    @property
+    def served_name(self) -> str:
+        stem, _, ending = self.name.rpartition(".")
+        return f"{stem}.{self.digest}.{ending}"
+
+
+class Assets:
+    """The assets of a folder, served below `address`, such as `/claim/assets`, with those headers beside the common ones."""
+
+    def __init__(self, folder: Path, address: str, headers: Mapping[str, str] | None = None) -> None:
+        self._address = address
+        self._headers = {**COMMON, **(headers or {})}
+        self._assets = {
+            path.name: _Asset(path.name, path.read_bytes())
+            for path in sorted(folder.iterdir())
+            if path.suffix in _TYPES
+        }
+
+    def address_of(self, name: str) -> str:
+        """Where the file of that name is found for good, below the path that the public address begins with."""
+        return f"{self._address}/{self._assets[name].served_name}"
+
+    def routes(self) -> list[BaseRoute]:
+        """Each file, under the name of its content and under its own."""
+        return [
+            route
+            for asset in self._assets.values()
+            for route in (
+                self._route(asset, asset.served_name, _FOR_GOOD),
+                self._route(asset, asset.name, _FOR_NOW),
+            )
+        ]
+
+    def _route(self, asset: _Asset, name: str, keeping: str) -> Route:
+        tag = f'"{asset.digest}"'
+        headers = {**self._headers, "Cache-Control": keeping, "ETag": tag}
+        media_type = _TYPES[Path(asset.name).suffix]
+
+        async def serve(request: Request) -> Response:
+            known = [
+                one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")
+            ]
+            if tag in known:
+                return Response(status_code=304, headers=headers)
+            return Response(asset.body, media_type=media_type, headers=headers)
+
+        return Route(f"{self._address}/{name}", serve, methods=["GET"])

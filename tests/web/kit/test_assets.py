@@ -1,0 +1,63 @@
+"""Assets: found for good under the name of their content, and for a while under their own."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.routing import Router
+
+from largesse.web.kit.assets import Assets
+
+STYLE = b"body { margin: 0 }\n"
+
+
+@pytest.fixture
+def assets(tmp_path: Path) -> Assets:
+    (tmp_path / "page.css").write_bytes(STYLE)
+    (tmp_path / "page.js").write_bytes(b"'use strict';\n")
+    (tmp_path / "notes.txt").write_bytes(b"not served\n")
+    return Assets(tmp_path, "/pages", {"X-Robots-Tag": "noindex, nofollow"})
+
+
+@pytest.fixture
+def client(assets: Assets) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(Router(assets.routes(), redirect_slashes=False))
+    return httpx.AsyncClient(transport=transport, base_url="http://gifts.example")
+
+
+async def test_the_name_is_that_of_the_content(assets: Assets, client: httpx.AsyncClient) -> None:
+    address = assets.address_of("page.css")
+    assert address == f"/pages/page.{hashlib.sha256(STYLE).hexdigest()[:12]}.css"
+    answer = await client.get(address)
+    assert (answer.status_code, answer.content) == (200, STYLE)
+    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["content-type"] == "text/css; charset=utf-8"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-robots-tag"] == "noindex, nofollow"
+
+
+async def test_its_own_name_is_looked_at_again(client: httpx.AsyncClient) -> None:
+    first = await client.get("/pages/page.css")
+    assert (first.status_code, first.content) == (200, STYLE)
+    assert first.headers["cache-control"] == "public, max-age=300"
+    tag = first.headers["etag"]
+    for known in (tag, f"W/{tag}", f'"other", {tag}'):
+        again = await client.get("/pages/page.css", headers={"If-None-Match": known})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    other = await client.get("/pages/page.css", headers={"If-None-Match": '"other"'})
+    assert (other.status_code, other.content) == (200, STYLE)
+
+
+@pytest.mark.parametrize(
+    "path", ["page.000000000000.css", "notes.txt", "other.css", "..%2Fpage.css", "page.css/", ""]
+)
+async def test_nothing_else_is_served(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.get(f"/pages/{path}")).status_code == 404
+
+
+def test_a_template_that_names_none_there_is(assets: Assets) -> None:
+    with pytest.raises(KeyError):
+        assets.address_of("other.css")
