@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from largesse.base.errors import NotFound
 from largesse.base.money import to_number
 from largesse.catalogue import Collection, Product, Snapshot
 from largesse.catalogue.recent import Recent
@@ -92,17 +93,18 @@ class TestProducts:
             pytest.param(3, "GB", GLOBEX, id="another customer's"),
         ],
     )
-    def test_unavailable_is_none(self, product_id: int, country: str, customer_id: int) -> None:
+    def test_unavailable_is_not_found(self, product_id: int, country: str, customer_id: int) -> None:
         shop = snapshot([voucher(1), hamper(2), voucher(3, customer_ids=frozenset({ACME}))])
         assert shop.product(product_id, country, customer_id) is None
-        assert shop.product_json(product_id, country, customer_id) is None
+        with pytest.raises(NotFound, match=f"no product {product_id} available in {country}"):
+            shop.product_json(product_id, country, customer_id)
 
     def test_one_product(self) -> None:
         mine = hamper(3, customer_ids=frozenset({ACME}))
         shop = snapshot([voucher(1), mine])
         assert shop.product(3, "GB", ACME) is mine
-        assert msgspec.json.decode(shop.product_json(3, "GB", ACME) or b"")["totalPrice"] == 52.14
-        assert msgspec.json.decode(shop.product_json(3, "IE", ACME) or b"")["totalPrice"] == 48.45
+        assert msgspec.json.decode(shop.product_json(3, "GB", ACME))["totalPrice"] == 52.14
+        assert msgspec.json.decode(shop.product_json(3, "IE", ACME))["totalPrice"] == 48.45
         assert shop.product_json(1, "GB", ACME) == shop.products_json(ACME, "GB", limit=1)[1:-1]
 
     def test_physical_is_listed_at_the_price_of_each_country(self) -> None:
@@ -276,15 +278,16 @@ class TestCollections:
         own = self.SHOP.collection(4, ACME)
         assert own is not None
         assert own.value_minor == 2500
-        assert msgspec.json.decode(self.SHOP.collection_json(4, ACME) or b"")["value"] == 25.0
-        assert msgspec.json.decode(self.SHOP.collection_json(1, OTHER) or b"")["kind"] == "curated"
+        assert msgspec.json.decode(self.SHOP.collection_json(4, ACME))["value"] == 25.0
+        assert msgspec.json.decode(self.SHOP.collection_json(1, OTHER))["kind"] == "curated"
 
     @pytest.mark.parametrize(
         ("collection_id", "customer_id"), [(9, ACME), (4, GLOBEX), (5, ACME), (2**70, ACME)]
     )
-    def test_unavailable_is_none(self, collection_id: int, customer_id: int) -> None:
+    def test_unavailable_is_not_found(self, collection_id: int, customer_id: int) -> None:
         assert self.SHOP.collection(collection_id, customer_id) is None
-        assert self.SHOP.collection_json(collection_id, customer_id) is None
+        with pytest.raises(NotFound, match=f"no collection {collection_id}"):
+            self.SHOP.collection_json(collection_id, customer_id)
 
 
 class TestRecent:

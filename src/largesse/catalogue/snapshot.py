@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from operator import attrgetter
 
+from largesse.base.errors import NotFound
 from largesse.catalogue.collections import Collection
 from largesse.catalogue.listing import (
     CollectionItem,
@@ -42,9 +43,12 @@ class Snapshot:
         """The product, when it is sold in `country` to this customer."""
         return self._products.find(product_id, country, customer_id)
 
-    def product_json(self, product_id: int, country: str, customer_id: int) -> bytes | None:
-        """The ProductShape as JSON, when it is sold in `country` to this customer."""
-        return self._products.json(product_id, country, customer_id)
+    def product_json(self, product_id: int, country: str, customer_id: int) -> bytes:
+        """The ProductShape as JSON. Raises NotFound unless it is sold in `country` to this customer."""
+        body = self._products.json(product_id, country, customer_id)
+        if body is None:
+            raise NotFound(f"There is no product {product_id} available in {country}.")
+        return body
 
     def products_json(
         self,
@@ -66,9 +70,12 @@ class Snapshot:
         """The collection, when it is curated or this customer's own."""
         return self._collections.find(collection_id, customer_id)
 
-    def collection_json(self, collection_id: int, customer_id: int) -> bytes | None:
-        """The CollectionShape as JSON, when it is curated or this customer's own."""
-        return self._collections.json(collection_id, customer_id)
+    def collection_json(self, collection_id: int, customer_id: int) -> bytes:
+        """The CollectionShape as JSON. Raises NotFound unless it is curated or this customer's own."""
+        body = self._collections.json(collection_id, customer_id)
+        if body is None:
+            raise NotFound(f"There is no collection {collection_id}.")
+        return body
 
     def collections_json(
         self,

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from largesse.base.errors import InvalidRequest
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.vault import SealBroken, Vault
 from largesse.database import Connection, Database
 from largesse.delivery.webhooks import (
@@ -91,7 +91,7 @@ async def test_a_customer_holds_100_and_not_101_in_both_environments_together(da
             with pytest.raises(InvalidRequest, match="at most 100"):
                 await create_subscription(connection, principal, VAULT, TARGET, "order.created")
         await create_subscription(connection, other, VAULT, TARGET, "order.created")
-        assert await delete_subscription(connection, staging, created.id)
+        await delete_subscription(connection, staging, created.id)
         await create_subscription(connection, acme, VAULT, TARGET, "order.created")
 
 
@@ -120,8 +120,11 @@ async def test_other_customers_and_environments_neither_see_nor_delete_it(databa
         created = await create_subscription(connection, acme, VAULT, TARGET, "order.created")
         for stranger in (other, replace(acme, environment="staging")):
             assert await list_subscriptions(connection, stranger) == []
-            assert not await delete_subscription(connection, stranger, created.id)
-        assert not await delete_subscription(connection, acme, uuid4())
-        assert await delete_subscription(connection, acme, created.id)
-        assert not await delete_subscription(connection, acme, created.id)
+            with pytest.raises(NotFound):
+                await delete_subscription(connection, stranger, created.id)
+        with pytest.raises(NotFound):
+            await delete_subscription(connection, acme, uuid4())
+        await delete_subscription(connection, acme, created.id)
+        with pytest.raises(NotFound):
+            await delete_subscription(connection, acme, created.id)
         assert await list_subscriptions(connection, acme) == []

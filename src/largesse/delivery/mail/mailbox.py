@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from largesse.base.vault import Vault
+from largesse.base.errors import NotFound
+from largesse.base.vault import SealBroken, Vault
 from largesse.database import Connection
 
 
@@ -59,16 +60,19 @@ async def list_captured(
 
 async def open_captured(
     connection: Connection, vault: Vault, environment: str, captured_id: int
-) -> OpenedMail | None:
-    """One captured message; None when the environment has none of that id."""
+) -> OpenedMail:
+    """One captured message. Raises NotFound when the environment has none of that id, or one that cannot be opened any more."""
     row = await connection.fetchrow(
         "SELECT message_id, sealed, captured_at FROM captured_mail WHERE id = $1 AND environment = $2",
         captured_id,
         environment,
     )
     if row is None:
-        return None
-    raw = vault.open(row["sealed"], sealing_context(row["message_id"]))
+        raise NotFound("There is no such message here; captured mail is kept for 30 days.")
+    try:
+        raw = vault.open(row["sealed"], sealing_context(row["message_id"]))
+    except SealBroken:
+        raise NotFound("The message is sealed with a master key that is not set any more.") from None
     # Headers may hold UTF-8 as it is (RFC 6532), which the parser of bytes takes for damage.
     message = email.message_from_string(raw.decode(), policy=email.policy.default)
     html = message.get_body(("html",))

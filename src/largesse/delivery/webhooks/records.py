@@ -13,6 +13,7 @@ from msgspec import Meta
 from largesse.base.errors import NotFound
 from largesse.database import Connection, Row
 from largesse.delivery.queue import ring
+from largesse.delivery.webhooks.subscriptions import own_subscription
 from largesse.identity import Principal
 from largesse.orders import OrderRecord
 
@@ -77,7 +78,7 @@ async def list_deliveries(
 
     Raises NotFound for a subscription of another customer or environment.
     """
-    await _require_own(connection, principal, subscription_id)
+    await own_subscription(connection, principal, subscription_id)
     rows = await connection.fetch(
         f"""
         SELECT {_COLUMNS} FROM deliveries LEFT JOIN events ON events.id = event_id
@@ -97,7 +98,7 @@ async def redeliver(
 
     Raises NotFound for an unknown delivery or subscription.
     """
-    await _require_own(connection, principal, subscription_id)
+    await own_subscription(connection, principal, subscription_id)
     # As a worker does: the lane first, then the delivery.
     await _wake_lane(connection, subscription_id)
     row = await connection.fetchrow(
@@ -120,7 +121,7 @@ async def send_sample(
     connection: Connection, principal: Principal, subscription_id: UUID, now: datetime
 ) -> DeliveryRecord:
     """Has a signed sample of the subscription's event delivered. Call it inside a transaction. Raises NotFound."""
-    event = await _require_own(connection, principal, subscription_id)
+    event = await own_subscription(connection, principal, subscription_id)
     await _wake_lane(connection, subscription_id)
     delivery_id = await connection.fetchval(
         """
@@ -157,22 +158,6 @@ def _sample(principal: Principal, event: str, now: datetime) -> OrderRecord:
         created_by=principal.service_account_id,
         creation_date=now,
     )
-
-
-async def _require_own(connection: Connection, principal: Principal, subscription_id: UUID) -> str:
-    """The event of the principal's own subscription, which stays until the transaction ends. Raises NotFound."""
-    event: str | None = await connection.fetchval(
-        """
-        SELECT event FROM webhook_subscriptions
-        WHERE id = $1 AND customer_id = $2 AND environment = $3 FOR KEY SHARE
-        """,
-        subscription_id,
-        principal.customer_id,
-        principal.environment,
-    )
-    if event is None:
-        raise NotFound("There is no subscription of that id.")
-    return event
 
 
 async def _wake_lane(connection: Connection, subscription_id: UUID) -> None:

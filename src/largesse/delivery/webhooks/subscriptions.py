@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from largesse.base.errors import InvalidRequest
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.vault import Vault
 from largesse.database import Connection
 from largesse.delivery.webhooks.lanes import end_subscription
@@ -65,18 +65,33 @@ async def create_subscription(
     return CreatedSubscription(subscription_id, event, target.url, secret)
 
 
-async def delete_subscription(connection: Connection, principal: Principal, subscription_id: UUID) -> bool:
-    """Ends a subscription and cancels what is pending for it; False when the principal's customer has none of that id in its environment."""
+async def delete_subscription(connection: Connection, principal: Principal, subscription_id: UUID) -> None:
+    """Ends a subscription and cancels what is pending for it.
+
+    Raises NotFound when the principal's customer has none of that id in its environment.
+    """
     async with connection.transaction():
-        owned = await connection.fetchval(
-            "SELECT true FROM webhook_subscriptions WHERE id = $1 AND customer_id = $2 AND environment = $3 FOR UPDATE",
-            subscription_id,
-            principal.customer_id,
-            principal.environment,
-        )
-        if owned:
-            await end_subscription(connection, subscription_id)
-    return bool(owned)
+        await own_subscription(connection, principal, subscription_id, for_good=True)
+        await end_subscription(connection, subscription_id)
+
+
+async def own_subscription(
+    connection: Connection, principal: Principal, subscription_id: UUID, *, for_good: bool = False
+) -> str:
+    """The event of a subscription that the principal's customer has in its environment. Raises NotFound for any other.
+
+    It stays until the transaction ends; `for_good` keeps everybody else from it too.
+    """
+    lock = "FOR UPDATE" if for_good else "FOR KEY SHARE"
+    event: str | None = await connection.fetchval(
+        f"SELECT event FROM webhook_subscriptions WHERE id = $1 AND customer_id = $2 AND environment = $3 {lock}",  # noqa: S608 - one of two words
+        subscription_id,
+        principal.customer_id,
+        principal.environment,
+    )
+    if event is None:
+        raise NotFound("There is no subscription of that id.")
+    return event
 
 
 async def list_subscriptions(connection: Connection, principal: Principal) -> list[Subscription]:

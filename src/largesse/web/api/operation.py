@@ -37,7 +37,8 @@ from largesse.web.kit.problems import (
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 
-_INT32 = 2_147_483_647
+INT32 = 2_147_483_647
+INT64 = 9_223_372_036_854_775_807
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -60,10 +61,12 @@ class Call(msgspec.Struct, frozen=True):
         assert self.caller is not None, "the operation needs a key"
         return self.caller.address
 
-    def id(self) -> int:
-        """The `{id}` of the path; what is no int32 names nothing, which is NotFound."""
-        text = self.path["id"]
-        if not (text.isascii() and text.isdigit() and len(text) <= 10 and 0 < int(text) <= _INT32):
+    def id(self, name: str = "id", *, highest: int = INT32) -> int:
+        """An id of the path; what is none from 1 to `highest` names nothing, which is NotFound."""
+        text = self.path[name]
+        if not (
+            text.isascii() and text.isdigit() and len(text) <= len(str(highest)) and 0 < int(text) <= highest
+        ):
             raise NotFound(f"There is nothing under {text!r}.")
         return int(text)
 

@@ -102,10 +102,7 @@ async def _products(services: Services, call: Call) -> Reply:
 async def _product(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
     country = call.query.country.upper()
-    body = snapshot.product_json(call.id(), country, call.principal.customer_id)
-    if body is None:
-        raise NotFound(f"There is no product {call.id()} available in {country}.")
-    return Reply(body)
+    return Reply(snapshot.product_json(call.id(), country, call.principal.customer_id))
 
 
 async def _collections(services: Services, call: Call) -> Reply:
@@ -120,10 +117,7 @@ async def _collections(services: Services, call: Call) -> Reply:
 
 async def _collection(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
-    body = snapshot.collection_json(call.id(), call.principal.customer_id)
-    if body is None:
-        raise NotFound(f"There is no collection {call.id()}.")
-    return Reply(body)
+    return Reply(snapshot.collection_json(call.id(), call.principal.customer_id))
 
 
 def _upper(text: str | None) -> str | None:

@@ -11,12 +11,11 @@ from largesse.base.decoding import decode_body
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.delivery.mail import RecipientDelivery, Resend, list_order_deliveries, resend
 from largesse.delivery.webhooks import DeliveryRecord, list_deliveries, redeliver, send_sample
-from largesse.web.api.operation import Call, Operation
+from largesse.web.api.operation import INT64, Call, Operation
 from largesse.web.api.paging import Paging
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
-_INT64 = 9_223_372_036_854_775_807
 _ADDITION = "An addition to the specification."
 _WEBHOOK: dict[str, dict[str, Any]] = {
     "id": {"type": "string", "format": "uuid", "examples": ["7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"]}
@@ -101,7 +100,7 @@ class DeliveriesQuery(msgspec.Struct, frozen=True):
             int,
             Meta(
                 ge=1,
-                le=_INT64,
+                le=INT64,
                 description="The `id` the last page ended with",
                 extra_json_schema={"format": "int64"},
             ),
@@ -120,7 +119,7 @@ async def _deliveries(services: Services, call: Call) -> Reply:
 
 
 async def _redeliver(services: Services, call: Call) -> Reply:
-    subscription_id, delivery_id = call.uuid(), _delivery_id(call)
+    subscription_id, delivery_id = call.uuid(), call.id("deliveryId", highest=INT64)
     services.delivery_limits.count_redelivery(call.principal.customer_id)
     async with call.writing(services) as connection:
         delivery = await redeliver(connection, call.principal, subscription_id, delivery_id)
@@ -154,13 +153,6 @@ async def _resend(services: Services, call: Call) -> Reply:
             connection, call.principal, call.path["reference"], body, address=call.address
         )
     return Reply(encode_json(recipient), 202)
-
-
-def _delivery_id(call: Call) -> int:
-    text = call.path["deliveryId"]
-    if not (text.isascii() and text.isdigit() and len(text) <= 19 and 0 < int(text) <= _INT64):
-        raise NotFound(f"There is nothing under {text!r}.")
-    return int(text)
 
 
 OPERATIONS = (

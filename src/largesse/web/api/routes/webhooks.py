@@ -89,9 +89,7 @@ async def _subscriptions(services: Services, call: Call) -> Reply:
 
 async def _unsubscribe(services: Services, call: Call) -> Reply:
     async with call.writing(services) as connection:
-        deleted = await delete_subscription(connection, call.principal, call.uuid())
-    if not deleted:
-        raise NotFound("There is no subscription of that id.")
+        await delete_subscription(connection, call.principal, call.uuid())
     return Reply(b"", 204)
 
 
