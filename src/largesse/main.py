@@ -35,7 +35,7 @@ from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.delivery.queue import Bell
 from largesse.delivery.webhooks import DeliveryLimits, Resolver
-from largesse.identity import Authenticator
+from largesse.identity import Authenticator, WrongKeys
 from largesse.lines import is_sealed, prove_master_key
 from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Sender, read_ids_left
 from largesse.web.api import OPERATIONS, Application
@@ -72,11 +72,12 @@ def build_app(
     mailbox: bool = False,
     listens_on: str = "",
     max_orders: int = MAX_ORDERS,
+    wrong_keys: WrongKeys | None = None,
 ) -> Application:
     """The application for these settings. Its database is opened when it starts.
 
-    `mailbox` captures and shows mail of production too, as the demo does; `listens_on` is the host it is served on; `max_orders` bounds the orders of one
-    transaction, and only the benchmarks set it.
+    `mailbox` captures and shows mail of production too, as the demo does; `listens_on` is the host it is served on. Only benchmarks
+    set `max_orders`, which bounds the orders of one transaction, and only tests how many `wrong_keys` may come.
     """
 
     @asynccontextmanager
@@ -84,7 +85,9 @@ def build_app(
         async with AsyncExitStack() as stack:
             if with_worker:
                 await stack.enter_async_context(open_worker(settings, captures=mailbox))
-            services = await stack.enter_async_context(open_services(settings, max_orders=max_orders))
+            services = await stack.enter_async_context(
+                open_services(settings, max_orders=max_orders, wrong_keys=wrong_keys)
+            )
             # What lives now lives to the end: collections need not walk it again and again.
             gc.collect()
             gc.freeze()
@@ -113,7 +116,9 @@ def _end_with_parent() -> None:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> AsyncIterator[Services]:
+async def open_services(
+    settings: Settings, *, max_orders: int = MAX_ORDERS, wrong_keys: WrongKeys | None = None
+) -> AsyncIterator[Services]:
     """Everything the operations work with; on the way out, what is under way is finished first.
 
     Raises StartError when the database cannot be reached or its schema is not the current one.
@@ -136,7 +141,7 @@ async def open_services(settings: Settings, *, max_orders: int = MAX_ORDERS) -> 
         ids.note(await read_ids_left(database))
         placer = Placer(database, max_orders=max_orders, on_placed=on_placed, ids=ids)
         stack.push_async_callback(placer.close)
-        authenticator = Authenticator(database, settings.environment)
+        authenticator = Authenticator(database, settings.environment, wrong_keys)
         stack.push_async_callback(authenticator.close)
         order_lists = OrderLists(database)
         stack.push_async_callback(order_lists.close)

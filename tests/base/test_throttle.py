@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from largesse.base.errors import TooManyRequests
 from largesse.base.throttle import Pacer, Rate, Throttle, network_of
 
 
@@ -94,3 +95,12 @@ async def test_turns_come_one_after_another() -> None:
 )
 def test_what_counts_as_one_address(one: str, other: str, same: bool) -> None:
     assert (network_of(one) == network_of(other)) is same
+
+
+def test_spending_says_what_was_too_much() -> None:
+    throttle: Throttle[str] = Throttle(Rate(1, 60.0), now_s=lambda: 0.0)
+    throttle.spend("a", "One is enough.")
+    with pytest.raises(TooManyRequests, match="One is enough") as refused:
+        throttle.spend("a", "One is enough.")
+    assert refused.value.retry_after_s == 60.0
+    throttle.spend("b", "One is enough.")

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
+from largesse.base.errors import TooManyRequests
+
 Key = TypeVar("Key", bound=Hashable)
 
 _REMEMBERED = 100_000
@@ -65,6 +67,11 @@ class Throttle(Generic[Key]):
         if len(self._left) > self._remembered:
             del self._left[next(iter(self._left))]
         return 0.0
+
+    def spend(self, key: Key, refusal: str) -> None:
+        """Takes one off the allowance. Raises TooManyRequests, saying `refusal`, when none is left."""
+        if wait_s := self.take(key):
+            raise TooManyRequests(refusal, retry_after_s=wait_s)
 
     def wait_s(self, key: Key) -> float:
         """What `take` would return; takes nothing."""

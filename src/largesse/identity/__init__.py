@@ -1,6 +1,7 @@
 """Who calls: customers, service accounts, API keys, people."""
 
 from largesse.identity.customers import CustomerRecord, find_customer, list_customers
+from largesse.identity.guessing import WrongKeys
 from largesse.identity.keys import (
     Authenticator,
     Caller,
@@ -15,8 +16,8 @@ from largesse.identity.principal import Principal
 from largesse.identity.standing import (
     Standing,
     hold_key,
-    require_active,
-    require_plan,
+    require_admission,
+    require_own,
     require_standing,
     standings,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "Principal",
     "Standing",
     "User",
+    "WrongKeys",
     "create_key",
     "delete_key",
     "deleted_keys",
@@ -39,8 +41,8 @@ __all__ = [
     "list_customers",
     "list_keys",
     "list_users",
-    "require_active",
-    "require_plan",
+    "require_admission",
+    "require_own",
     "require_standing",
     "standings",
 ]

@@ -6,6 +6,9 @@ are ever refused for it: behind one address an office shares, right ones go on w
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import structlog
 from prometheus_client import Counter
 
@@ -14,7 +17,7 @@ from largesse.base.throttle import Rate, Throttle, network_of
 
 # Wrong keys from one address (an IPv4 address, or the /64 of an IPv6 one), all of them at once or one after another.
 WRONG_KEYS_A_MINUTE = 200
-_MOST = Rate(WRONG_KEYS_A_MINUTE, 60.0)
+MOST_WRONG = Rate(WRONG_KEYS_A_MINUTE, 60.0)
 _LINES_OF_AN_ADDRESS = Rate(1, 60.0)
 _LINES = Rate(10, 60.0)
 
@@ -29,10 +32,11 @@ _log = structlog.get_logger(__name__)
 class WrongKeys:
     """How many wrong keys each address may still send."""
 
-    def __init__(self) -> None:
-        self._left: Throttle[bytes] = Throttle(_MOST)
-        self._lines_of: Throttle[bytes] = Throttle(_LINES_OF_AN_ADDRESS)
-        self._lines: Throttle[None] = Throttle(_LINES)
+    def __init__(self, rate: Rate = MOST_WRONG, *, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._most = rate.most
+        self._left: Throttle[bytes] = Throttle(rate, now_s=now_s)
+        self._lines_of: Throttle[bytes] = Throttle(_LINES_OF_AN_ADDRESS, now_s=now_s)
+        self._lines: Throttle[None] = Throttle(_LINES, now_s=now_s)
 
     def are_too_many(self, address: str | None) -> bool:
         """Whether the next wrong key from there is one too many."""
@@ -46,8 +50,8 @@ class WrongKeys:
             return
         _LIMITED.inc()
         if not self._lines_of.take(network) and not self._lines.take(None):
-            _log.warning("wrong_keys_limited", address=address, a_minute=WRONG_KEYS_A_MINUTE)
+            _log.warning("wrong_keys_limited", address=address, a_minute=self._most)
         raise TooManyRequests(
-            f"The API key is not known here, and {WRONG_KEYS_A_MINUTE} wrong ones came from this address within a minute.",
+            f"The API key is not known here, and {self._most:g} wrong ones came from this address within a minute.",
             retry_after_s=wait_s,
         )

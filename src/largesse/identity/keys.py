@@ -44,7 +44,7 @@ class Caller(msgspec.Struct, frozen=True):
 class Authenticator:
     """Tells who calls by the secret of an API key of one environment."""
 
-    def __init__(self, database: Database, environment: str) -> None:
+    def __init__(self, database: Database, environment: str, wrong_keys: WrongKeys | None = None) -> None:
         self._database = database
         self._environment = environment
         self._lookups: Batcher[bytes, Caller] = Batcher(
@@ -56,7 +56,7 @@ class Authenticator:
             self._look_up_by_turns, tasks=1, max_items=500, max_waiting=500
         )
         self._turns = Pacer(_DOUBTED_LOOKUPS_A_SECOND)
-        self._wrong_keys = WrongKeys()
+        self._wrong_keys = wrong_keys or WrongKeys()
         self._right: set[bytes] = set()  # hashes that were found once; the key may have been deleted since
         self._seen: set[int] = set()
         self._written_at: dict[int, float] = {}

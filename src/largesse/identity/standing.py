@@ -1,4 +1,6 @@
-"""What a key may do at all, whatever it asks for: it is there, and its customer's plan and its service account allow it.
+"""Who may do what: what a key may do at all, and with what another service account has made.
+
+Whatever a key asks for, it is there, and its customer's plan and its service account allow it.
 
 Asked when a request comes in, and again inside the transaction that writes what it asked for: a body may be long under
 way. There the key's row is locked as well, so that a deletion waits for the transaction, or the transaction for the
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from largesse.base.errors import Inactive, PlanRequired, Unauthorized
+from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
 from largesse.database import Connection
 from largesse.identity.principal import Principal
 
@@ -48,6 +50,21 @@ def require_standing(principal: Principal, standing: Standing | None) -> None:
         raise Unauthorized("The API key was deleted.")
     require_plan(standing.plan)
     require_active(standing.service_account_active, principal.service_account_name)
+
+
+def require_admission(principal: Principal, *, inactive_too: bool = False) -> None:
+    """Raises what keeps a key that was just looked up from being let in: PlanRequired, or Inactive unless `inactive_too`."""
+    require_plan(principal.plan)
+    if not inactive_too:
+        require_active(principal.service_account_active, principal.service_account_name)
+
+
+def require_own(principal: Principal, service_account_id: int, reference: str) -> None:
+    """Raises OtherServiceAccount unless the principal's service account placed the order of that reference."""
+    if service_account_id != principal.service_account_id:
+        raise OtherServiceAccount(
+            f"Another service account placed order {reference}: a key of that one is needed here."
+        )
 
 
 def require_plan(plan: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from largesse.base.errors import NotFound, OtherServiceAccount
+from largesse.base.errors import NotFound
 from largesse.database import Connection, Row
-from largesse.identity import Principal
+from largesse.identity import Principal, require_own
 from largesse.orders.reference import is_reference
 
 
@@ -26,13 +26,5 @@ async def find_order(connection: Connection, principal: Principal, reference: st
 async def find_own_order(connection: Connection, principal: Principal, reference: str) -> Row:
     """The same, for who decides over an order: cancels it, has its mail sent again. Raises OtherServiceAccount besides."""
     order = await find_order(connection, principal, reference)
-    require_own(principal, order)
+    require_own(principal, order["service_account_id"], order["reference"])
     return order
-
-
-def require_own(principal: Principal, order: Row) -> None:
-    """Raises OtherServiceAccount unless the principal's service account placed the order."""
-    if order["service_account_id"] != principal.service_account_id:
-        raise OtherServiceAccount(
-            f"Another service account placed order {order['reference']}: a key of that one is needed here."
-        )

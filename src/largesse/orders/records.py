@@ -7,10 +7,10 @@ import asyncio
 from largesse.base.money import to_number
 from largesse.base.vault import Vault
 from largesse.database import Connection
-from largesse.identity import Principal
+from largesse.identity import Principal, require_own
 from largesse.lines import CODES_AT_ONCE, IssuedCode, open_code
 from largesse.orders.acts import record_reading
-from largesse.orders.finding import find_order, require_own
+from largesse.orders.finding import find_order
 from largesse.orders.shapes import SendResponse, issued_codes
 
 
@@ -32,7 +32,7 @@ async def read_order(
     row = await find_order(connection, principal, reference)
     codes: list[IssuedCode] = []
     if row["delivery_mode"] == "manual":
-        require_own(principal, row)
+        require_own(principal, row["service_account_id"], row["reference"])
         codes = await _read_codes(connection, vault, reference, row["id"])
         await record_reading(connection, principal, address, row["id"])
     return SendResponse(

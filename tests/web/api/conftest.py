@@ -24,6 +24,7 @@ import uvicorn
 
 from largesse.base.settings import Settings, load_settings
 from largesse.connections import Keeper
+from largesse.identity import WrongKeys
 from largesse.main import build_app
 from largesse.serving import server_options
 from largesse.web.api import Application
@@ -228,11 +229,16 @@ def start_service(
 ) -> Iterator[ServiceFactory]:
     """Starts services: `start_service(world=…, like=…, **settings)`; all end with the module, before its database.
 
-    `world` is YAML to load first. `like` is a service whose ids and keys the new one shares.
+    `world` is YAML to load first. `like` is a service whose ids and keys the new one shares. `wrong_keys` counts those.
     """
     with ExitStack() as stack:
 
-        def start(world: str | None = None, like: Service | None = None, **changes: Any) -> Service:
+        def start(
+            world: str | None = None,
+            like: Service | None = None,
+            wrong_keys: WrongKeys | None = None,
+            **changes: Any,
+        ) -> Service:
             database_url = module_database_url
             ids: Mapping[str, Mapping[str, int]] = like.ids if like else {}
             keys: Mapping[str, str] = like.keys if like else {}
@@ -248,7 +254,7 @@ def start_service(
                 master_keys=(MASTER_KEY,),
                 **changes,
             )
-            app = build_app(settings)
+            app = build_app(settings, wrong_keys=wrong_keys)
             url = stack.enter_context(serving(app))
             service = Service(url, database_url, settings, app, ids, keys)
             stack.callback(service.close)

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from tests.web.api.conftest import RICH_WORLD
 
-from largesse.base.throttle import Rate, Throttle
+from largesse.base.throttle import Rate
+from largesse.identity import WrongKeys
 from largesse.identity.secret import new_secret, secret_hash
 from largesse.web.api import OPERATIONS
 from largesse.web.api.openapi import build_document
 
 if TYPE_CHECKING:
-    from conftest import Service
+    from conftest import Service, ServiceFactory
 
 # The key must be known when the tests are collected, which is before there is a service.
 KEY = new_secret("production")
@@ -49,10 +51,14 @@ def map_body(context: schemathesis.HookContext, body: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
+def service(start_service: ServiceFactory) -> Service:
+    # Each case is tried with a wrong key too, far more than an address may send in so short a time (test_wrong_keys.py).
+    return start_service(RICH_WORLD, wrong_keys=WrongKeys(Rate(1e9, 60.0)))
+
+
+@pytest.fixture(scope="module")
 def base_url(service: Service) -> str:
     service.sql("UPDATE api_keys SET hash = $1 WHERE key = 'hr'", secret_hash(KEY))
-    # Each case is tried with a wrong key too, far more than an address may send in so short a time (test_wrong_keys.py).
-    service.app.services.authenticator._wrong_keys._left = Throttle(Rate(1e9, 60.0))
     return service.url
 
 

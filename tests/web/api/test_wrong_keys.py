@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from prometheus_client import REGISTRY
+from tests.web.api.conftest import RICH_WORLD
 
+from largesse.identity import WrongKeys
 from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
 from largesse.identity.keys import create_key, delete_key
 from largesse.identity.secret import new_secret
@@ -17,6 +19,27 @@ from largesse.identity.secret import new_secret
 
 def failed(reason: str) -> float:
     return REGISTRY.get_sample_value("largesse_failed_authentications_total", {"reason": reason}) or 0.0
+
+
+class Clock:
+    """It stands still unless told: nothing comes back meanwhile, however slow the machine is."""
+
+    def __init__(self) -> None:
+        self.at_s = 0.0
+
+    def __call__(self) -> float:
+        return self.at_s
+
+
+@pytest.fixture(scope="module")
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module")
+def service(start_service, clock: Clock):
+    """A service that counts wrong keys by that clock."""
+    return start_service(RICH_WORLD, wrong_keys=WrongKeys(now_s=clock))
 
 
 @pytest.fixture
@@ -28,14 +51,6 @@ def ask(service) -> Iterator:
             return client.get("/me", headers={"X-Api-Key": secret, "X-Forwarded-For": address})
 
         yield get
-
-
-@pytest.fixture
-def stopped(service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The allowance's clock stands still: nothing comes back meanwhile, however slow the machine is."""
-    left = service.app.services.authenticator._wrong_keys._left
-    now_s = left._now_s()
-    monkeypatch.setattr(left, "_now_s", lambda: now_s)
 
 
 def use_up(ask, address: str) -> None:
@@ -53,7 +68,7 @@ def a_key(service, run_on_database, name: str) -> tuple[int, str]:
     )
 
 
-def test_so_many_may_be_wrong(ask, service, problem, stopped, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_may_be_wrong(ask, service, problem, clock: Clock) -> None:
     malformed, limited = failed("malformed"), failed("limited")
     for _ in range(WRONG_KEYS_A_MINUTE):
         problem(ask("nonsense", "198.51.100.1"), 401, "unauthorized")
@@ -64,14 +79,12 @@ def test_so_many_may_be_wrong(ask, service, problem, stopped, monkeypatch: pytes
     assert "nonsense" not in detail
     assert 1 <= int(answer.headers["Retry-After"]) <= 60
     assert failed("limited") > limited
-    left = service.app.services.authenticator._wrong_keys._left
-    later_s = left._now_s() + int(answer.headers["Retry-After"])
-    monkeypatch.setattr(left, "_now_s", lambda: later_s)
+    clock.at_s += int(answer.headers["Retry-After"])
     problem(ask("nonsense", "198.51.100.1"), 401, "unauthorized")
 
 
 @pytest.mark.parametrize("wrong", ["malformed", "unknown", "of-the-other-environment"])
-def test_every_kind_of_wrong_key_counts(ask, service, stopped, wrong: str) -> None:
+def test_every_kind_of_wrong_key_counts(ask, service, wrong: str) -> None:
     address = f"198.51.100.{2 + len(wrong)}"
     use_up(ask, address)
     secret = {
@@ -82,7 +95,7 @@ def test_every_kind_of_wrong_key_counts(ask, service, stopped, wrong: str) -> No
     assert {ask(secret, address).status_code for _ in range(3)} == {429}
 
 
-def test_right_keys_pass_from_the_same_address(ask, service, run_on_database, stopped) -> None:
+def test_right_keys_pass_from_the_same_address(ask, service, run_on_database) -> None:
     assert ask(service.keys["hr"], "198.51.100.30").status_code == 200
     _, unseen = a_key(service, run_on_database, "unseen")
     use_up(ask, "198.51.100.30")
@@ -91,7 +104,7 @@ def test_right_keys_pass_from_the_same_address(ask, service, run_on_database, st
     assert ask("nonsense", "198.51.100.30").status_code == 429
 
 
-def test_a_right_key_passes_amid_the_guesses(ask, service, run_on_database, stopped) -> None:
+def test_a_right_key_passes_amid_the_guesses(ask, service, run_on_database) -> None:
     _, unseen = a_key(service, run_on_database, "unseen-amid")
     use_up(ask, "198.51.100.31")
     guesses = [new_secret("production") for _ in range(40)]
@@ -103,7 +116,7 @@ def test_a_right_key_passes_amid_the_guesses(ask, service, run_on_database, stop
     assert statuses == {429}
 
 
-def test_a_deleted_key_is_no_guess(ask, service, run_on_database, stopped) -> None:
+def test_a_deleted_key_is_no_guess(ask, service, run_on_database) -> None:
     """Whoever still sends a key that was right hears each time that it is no more, and leaves the others of the address alone."""
     key_id, secret = a_key(service, run_on_database, "deleted-amid")
     assert ask(secret, "198.51.100.32").status_code == 200
@@ -121,7 +134,7 @@ def test_a_deleted_key_is_no_guess(ask, service, run_on_database, stopped) -> No
         ("2001:db8:1:3::1", "2001:db8:1:4::1", False),
     ],
 )
-def test_each_address_has_its_own_allowance(ask, stopped, one: str, other: str, same: bool) -> None:
+def test_each_address_has_its_own_allowance(ask, one: str, other: str, same: bool) -> None:
     use_up(ask, one)
     assert ask("nonsense", other).status_code == (429 if same else 401)
 
@@ -133,11 +146,11 @@ def test_no_key_is_no_wrong_key(service, problem) -> None:
 
 
 def test_guesses_past_the_limit_cost_the_database_next_to_nothing(
-    ask, service, stopped, monkeypatch: pytest.MonkeyPatch
+    ask, service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_up(ask, "198.51.100.60")
     guesses = [new_secret("production") for _ in range(100)]
-    database = service.app.services.authenticator._database
+    database = service.app.services.database
     fetch, asked = database.fetch, 0
 
     async def counted(query: str, *arguments: object) -> object:

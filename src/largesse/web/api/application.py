@@ -11,9 +11,9 @@ from contextlib import AbstractAsyncContextManager
 import structlog
 from starlette.routing import BaseRoute, Router
 
-from largesse.base.errors import NotFound, StartError, TooManyRequests
+from largesse.base.errors import NotFound, StartError
 from largesse.base.throttle import Rate, Throttle
-from largesse.identity import Caller, require_active, require_plan
+from largesse.identity import Caller, require_admission
 from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import read_query, read_secret
@@ -49,7 +49,7 @@ class Application:
         self._lifespan = lifespan
         self._make_pages = pages
         self._services: Services | None = None
-        self._rate_limit = rate_limit
+        self._too_many = f"This key may send {rate_limit} requests a minute."
         self._requests: Throttle[int] | None = Throttle(Rate(rate_limit, 60.0)) if rate_limit else None
         self._exact: dict[str, dict[str, Operation]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Operation]]] = []
@@ -176,14 +176,9 @@ class Application:
     async def _identify(self, operation: Operation, scope: Scope, headers: Headers) -> Caller:
         secret = read_secret(headers)
         caller = await self.services.authenticator.authenticate(secret, client_address(scope))
-        principal = caller.principal
-        require_plan(principal.plan)
-        if operation.needs_active:
-            require_active(principal.service_account_active, principal.service_account_name)
-        if self._requests is not None and (wait_s := self._requests.take(caller.principal.key_id)):
-            raise TooManyRequests(
-                f"This key may send {self._rate_limit} requests a minute.", retry_after_s=wait_s
-            )
+        require_admission(caller.principal, inactive_too=not operation.needs_active)
+        if self._requests is not None:
+            self._requests.spend(caller.principal.key_id, self._too_many)
         return caller
 
 
