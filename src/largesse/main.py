@@ -19,6 +19,7 @@ from largesse.base.exposition import serve_metrics
 from largesse.base.logs import configure_logs
 from largesse.base.patience import Patience
 from largesse.base.settings import Settings, load_settings
+from largesse.base.turns import Turns
 from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
 from largesse.catalogue import Catalogue
 from largesse.database import (
@@ -158,6 +159,7 @@ async def open_services(
             resolver=resolver,
             delivery_limits=DeliveryLimits(),
             patience=patience,
+            writing_turns=Turns(at_once=6, each=3, max_waiting=1_000),
         )
 
 

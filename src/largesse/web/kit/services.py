@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from largesse.base.patience import Patience
 from largesse.base.settings import Settings
@@ -30,4 +30,4 @@ class Services:
     delivery_limits: DeliveryLimits
     patience: Patience
     # For transactions of requests: some of the pool's connections, so that those who read find one.
-    writing_turns: Turns[int] = field(default_factory=lambda: Turns(at_once=6, each=3, max_waiting=1_000))
+    writing_turns: Turns[int]
