@@ -2,7 +2,7 @@
 
 Every row is what the product writes for an order of two recipients, with codes that open and a ledger that adds up:
 `largesse verify` agrees with it. What is quicker than the product: rows go in by COPY, from several processes, and the
-indexes are built afterwards. Events older than what housekeeping keeps are left out, as they would be gone.
+indexes are built afterwards. Events older than what maintenance keeps are left out, as they would be gone.
 """
 
 from __future__ import annotations

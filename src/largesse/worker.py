@@ -13,13 +13,13 @@ from largesse.base.files import allow_files
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault
 from largesse.database import Database
+from largesse.delivery import maintenance
 from largesse.delivery.mail import holding, messages
 from largesse.delivery.mail.desk import Desk
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
 from largesse.delivery.mail.postman import Postman
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.queue import LEASE_S, Loop, listen, metrics
-from largesse.delivery.queue.housekeeping import measure, prune
 from largesse.delivery.webhooks import Resolver, lanes
 from largesse.delivery.webhooks.delivery import IN_FLIGHT, LANES_AT_ONCE, Deliverer
 from largesse.delivery.webhooks.sending import Sender
@@ -163,13 +163,12 @@ class Worker:
 
     async def _measure(self) -> bool:
         async with self._database.connection() as connection:
-            await measure(connection)
-            await holding.measure_held(connection)
+            await maintenance.measure(connection)
         return False
 
     async def _prune(self) -> bool:
         async with self._database.connection() as connection:
-            return await prune(connection)
+            return await maintenance.prune(connection)
 
     async def _measure_stock(self) -> bool:
         async with self._database.connection() as connection:

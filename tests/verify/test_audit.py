@@ -15,7 +15,7 @@ import pytest
 from largesse.base.settings import load_settings
 from largesse.base.vault import Vault, load_vault
 from largesse.database import Database
-from largesse.delivery.queue import housekeeping
+from largesse.delivery.maintenance import ALL_OLD
 from largesse.main import open_services
 from largesse.orders import SendCollection, SendGift, SendTemplate
 from largesse.verify import CHECKS, audit
@@ -517,8 +517,8 @@ async def test_events_that_were_pruned_are_not_missed(connection: asyncpg.Connec
     assert await findings_of(connection) == {}
 
 
-def test_events_are_missed_as_soon_as_housekeeping_would_keep_them() -> None:
-    (events,) = (old for old in housekeeping._ALL_OLD if old.table == "events")
+def test_events_are_missed_as_soon_as_maintenance_would_keep_them() -> None:
+    (events,) = (old for old in ALL_OLD if old.table == "events")
     assert events.days == EVENTS_KEPT_DAYS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from largesse.verify.check import Check
 
-# Housekeeping may have pruned older events (largesse.delivery.queue.housekeeping).
+# Maintenance may have pruned older events (largesse.delivery.maintenance).
 EVENTS_KEPT_DAYS = 35
 
 ORDERS = (

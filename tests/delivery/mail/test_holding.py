@@ -19,6 +19,7 @@ from largesse.delivery.mail import (
 )
 from largesse.delivery.mail.mailer import GIVE_UP_AFTER_S
 from largesse.delivery.mail.requeue import Wanted, requeue
+from largesse.delivery.maintenance import measure
 from largesse.delivery.queue import metrics
 
 SAM, KIM = "sam@example.com", "kim@example.com"
@@ -136,9 +137,9 @@ async def test_how_much_is_held_is_measured(office: Office) -> None:
     await office.order([(SAM, None, 1), (KIM, None, 1)])
     await office.send()
     async with office.database.connection() as connection:
-        await holding.measure_held(connection)
+        await measure(connection)
     assert metrics.MAIL_HELD._value.get() == 2
     await release(office)
     async with office.database.connection() as connection:
-        await holding.measure_held(connection)
+        await measure(connection)
     assert metrics.MAIL_HELD._value.get() == 0

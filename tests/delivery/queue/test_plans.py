@@ -19,9 +19,8 @@ from tests.conftest import CloneFactory
 
 from largesse.base.vault import Vault
 from largesse.delivery.mail import messages
-from largesse.delivery.mail.holding import measure_held
+from largesse.delivery.maintenance import measure
 from largesse.delivery.queue import Lease
-from largesse.delivery.queue.housekeeping import measure
 from largesse.delivery.webhooks import lanes
 from largesse.delivery.webhooks.outcomes import Answer, Verdict
 
@@ -128,11 +127,6 @@ async def write_messages_down(connection: asyncpg.Connection) -> None:
     await messages.MESSAGES.give_back(connection, leases[1:])
 
 
-async def measure_all(connection: asyncpg.Connection) -> None:
-    await measure(connection)
-    await measure_held(connection)
-
-
 # Each with the most it may read when nothing is due or one thing is, and when everything is.
 STEPS: dict[Step, tuple[Read, Read]] = {
     take_lanes: (Read(60, 200), Read(1_500, 3_000)),
@@ -142,7 +136,7 @@ STEPS: dict[Step, tuple[Read, Read]] = {
     write_deliveries_down: (Read(400, 1_000), Read(400, 1_000)),
     give_lanes_back: (Read(500, 1_500), Read(500, 1_500)),
     write_messages_down: (Read(500, 300), Read(500, 300)),
-    measure_all: (Read(42_000, 60_000), Read(42_000, 60_000)),
+    measure: (Read(42_000, 60_000), Read(42_000, 60_000)),
 }
 
 # What has come to pass: nothing yet, one thing of each kind, all.

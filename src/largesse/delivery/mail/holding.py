@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from largesse.database import Connection
-from largesse.delivery.queue import metrics, plan_by_index
-from largesse.delivery.queue.housekeeping import Waiting, count
 
 REASON = "no mail server is set"
 
 # Held mail goes out in bites, each when the last has left: new mail passes between.
 _BITE = 1_000
-_HELD = Waiting("messages", "state = 'held'", "messages_held", "rank_at")
 
 
 async def release(connection: Connection) -> int:
@@ -31,10 +28,3 @@ async def release(connection: Connection) -> int:
         _BITE,
     )
     return int(status.split()[-1])
-
-
-async def measure_held(connection: Connection) -> None:
-    """Sets the gauge of what is held."""
-    async with connection.transaction():
-        await plan_by_index(connection)
-        metrics.MAIL_HELD.set(await count(connection, _HELD))

@@ -39,4 +39,4 @@ LOOPS = Gauge("largesse_worker_loops", "Loops of this worker that run or rest be
 LOOP_RESTARTS = Counter(
     "largesse_worker_loop_restarts", "Loops of the worker that failed and were started again.", ["loop"]
 )
-PRUNED = Counter("largesse_pruned", "Old rows removed by housekeeping.", ["table"])
+PRUNED = Counter("largesse_pruned", "Old rows removed by maintenance.", ["table"])

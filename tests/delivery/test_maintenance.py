@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from largesse.database import Database
-from largesse.delivery.queue.housekeeping import measure, prune
+from largesse.delivery.maintenance import measure, prune
 
 TABLES = ("delivery_attempts", "deliveries", "events", "captured_mail")
 

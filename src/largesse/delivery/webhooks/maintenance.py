@@ -1,0 +1,31 @@
+"""What is old, and what waits, in the tables of webhooks."""
+
+from __future__ import annotations
+
+from largesse.delivery.queue.maintenance import Old, Waiting
+
+OLD = (
+    Old("delivery_attempts", "started_at", 30),
+    Old("deliveries", "created_at", 30, "state <> 'pending'"),
+)
+
+# Of each room, those that have waited longest for their turn.
+_LANES_LOOKED_AT = 1_000
+_DUE_LANES = f"""
+    SELECT subscription_id FROM webhook_lanes
+    WHERE {{room}} AND due_at < 'infinity' AND due_at <= (SELECT clock_now()) ORDER BY due_at LIMIT {_LANES_LOOKED_AT}
+"""  # noqa: S608 - the names are constants
+
+# Deliveries are sorted within their lanes alone, so the oldest of all is among the first of each.
+_OLDEST = f"""
+    SELECT min(first.due_at)
+    FROM (({_DUE_LANES.format(room="failing")}) UNION ALL ({_DUE_LANES.format(room="NOT failing")})) AS lanes
+    CROSS JOIN LATERAL (
+        SELECT due_at FROM deliveries
+        WHERE deliveries.subscription_id = lanes.subscription_id AND state = 'pending' ORDER BY due_at LIMIT 1) AS first
+"""  # noqa: S608 - the names are constants
+
+DELIVERIES = Waiting(
+    "deliveries", "state = 'pending'", "deliveries_pending", "subscription_id, due_at", oldest=_OLDEST
+)
+FAILING = Waiting("webhook_lanes", "failing", "webhook_lanes_failing", "subscription_id")
