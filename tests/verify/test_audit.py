@@ -341,6 +341,20 @@ ORDER_CORRUPTIONS = (
            VALUES (9999, 1, 'production', 'order.created', '', now())""",
     ),
     _c(
+        "events-are-known",
+        None,
+        f"UPDATE events SET event = 'order.lost' WHERE order_id = {DIGITAL}",
+        "orders-have-events",
+    ),
+    _c(
+        "events-are-known",
+        ("subscription 7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a",),
+        """INSERT INTO webhook_subscriptions
+               (id, customer_id, environment, event, target_url, sealed_secret, service_account_id)
+           SELECT '7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a', customer_id, 'production', 'order.lost', 'https://hooks.example/', '', id
+           FROM service_accounts LIMIT 1""",
+    ),
+    _c(
         "mail-jobs-have-orders",
         ("9999",),
         "INSERT INTO mail_jobs (order_id, environment, due_at) VALUES (9999, 'production', now())",

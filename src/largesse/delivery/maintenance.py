@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from largesse import events
 from largesse.database import Connection
 from largesse.delivery.mail import maintenance as mail
 from largesse.delivery.queue import maintenance, metrics, plan_by_index
 from largesse.delivery.webhooks import maintenance as webhooks
 
-# An event outlives its deliveries: one asked for again on its last day still has all its attempts to make.
-_OLD_EVENTS = maintenance.Old(
-    "events", "created_at", 35, "fanned_out_at < (SELECT clock_now()) - $1 * interval '1 day'"
-)
-_EVENTS = maintenance.Waiting("events", "fanned_out_at IS NULL", "events_waiting", "id", since="created_at")
-
-ALL_OLD = (*webhooks.OLD, _OLD_EVENTS, *mail.OLD)
-_QUEUES = (_EVENTS, *mail.QUEUES, webhooks.DELIVERIES)
+ALL_OLD = (*webhooks.OLD, events.OLD, *mail.OLD)
+_QUEUES = (events.WAITING, *mail.QUEUES, webhooks.DELIVERIES)
 
 
 async def prune(connection: Connection) -> bool:

@@ -7,7 +7,7 @@ from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.records import read_order
 from largesse.orders.request import SendBody, SendCollection, SendGift, SendTemplate
 from largesse.orders.sending import Sender
-from largesse.orders.shapes import OrderRecord, SendResponse
+from largesse.orders.shapes import SendResponse
 
 __all__ = [
     "FEW_IDS",
@@ -16,7 +16,6 @@ __all__ = [
     "Cancellation",
     "IdWatch",
     "OrderLists",
-    "OrderRecord",
     "Placer",
     "SendBody",
     "SendCollection",

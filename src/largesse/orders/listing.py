@@ -14,9 +14,9 @@ import msgspec
 from largesse.base.batching import Batcher
 from largesse.base.money import to_number
 from largesse.database import Database, Row
+from largesse.events import ORDER_CREATED, OrderRecord
 from largesse.identity import Principal
 from largesse.orders.horizon import read_horizon
-from largesse.orders.shapes import ORDER_CREATED, OrderRecord
 
 _LISTS_AT_ONCE = 100
 _encode = msgspec.json.Encoder().encode
@@ -102,7 +102,7 @@ _NEXT = f"{_reading('AND id + 0 > list.after AND id + 0 <= $5 ORDER BY id + 0')}
 def _record(row: Row) -> OrderRecord:
     return OrderRecord(
         id=row["id"],
-        event=ORDER_CREATED,
+        event=ORDER_CREATED.name,
         reference=row["reference"],
         customer_id=row["customer_id"],
         value=to_number(row["value_minor"], row["currency"]),

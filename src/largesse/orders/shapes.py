@@ -1,4 +1,4 @@
-"""The JSON of orders: what sending answers, and the order record of GET /orders and the order.created event."""
+"""The JSON of orders: what sending answers, and the order record of an order that is being placed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from msgspec import Meta
 
 from largesse.base.money import to_number
 from largesse.base.vault import Vault
+from largesse.events import ORDER_CREATED, OrderRecord
 from largesse.lines import CODES_AT_ONCE, IssuedCode
 from largesse.orders.order import Order
-
-ORDER_CREATED = "order.created"
-Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
 
 
 class IssuedCodeShape(msgspec.Struct, rename="camel", gc=False):
@@ -43,29 +41,6 @@ class SendResponse(msgspec.Struct, kw_only=True, rename="camel"):
     codes: Annotated[
         list[IssuedCodeShape], Meta(description="Of a code batch; empty when recipients were emailed")
     ]
-
-
-class OrderRecord(msgspec.Struct, kw_only=True, rename="camel"):
-    """An order as GET /orders lists it and the order.created event tells it."""
-
-    id: Annotated[int, Meta(description="Stable per order; a deduplication key")]
-    event: Annotated[str, Meta(examples=[ORDER_CREATED])] | None
-    reference: str | None
-    customer_id: Int64
-    value: float
-    currency: str | None
-    country: str | None
-    source_type: str | None
-    external_reference: str | None
-    gift_selection_type: str | None
-    gift_product_id: int | None
-    gifts_collection_id: int | None
-    wrapping_key: str | None
-    from_name: str | None
-    delivery_mode: str | None
-    line_count: int
-    created_by: Annotated[Int64, Meta(description="The service account")] | None
-    creation_date: Annotated[datetime, Meta(tz=True)]
 
 
 async def send_response(order: Order, vault: Vault, public_url: str) -> SendResponse:
@@ -116,7 +91,7 @@ def order_record(order: Order, order_id: int, created_at: datetime) -> OrderReco
     """The order record of an order that is being placed."""
     return OrderRecord(
         id=order_id,
-        event=ORDER_CREATED,
+        event=ORDER_CREATED.name,
         reference=order.reference,
         customer_id=order.principal.customer_id,
         value=to_number(order.gift.value_minor, order.currency),

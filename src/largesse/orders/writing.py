@@ -15,11 +15,12 @@ from itertools import chain, islice, repeat
 import msgspec
 
 from largesse.database import Connection
+from largesse.events import ORDER_CREATED, recorded_cte
 from largesse.funding import posting_arguments, posting_ctes
 from largesse.orders.horizon import drawn_ids
 from largesse.orders.order import Order, Placed
 from largesse.orders.rules import Decided
-from largesse.orders.shapes import ORDER_CREATED, order_record
+from largesse.orders.shapes import order_record
 
 _encode = msgspec.json.Encoder().encode
 _ROWS_AT_ONCE = 100
@@ -46,7 +47,7 @@ async def write_orders(
         *posting_arguments(decided.postings),
         _encode(rows).decode(),
         _encode(lines).decode(),
-        ORDER_CREATED,
+        ORDER_CREATED.name,
         ids,
         len(rows),
     )
@@ -142,6 +143,7 @@ class _LineRow(msgspec.Struct, gc=False):
 
 
 _NO_ID = '{"id":0'
+_BODY = f"'{_NO_ID[:-1]}' || id || event_after_id"
 _DRAWN_ID = "(SELECT ids FROM drawn)[place]"
 _WRITE_ORDERS = f"""
     WITH drawn AS MATERIALIZED (
@@ -160,10 +162,7 @@ _WRITE_ORDERS = f"""
         FROM json_to_recordset($6::json) AS new (
             place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
             sealed text)
-    ), new_events AS (
-        INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
-        SELECT id, customer_id, environment, $7, convert_to('{_NO_ID[:-1]}' || id || event_after_id, 'UTF8'), $1 FROM new
-    ), new_mail_jobs AS (
+    ), {recorded_cte("new", order_id="id", event="$7", body=_BODY, at="$1")}, new_mail_jobs AS (
         INSERT INTO mail_jobs (order_id, environment, due_at)
         SELECT id, environment, coalesce(scheduled_for, $1) FROM new WHERE delivery_mode = 'send'
     ), {posting_ctes("$1", "$2", "$3", "$4", order_id="(SELECT ids FROM drawn)[order_id]")}

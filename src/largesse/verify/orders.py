@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from largesse.events import EVENTS, OLD, ORDER_CREATED
 from largesse.verify.check import Check
 
-# Maintenance may have pruned older events (largesse.delivery.maintenance).
-EVENTS_KEPT_DAYS = 35
+EVENTS_KEPT_DAYS = OLD.days  # older ones may have been pruned
+_KNOWN = ",".join(EVENTS)
 
 ORDERS = (
     Check(
@@ -75,17 +76,25 @@ ORDERS = (
     ),
     Check(
         "orders-have-events",
-        f"An order has one order.created event, of its customer and environment (none once pruned, after "
+        f"An order has one {ORDER_CREATED.name} event, of its customer and environment (none once pruned, after "
         f"{EVENTS_KEPT_DAYS} days).",
         f"""
         SELECT o.id FROM orders o
         LEFT JOIN (
             SELECT order_id, count(*) AS events, min(customer_id) AS customer_id, min(environment) AS environment
-            FROM events WHERE event = 'order.created' GROUP BY order_id
+            FROM events WHERE event = '{ORDER_CREATED.name}' GROUP BY order_id
         ) AS e ON e.order_id = o.id
         WHERE CASE WHEN e.events IS NULL THEN o.created_at > now() - interval '{EVENTS_KEPT_DAYS} days'
                    ELSE (e.events, e.customer_id, e.environment) <> (1, o.customer_id, o.environment) END
         """,  # noqa: S608 - a constant
+    ),
+    Check(
+        "events-are-known",
+        "Every event, and every subscription to one, is of a type that is sent.",
+        f"""
+        SELECT 'event ' || id FROM events WHERE event <> ALL('{{{_KNOWN}}}')
+        UNION ALL SELECT 'subscription ' || id FROM webhook_subscriptions WHERE event <> ALL('{{{_KNOWN}}}')
+        """,  # noqa: S608 - constants
     ),
     Check(
         "orders-have-mail-jobs",

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from tests.delivery.webhooks.conftest import Receiver, World
 
-from largesse.base.errors import NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.delivery.webhooks import DeliveryRecord, list_deliveries, redeliver, send_sample
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
@@ -113,6 +113,15 @@ async def test_a_sample_is_signed_and_is_no_order(world: World, receiver: Receiv
         world.principal.customer_id,
     )
     assert len(record) == 18, "the members of an order record"
+
+
+async def test_an_event_of_another_release_has_no_sample(world: World, receiver: Receiver) -> None:
+    subscription = await world.subscribe(receiver.url())
+    await world.database.execute("UPDATE webhook_subscriptions SET event = 'order.lost'")
+    async with world.database.transaction() as connection:
+        with pytest.raises(InvalidRequest, match=r"`order\.lost` is no event that is sent any more"):
+            await send_sample(connection, world.principal, subscription.id, NOW)
+    assert await listed(world, subscription.id) == []
 
 
 async def test_strangers_find_nothing(world: World, receiver: Receiver) -> None:

@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 
 from largesse import __version__
-from largesse.delivery.webhooks import EVENTS
+from largesse.events import EVENTS
 from largesse.web.api import OPERATIONS
 from largesse.web.api.openapi import build_document
 from largesse.web.api.openapi_events import build_events_document
@@ -100,7 +100,8 @@ def test_events_have_a_document_of_their_own(service: Service) -> None:
     assert set(events["webhooks"]) == set(EVENTS)
     body = events["webhooks"]["order.created"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert body == {"$ref": "#/components/schemas/OrderRecord"}
-    assert events["components"]["schemas"] == {"OrderRecord": SCHEMAS["OrderRecord"]}
+    assert events["components"]["schemas"]["OrderRecord"] == SCHEMAS["OrderRecord"]
+    assert set(events["components"]["schemas"]) == {event.shape for event in EVENTS.values()}
     assert "webhooks" not in DOCUMENT
 
 

@@ -11,7 +11,6 @@ from largesse.delivery.webhooks.records import (
 )
 from largesse.delivery.webhooks.resolver import Resolver
 from largesse.delivery.webhooks.subscriptions import (
-    EVENTS,
     MAX_SUBSCRIPTIONS,
     CreatedSubscription,
     Subscription,
@@ -22,7 +21,6 @@ from largesse.delivery.webhooks.subscriptions import (
 from largesse.delivery.webhooks.targets import Target, check_target, parse_target
 
 __all__ = [
-    "EVENTS",
     "MAX_SUBSCRIPTIONS",
     "AttemptRecord",
     "CreatedSubscription",

@@ -16,6 +16,7 @@ from uuid import UUID
 from largesse.database import Connection
 from largesse.delivery.queue import Lease, Queue, Terms, plan_by_index
 from largesse.delivery.webhooks.outcomes import Answer, Verdict
+from largesse.events import marked_cte, waiting_cte
 
 # The index of lanes holds those with something pending alone, and serves a statement that says so.
 LANES = Queue(
@@ -83,11 +84,8 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
     async with connection.transaction():
         await plan_by_index(connection)
         row = await connection.fetchrow(
-            """
-            WITH waiting AS (
-                SELECT id, customer_id, environment, event, created_at FROM events
-                WHERE fanned_out_at IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
-            ), heard AS (
+            f"""
+            WITH {waiting_cte("$1")}, heard AS (
                 SELECT subscriptions.id AS subscription_id, waiting.id AS event_id, waiting.event
                 FROM waiting JOIN webhook_subscriptions AS subscriptions USING (customer_id, environment, event)
                 WHERE subscriptions.created_at <= waiting.created_at + $2 * interval '1 second'
@@ -101,12 +99,9 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
                 INSERT INTO webhook_lanes (subscription_id, due_at)
                 SELECT subscription_id, (SELECT clock_now()) FROM made GROUP BY subscription_id ORDER BY subscription_id
                 ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(webhook_lanes.due_at, excluded.due_at)
-            ), marked AS (
-                UPDATE events SET fanned_out_at = (SELECT clock_now()) FROM waiting WHERE events.id = waiting.id
-                RETURNING events.id
-            )
+            ), {marked_cte()}
             SELECT (SELECT count(*) FROM marked) AS events, (SELECT count(*) FROM made) AS deliveries
-            """,
+            """,  # noqa: S608 - made of constants
             limit,
             _LATE_SUBSCRIPTION_S,
         )

@@ -10,12 +10,12 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from largesse.base.errors import NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.database import Connection, Row
 from largesse.delivery.queue import ring
 from largesse.delivery.webhooks.subscriptions import own_subscription
+from largesse.events import EVENTS, Sampled
 from largesse.identity import Principal
-from largesse.orders import OrderRecord
 
 _KEPT_AS_TEXT = "utf-8"
 _COLUMNS = """
@@ -120,7 +120,10 @@ async def redeliver(
 async def send_sample(
     connection: Connection, principal: Principal, subscription_id: UUID, now: datetime
 ) -> DeliveryRecord:
-    """Has a signed sample of the subscription's event delivered. Call it inside a transaction. Raises NotFound."""
+    """Has a signed sample of the subscription's event delivered. Call it inside a transaction.
+
+    Raises NotFound, and InvalidRequest for an event of another release, which this one knows no sample of.
+    """
     event = await own_subscription(connection, principal, subscription_id)
     await _wake_lane(connection, subscription_id)
     delivery_id = await connection.fetchval(
@@ -130,34 +133,17 @@ async def send_sample(
         """,
         subscription_id,
         event,
-        msgspec.json.encode(_sample(principal, event, now)),
+        _sample_body(event, Sampled(principal.customer_id, principal.service_account_id, now)),
     )
     await ring(connection)
     return await _read(connection, delivery_id)
 
 
-def _sample(principal: Principal, event: str, now: datetime) -> OrderRecord:
-    """An order record that is no order's: its id is 0."""
-    return OrderRecord(
-        id=0,
-        event=event,
-        reference="00000000000000000000",
-        customer_id=principal.customer_id,
-        value=10.0,
-        currency="GBP",
-        country="GB",
-        source_type="sample",
-        external_reference=None,
-        gift_selection_type="gift",
-        gift_product_id=None,
-        gifts_collection_id=None,
-        wrapping_key="default",
-        from_name="Largesse",
-        delivery_mode="manual",
-        line_count=1,
-        created_by=principal.service_account_id,
-        creation_date=now,
-    )
+def _sample_body(event: str, sampled: Sampled) -> bytes:
+    kind = EVENTS.get(event)
+    if kind is None:
+        raise InvalidRequest(f"`{event}` is no event that is sent any more: delete the subscription.")
+    return kind.sample_body(sampled)
 
 
 async def _wake_lane(connection: Connection, subscription_id: UUID) -> None:

@@ -12,9 +12,9 @@ from largesse.database import Connection
 from largesse.delivery.webhooks.lanes import end_subscription
 from largesse.delivery.webhooks.signing import new_secret
 from largesse.delivery.webhooks.targets import Target
+from largesse.events import EVENTS
 from largesse.identity import Principal
 
-EVENTS = ("order.created",)
 MAX_SUBSCRIPTIONS = 100  # of one customer, both environments together
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from largesse.base.errors import FieldError, NotFound
-from largesse.orders import OrderRecord, SendBody
+from largesse.orders import SendBody
 from largesse.web.api.openapi_parts import REF, Json, info, publish, schema_components
 from largesse.web.api.operation import NoQuery, Operation
 from largesse.web.kit.problems import MethodNotAllowed, ProblemType, problem_type
@@ -158,7 +158,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
     """The document of `operations`, ready to be encoded."""
     shapes = [operation.shape for operation in operations if operation.shape is not None]
     bodies = [operation.body for operation in operations if operation.body is not None]
-    schema_of, schemas = schema_components([*bodies, *shapes, OrderRecord, FieldError])
+    schema_of, schemas = schema_components([*bodies, *shapes, FieldError])
     for body in bodies:
         if issubclass(body, SendBody):
             _tell_gift_first(schemas[body.__name__], body)

@@ -5,7 +5,9 @@ A document of its own: generators of clients take what a document holds for some
 
 from __future__ import annotations
 
-from largesse.orders import OrderRecord
+from typing import Any
+
+from largesse.events import EVENTS, EventType
 from largesse.web.api.openapi_parts import Json, info, schema_components
 
 _DESCRIPTION = """\
@@ -15,18 +17,21 @@ What a subscription's address is sent. How to subscribe, and everything else tha
 
 def build_events_document() -> Json:
     """The document, ready to be encoded."""
-    schema_of, schemas = schema_components([OrderRecord])
+    payloads = [event.payload for event in EVENTS.values()]
+    schema_of, schemas = schema_components(payloads)
     return {
         "openapi": "3.1.0",
         "info": info("Largesse events", _DESCRIPTION),
         "servers": [{"url": "/", "description": "The address that was subscribed"}],
         "tags": [{"name": "Webhooks", "description": "Requests that your receiver answers."}],
-        "webhooks": {"order.created": {"post": _order_created(schema_of[id(OrderRecord)])}},
+        "webhooks": {
+            event.name: {"post": _webhook(event, schema_of[id(event.payload)])} for event in EVENTS.values()
+        },
         "components": {"schemas": schemas},
     }
 
 
-def _order_created(record: Json) -> Json:
+def _webhook(event: EventType[Any], payload: Json) -> Json:
     def header(name: str, description: str, example: str) -> Json:
         return {
             "name": name,
@@ -38,14 +43,14 @@ def _order_created(record: Json) -> Json:
         }
 
     return {
-        "operationId": "orderCreated",
-        "summary": "An order was placed",
-        "description": "Sent to every subscription of `order.created`. Deliveries are at-least-once: `id` tells "
-        "duplicates apart. Check the signature over the raw body before reading it.",
+        "operationId": event.operation_id,
+        "summary": event.summary,
+        "description": f"Sent to every subscription of `{event.name}`. {event.description} Deliveries are at-least-once. "
+        "Check the signature over the raw body before reading it.",
         "tags": ["Webhooks"],
         "security": [],
         "parameters": [
-            header("X-Service-Event", "The event's name", "order.created"),
+            header("X-Service-Event", "The event's name", event.name),
             header(
                 "X-Service-Signature",
                 "`sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the subscription's secret",
@@ -65,7 +70,7 @@ def _order_created(record: Json) -> Json:
                 f"v1,{'0f' * 21}0=",
             ),
         ],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": record}}},
+        "requestBody": {"required": True, "content": {"application/json": {"schema": payload}}},
         "responses": {
             "2XX": {"description": "Delivered"},
             "410": {"description": "The subscription is deleted"},

@@ -102,7 +102,11 @@ class _Pages:
     @cached_property
     def _reference_html(self) -> str:
         document = build_document(OPERATIONS)
+        events = build_events_document()
         tables = read_tables(document)
+        tables += [
+            table for table in read_tables(events) if table.name not in document["components"]["schemas"]
+        ]
         return self._render(
             "reference.html",
             here="docs",
@@ -112,7 +116,7 @@ class _Pages:
             sections=read_sections(document, self._public_url),
             tables=tables,
             table_of={table.name: table for table in tables},
-            event=build_events_document()["webhooks"]["order.created"]["post"],
+            events={name: methods["post"] for name, methods in events["webhooks"].items()},
         )
 
     def _render_problem(self, problem: ProblemType) -> str:

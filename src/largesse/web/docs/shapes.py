@@ -119,7 +119,7 @@ def _users(document: Json) -> dict[str, list[str]]:
     """Which operations take or answer each schema, directly or within another."""
     schemas = document["components"]["schemas"]
     users: dict[str, list[str]] = {}
-    for methods in document["paths"].values():
+    for methods in document.get("paths", {}).values():
         for operation in methods.values():
             for name in _reached(operation, schemas, set()):
                 users.setdefault(name, []).append(operation["operationId"])

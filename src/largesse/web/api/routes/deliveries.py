@@ -11,6 +11,7 @@ from largesse.base.decoding import decode_body
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.delivery.mail import RecipientDelivery, Resend, list_order_deliveries, resend
 from largesse.delivery.webhooks import DeliveryRecord, list_deliveries, redeliver, send_sample
+from largesse.events import ORDER_CREATED
 from largesse.web.api.operation import INT64, Call, Operation
 from largesse.web.api.paging import Paging
 from largesse.web.kit.replies import Reply, encode_json
@@ -41,7 +42,7 @@ _ORDER: dict[str, dict[str, Any]] = {
 }
 _EXAMPLE_DELIVERY: dict[str, Any] = {
     "id": 7,
-    "event": "order.created",
+    "event": ORDER_CREATED.name,
     "orderId": 1,
     "state": "pending",
     "attempts": [
@@ -200,7 +201,7 @@ OPERATIONS = (
         path_types=_WEBHOOK,
         problems=(NotFound,),
         description=(
-            "A sample order record, whose `id` is 0, signed as every delivery is. A subscription is sent at most 10 a "
+            "A sample of the subscription's event, signed as every delivery is; its `id` is 0. A subscription is sent at most 10 a "
             f"minute. {_ADDITION}"
         ),
         example=_EXAMPLE_SAMPLE,

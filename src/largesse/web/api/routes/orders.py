@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from largesse.base.errors import InsufficientBalance, NotFound, OtherServiceAccount, ReferenceUsed
+from largesse.events import OrderRecord
 from largesse.orders import (
     Cancellation,
-    OrderRecord,
     SendBody,
     SendCollection,
     SendGift,

@@ -12,13 +12,13 @@ from msgspec import Meta
 from largesse.base.decoding import decode_body
 from largesse.base.errors import NotFound
 from largesse.delivery.webhooks import (
-    EVENTS,
     check_target,
     create_subscription,
     delete_subscription,
     list_subscriptions,
     parse_target,
 )
+from largesse.events import EVENTS, ORDER_CREATED
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -44,7 +44,7 @@ class Subscribe(msgspec.Struct, rename="camel"):
         str,
         Meta(
             description="The event to hear of",
-            examples=["order.created"],
+            examples=[ORDER_CREATED.name],
             extra_json_schema={"enum": list(EVENTS)},
         ),
     ]
@@ -108,11 +108,11 @@ OPERATIONS = (
         "100 subscriptions.",
         example={
             "id": _EXAMPLE_ID,
-            "event": "order.created",
+            "event": ORDER_CREATED.name,
             "targetUrl": _EXAMPLE_URL,
             "secret": "whsec_…",
         },
-        body_examples={"subscription": {"targetUrl": _EXAMPLE_URL, "event": "order.created"}},
+        body_examples={"subscription": {"targetUrl": _EXAMPLE_URL, "event": ORDER_CREATED.name}},
     ),
     Operation(
         "GET",
@@ -126,7 +126,7 @@ OPERATIONS = (
         example=[
             {
                 "id": _EXAMPLE_ID,
-                "event": "order.created",
+                "event": ORDER_CREATED.name,
                 "targetUrl": _EXAMPLE_URL,
                 "creationDate": "2030-01-02T09:00:00Z",
             }

@@ -1,0 +1,74 @@
+"""The table `events`: each is written in the transaction of what it tells of, fanned out to subscribers once, and pruned.
+
+Parts of statements (common table expressions) are for those who do more in the same round trip.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from largesse.database import Connection
+from largesse.delivery.queue.maintenance import Old, Waiting
+from largesse.events.kind import EventType, Payload
+
+# An event outlives its deliveries: one asked for again on its last day still has all its attempts to make.
+OLD = Old("events", "created_at", 35, "fanned_out_at < (SELECT clock_now()) - $1 * interval '1 day'")
+WAITING = Waiting("events", "fanned_out_at IS NULL", "events_waiting", "id", since="created_at")
+
+
+def recorded_cte(source: str, *, order_id: str, event: str, body: str, at: str) -> str:
+    """The part of a statement that records an event for each row of `source`, which has `customer_id` and `environment`.
+
+    `order_id`, `event` (a name), `body` (its JSON as text) and `at` are expressions over such a row.
+    """
+    return f"""
+        new_events AS (
+            INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
+            SELECT {order_id}, customer_id, environment, {event}, convert_to({body}, 'UTF8'), {at} FROM {source})
+    """  # noqa: S608 - made of constants
+
+
+async def record_event(
+    connection: Connection,
+    event: EventType[Payload],
+    payload: Payload,
+    *,
+    order_id: int,
+    customer_id: int,
+    environment: str,
+    at: datetime,
+) -> None:
+    """Records that something happened to an order. Call it inside the transaction in which it does.
+
+    Workers find the event once that has committed, at the latest when they poll next.
+    """
+    await connection.execute(
+        """
+        INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6)
+        """,
+        order_id,
+        customer_id,
+        environment,
+        event.name,
+        event.body(payload),
+        at,
+    )
+
+
+def waiting_cte(limit: str) -> str:
+    """The part that takes the first `limit` events nobody has fanned out, as `waiting`; other workers take others."""
+    return f"""
+        waiting AS (
+            SELECT id, customer_id, environment, event, created_at FROM events
+            WHERE fanned_out_at IS NULL ORDER BY id LIMIT {limit} FOR UPDATE SKIP LOCKED)
+    """  # noqa: S608 - a placeholder
+
+
+def marked_cte() -> str:
+    """The part that marks what `waiting_cte` took as fanned out, and gives their ids as `marked`."""
+    return """
+        marked AS (
+            UPDATE events SET fanned_out_at = (SELECT clock_now()) FROM waiting WHERE events.id = waiting.id
+            RETURNING events.id)
+    """

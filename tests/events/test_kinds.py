@@ -1,0 +1,82 @@
+"""Types of events: what the registry holds, and that everything that speaks of events says just that."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+import pytest
+
+from largesse.events import EVENTS, ORDER_CREATED, EventType, Sampled
+from largesse.web.api import OPERATIONS
+from largesse.web.api.openapi import build_document
+from largesse.web.api.openapi_events import build_events_document
+from largesse.web.docs.shapes import read_tables
+
+DOCUMENT = build_events_document()
+GUIDE = (Path(__file__).parents[2] / "docs/guide-developer.md").read_text()
+CONTRACT = (Path(__file__).parents[2] / "docs/contract.md").read_text()
+SAMPLED = Sampled(7, 8, datetime(2030, 1, 2, 9, tzinfo=UTC))
+
+each = pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
+
+
+def plain(text: str) -> str:
+    """A text of the reference page, as the guide writes it."""
+    return html.unescape(re.sub(r"<[^>]+>", "", re.sub(r"<code>(.*?)</code>", r"`\1`", text)))
+
+
+@each
+def test_a_sample_is_what_the_document_says_of_the_payload(event: EventType[Any]) -> None:
+    sample = json.loads(event.sample_body(SAMPLED))
+    schema = DOCUMENT["webhooks"][event.name]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    whole = {**schema, "components": DOCUMENT["components"]}
+    jsonschema_rs.Draft202012Validator(whole, validate_formats=True).validate(sample)
+    assert (sample["event"], sample["customerId"]) == (event.name, 7)
+
+
+@each
+def test_a_webhook_is_told_by_its_name_and_summary(event: EventType[Any]) -> None:
+    webhook = DOCUMENT["webhooks"][event.name]["post"]
+    assert (webhook["operationId"], webhook["summary"]) == (event.operation_id, event.summary)
+    (header,) = (parameter for parameter in webhook["parameters"] if parameter["name"] == "X-Service-Event")
+    assert header["example"] == event.name
+
+
+def test_what_may_be_subscribed_to_is_what_is_sent() -> None:
+    body = build_document(OPERATIONS)["components"]["schemas"]["Subscribe"]
+    assert body["properties"]["event"]["enum"] == list(EVENTS) == list(DOCUMENT["webhooks"])
+
+
+@each
+def test_the_guide_and_the_contract_tell_of_the_event(event: EventType[Any]) -> None:
+    assert f"`{event.name}`" in CONTRACT
+    assert f"| `{event.name}` | {event.summary} | `{event.shape}` |" in GUIDE.splitlines()
+    (table,) = (table for table in read_tables(DOCUMENT) if table.name == event.shape)
+    wanted = [
+        f"| `{field.name}` | {plain(field.kind)} | {plain(field.description)} |" for field in table.fields
+    ]
+    section = GUIDE.partition(f"\n### `{event.shape}`\n")[2].partition("\n#")[0]
+    assert [line for line in section.splitlines() if line.startswith("| `")] == wanted
+
+
+def test_an_event_is_called_thing_happened() -> None:
+    for name in ("order", "Order.created", "order.created ", "order..created", "order.created_", ""):
+        with pytest.raises(ValueError, match="thing"):
+            replace(ORDER_CREATED, name=name)
+    assert replace(ORDER_CREATED, name="order.line.sent_again").operation_id == "orderLineSentAgain"
+
+
+def test_a_payload_tells_its_event() -> None:
+    class Mute(msgspec.Struct):
+        id: int
+
+    with pytest.raises(ValueError, match="Mute lacks the member `event`"):
+        EventType("order.lost", "", "", Mute, lambda sampled: Mute(sampled.customer_id))
