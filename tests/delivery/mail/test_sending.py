@@ -20,6 +20,7 @@ from largesse.delivery.mail import (
 from largesse.delivery.mail.mailer import Mailer
 from largesse.delivery.mail.postman import Postman
 from largesse.delivery.mail.smtp import MailServer
+from largesse.orders import cancel_order
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 
@@ -306,6 +307,35 @@ async def test_cancelled_codes_are_mailed_to_nobody(office: Office) -> None:
         body = message.get_body(("plain",))
         assert body is not None
         assert re.findall(r"Code: +(\S+)", body.get_content()) == [code.code_text]
+
+
+async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office) -> None:
+    """While the mail server still has the message before it: nothing goes out then, or only what stands."""
+    await office.order([("first@example.com", None, 1)])
+    void, _ = await office.order([(KIM, None, 1)])
+    half, codes = await office.order([(SAM, "Sam", 2)])
+    await office.fan_out()
+    office.server.hangs = {"first@example.com"}
+    step = asyncio.create_task(office.mailer.step())
+    await office.server.has_taken.wait()
+    await office.database.execute(
+        """
+        INSERT INTO line_states (order_id, number, state, claimed_at)
+        SELECT id, 2, 'claimed', now() FROM orders WHERE reference = $1
+        """,
+        half,
+    )
+    for reference in (void, half):
+        async with office.database.transaction() as connection:
+            assert (await cancel_order(connection, office.principal, reference)).cancelled_count == 1
+    office.server.released.set()
+    await step
+    await office.send()
+    assert office.server.recipients() == ["first@example.com", SAM]
+    body = office.server.messages()[1].get_body(("plain",))
+    assert body is not None
+    assert re.findall(r"Code: +(\S+)", body.get_content()) == [codes[1].code_text]
+    assert await office.states() == ["sent", "cancelled", "sent"]
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ async def write_messages_down(connection: asyncpg.Connection) -> None:
     rows = await connection.fetch("SELECT id, fence FROM messages WHERE state = 'pending' LIMIT 3")
     leases = [Lease(row["id"], row["fence"]) for row in rows]
     await messages.MESSAGES.renew(connection, leases)
-    message = messages.Message(leases[0], 1, datetime.now(UTC), 0.0, 0, letter=None)  # type: ignore[arg-type]
+    message = messages.Message(leases[0], 1, datetime.now(UTC), 0.0, 0, [1], letter=None)  # type: ignore[arg-type]
     await messages.record(connection, [messages.Sent(message, "pending", delay_s=60.0)])
     await messages.MESSAGES.give_back(connection, leases[1:])
 

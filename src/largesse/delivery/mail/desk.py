@@ -61,6 +61,7 @@ class Desk:
     async def allow(self, message: Message, last: asyncio.Future[bool] | None) -> None:
         """The last look before a message cannot be taken back: raises NotNowError unless it may be sent.
 
+        It looks at the row too: whoever cancelled the order since it was leased has changed that, and nobody else can tell.
         `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain.
         """
         if last is not None and not last.done():
@@ -69,11 +70,15 @@ class Desk:
             if not last.done():
                 raise NotNowError("what became of the last message cannot be written down")
         try:
+            async with self._database.connection() as connection:
+                stands = await messages.still_stands(connection, message)
             is_ours = await self.is_ours(message)
         except DATABASE_FAILED as error:
             raise NotNowError(f"the lease is in doubt ({type(error).__name__})") from None
         if not is_ours:
             raise NotNowError("the lease has run out")
+        if not stands:
+            raise NotNowError("its order was cancelled meanwhile")
 
     def write_down(self, sent: Sent) -> asyncio.Future[bool]:
         """Has an outcome written, now or when the database is back; the future tells when it is."""

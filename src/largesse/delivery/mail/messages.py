@@ -42,6 +42,7 @@ class Message:
     due_at: datetime
     age_s: float  # since it was made, or made due again
     attempts: int
+    line_numbers: list[int]  # whose codes the letter holds
     letter: Letter
 
 
@@ -176,6 +177,17 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> int:
     return len(sent) - len(ours)
 
 
+async def still_stands(connection: Connection, message: Message) -> bool:
+    """Whether a message may go out as it was read: leased by nobody else, and no code in it voided, since."""
+    stands: bool | None = await connection.fetchval(
+        "SELECT fence = $2 AND state = 'pending' AND line_numbers = $3 FROM messages WHERE id = $1",
+        message.lease.key,
+        message.lease.fence,
+        message.line_numbers,
+    )
+    return bool(stands)
+
+
 async def put_back(connection: Connection, leases: Sequence[Lease], reason: str) -> None:
     """Frees messages that the mail server could not even be offered, with the reason; it costs them no attempt."""
     await connection.execute(
@@ -273,7 +285,9 @@ def _message(row: Row, order: Row, lines: Sequence[Row], vault: Vault, public_ur
         tracking_number=order["tracking_number"],
     )
     lease = Lease(row["id"], row["fence"])
-    return Message(lease, row["order_id"], row["due_at"], order["age_s"], row["attempts"], letter)
+    return Message(
+        lease, row["order_id"], row["due_at"], order["age_s"], row["attempts"], row["line_numbers"], letter
+    )
 
 
 async def _write_captured(connection: Connection, captured: Sequence[Sent]) -> None:
