@@ -67,7 +67,7 @@ CHANGES = (
     ),
     Change(
         "NOTIFY in every commit",
-        "none: whoever placed orders rings afterwards, at most twenty times a second (outbox/waking.py).",
+        "none: whoever placed orders rings afterwards, at most twenty times a second (delivery/queue/notifier.py).",
         sql=(
             "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NOTIFY told; RETURN NULL; END $$",
             "CREATE TRIGGER tell AFTER INSERT ON orders FOR EACH STATEMENT EXECUTE FUNCTION tell()",

@@ -34,7 +34,7 @@ from largesse.database import (
 )
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
-from largesse.delivery.queue import Bell
+from largesse.delivery.queue import Notifier
 from largesse.delivery.webhooks import DeliveryLimits, Resolver
 from largesse.identity import Authenticator, WrongKeys
 from largesse.lines import is_sealed, prove_master_key
@@ -129,14 +129,14 @@ async def open_services(
         await check_schema(database)
         vault = await open_vault(database, settings)
         catalogue = Catalogue(database)
-        bell = Bell(database)
-        stack.push_async_callback(bell.close)
+        notifier = Notifier(database)
+        stack.push_async_callback(notifier.close)
         patience = Patience()
         stack.push_async_callback(patience.close)
 
         def on_placed() -> None:
             patience.moved()
-            bell.pull()
+            notifier.notify_soon()
 
         ids = IdWatch()
         ids.note(await read_ids_left(database))

@@ -16,7 +16,7 @@ from prometheus_client import REGISTRY, generate_latest
 from tests.worker.conftest import PATIENCE_S, Works
 
 from largesse.database import Database
-from largesse.delivery.queue import ring
+from largesse.delivery.queue import notify
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 # Few in the suite, more on demand: 10,000 orders and 20 kills are KILL_ORDERS=10000 KILL_ROUNDS=20.
@@ -38,7 +38,7 @@ async def test_events_and_mails_of_orders_go_out_at_once(works: Works) -> None:
             started = time.monotonic()
             ids = set(await works.place(20))
             async with works.database.connection() as connection:
-                await ring(connection)
+                await notify(connection)
             await works.until_arrived(ids, ids)
             assert time.monotonic() - started < 5
         await works.until_settled()

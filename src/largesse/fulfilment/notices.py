@@ -6,7 +6,7 @@ from datetime import datetime
 
 from largesse.base.vault import Vault
 from largesse.database import Connection
-from largesse.delivery.queue import ring
+from largesse.delivery.queue import notify
 from largesse.lines.states import LineKey
 
 VOUCHER_READY = "voucher_ready"
@@ -43,7 +43,7 @@ async def write_notice(connection: Connection, vault: Vault, line: LineKey, kind
         row["recipient_name"],
         at,
     )
-    await ring(connection)
+    await notify(connection)
     return True
 
 

@@ -13,7 +13,7 @@ from msgspec import Meta
 from largesse.base.email import MAX_EMAIL, address_key
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.database import Connection
-from largesse.delivery.queue import ring
+from largesse.delivery.queue import notify
 from largesse.identity import Principal
 from largesse.orders.acts import record_resend
 from largesse.orders.finding import find_order, find_own_order
@@ -155,7 +155,7 @@ async def resend(
     if row is None:
         raise InvalidRequest("The codes of this recipient were cancelled.")
     await record_resend(connection, principal, address, order_id, row["id"])
-    await ring(connection)
+    await notify(connection)
     return RecipientDelivery(
         email=first["email"],
         name=first["name"],

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from largesse.database import Connection, Database, Row
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
-from largesse.delivery.queue import ring
+from largesse.delivery.queue import notify
 
 _BITE = 1_000
 _START = datetime(1970, 1, 1, tzinfo=UTC), 0
@@ -78,7 +78,7 @@ async def requeue(database: Database, wanted: Wanted) -> int:
             after = rows[-1]["given_up_at"], rows[-1]["id"]
             made += await _make_due(connection, rows, rank=made)
             await connection.execute("UPDATE mail_requeues SET messages = $2 WHERE id = $1", run_id, made)
-            await ring(connection)
+            await notify(connection)
 
 
 async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -> int:

@@ -11,8 +11,8 @@ import structlog
 
 from largesse.database import DATABASE_AWAY
 from largesse.delivery.queue import metrics
+from largesse.delivery.queue.notifier import POLL_S, Waker
 from largesse.delivery.queue.schedule import Schedule
-from largesse.delivery.queue.waking import POLL_S, Waker
 
 # Away, restarting, or a deadlock and the like: nothing wrong with the step, and soon over.
 _TROUBLE: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
@@ -70,7 +70,7 @@ class Loop:
 
     async def _repeat(self) -> None:
         while not self._stopped.is_set():
-            heard = self.waker.rings
+            heard = self.waker.calls
             found_work = await self._step()
             self._failures = 0
             if not found_work and not self._stopped.is_set():

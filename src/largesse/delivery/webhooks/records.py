@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.database import Connection, Row
-from largesse.delivery.queue import ring
+from largesse.delivery.queue import notify
 from largesse.delivery.webhooks.subscriptions import own_subscription
 from largesse.events import EVENTS, Sampled
 from largesse.identity import Principal
@@ -113,7 +113,7 @@ async def redeliver(
     )
     if row is None:
         raise NotFound("There is no delivery of that id.")
-    await ring(connection)
+    await notify(connection)
     return await _read(connection, delivery_id)
 
 
@@ -135,7 +135,7 @@ async def send_sample(
         event,
         _sample_body(event, Sampled(principal.customer_id, principal.service_account_id, now)),
     )
-    await ring(connection)
+    await notify(connection)
     return await _read(connection, delivery_id)
 
 

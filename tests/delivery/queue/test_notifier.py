@@ -7,7 +7,7 @@ import pytest
 from tests.faults.proxy import Proxy
 
 from largesse.database import Database, Limits
-from largesse.delivery.queue import Bell, Loop, Schedule, Waker, listen, metrics, ring
+from largesse.delivery.queue import Loop, Notifier, Schedule, Waker, listen, metrics, notify
 
 A_WHILE_S = 10.0
 
@@ -21,22 +21,22 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def heard(database: Database) -> AsyncIterator[Waker]:
-    """A waker that hears the bell."""
+    """A waker that hears notifications."""
     waker = Waker()
     listening = asyncio.create_task(listen(database, waker.wake))
     async with asyncio.timeout(A_WHILE_S):
-        while not waker.rings:  # until it listens, nothing is heard
+        while not waker.calls:  # until it listens, nothing is heard
             async with database.connection() as connection:
-                await ring(connection)
+                await notify(connection)
             await asyncio.sleep(0.01)
     yield waker
     listening.cancel()
     await asyncio.gather(listening, return_exceptions=True)
 
 
-async def test_a_ring_before_the_wait_is_not_missed() -> None:
+async def test_a_call_before_the_wait_is_not_missed() -> None:
     waker = Waker()
-    before = waker.rings
+    before = waker.calls
     waker.wake()
     async with asyncio.timeout(A_WHILE_S):
         await waker.wait(before, longest_s=1000)
@@ -45,51 +45,55 @@ async def test_a_ring_before_the_wait_is_not_missed() -> None:
 async def test_a_wait_ends_by_itself() -> None:
     waker = Waker()
     async with asyncio.timeout(A_WHILE_S):
-        await waker.wait(waker.rings, longest_s=0.01)
+        await waker.wait(waker.calls, longest_s=0.01)
 
 
-async def test_the_bell_is_heard_and_many_pulls_make_few_rings(database: Database, heard: Waker) -> None:
-    bell = Bell(database)
-    before = heard.rings
+async def test_the_notifier_is_heard_and_many_calls_make_few_notifications(
+    database: Database, heard: Waker
+) -> None:
+    notifier = Notifier(database)
+    before = heard.calls
     for _ in range(1000):
-        bell.pull()
+        notifier.notify_soon()
     async with asyncio.timeout(A_WHILE_S):
         await heard.wait(before, longest_s=A_WHILE_S)
-    await bell.close()
-    assert 1 <= heard.rings - before <= 3
+    await notifier.close()
+    assert 1 <= heard.calls - before <= 3
 
 
-async def test_a_ring_in_a_transaction_is_heard_when_it_commits(database: Database, heard: Waker) -> None:
-    before = heard.rings
+async def test_a_notification_in_a_transaction_is_heard_when_it_commits(
+    database: Database, heard: Waker
+) -> None:
+    before = heard.calls
     async with database.transaction() as connection:
-        await ring(connection)
+        await notify(connection)
         await database.fetchval("SELECT 1")
-        assert heard.rings == before
+        assert heard.calls == before
     async with asyncio.timeout(A_WHILE_S):
         await heard.wait(before, longest_s=A_WHILE_S)
-    assert heard.rings > before
+    assert heard.calls > before
 
 
 async def test_a_lost_connection_is_replaced(
     database: Database, heard: Waker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("largesse.delivery.queue.waking._RECONNECT_S", 0.01)
+    monkeypatch.setattr("largesse.delivery.queue.notifier._RECONNECT_S", 0.01)
     await database.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()"
     )
-    before = heard.rings
+    before = heard.calls
     async with asyncio.timeout(A_WHILE_S):
-        while heard.rings == before:
+        while heard.calls == before:
             async with database.connection() as connection:
-                await ring(connection)
+                await notify(connection)
             await asyncio.sleep(0.01)
 
 
 async def test_a_connection_that_went_silent_is_replaced(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("largesse.delivery.queue.waking._RECONNECT_S", 0.01)
-    monkeypatch.setattr("largesse.delivery.queue.waking._HEARTBEAT_S", 0.05)
+    monkeypatch.setattr("largesse.delivery.queue.notifier._RECONNECT_S", 0.01)
+    monkeypatch.setattr("largesse.delivery.queue.notifier._HEARTBEAT_S", 0.05)
     limits = Limits(statement_s=1, lock_s=1, idle_in_transaction_s=1)
     proxy = Proxy(database_url)
     await proxy.restore()
@@ -98,11 +102,11 @@ async def test_a_connection_that_went_silent_is_replaced(
     listening = asyncio.create_task(listen(behind, waker.wake))
     try:
         for _ in range(2):
-            before = waker.rings
+            before = waker.calls
             async with asyncio.timeout(A_WHILE_S):
-                while waker.rings == before:
+                while waker.calls == before:
                     async with database.connection() as connection:
-                        await ring(connection)
+                        await notify(connection)
                     await asyncio.sleep(0.01)
             proxy.swallow()
     finally:

@@ -1,7 +1,7 @@
 """Waking workers: a NOTIFY when something was put into the outbox, and polling behind it.
 
 NOTIFY takes a lock of the whole database until its transaction has committed, so an order never sends one: whoever
-placed orders rings the bell afterwards, at most every RING_EVERY_S. Lost rings cost POLL_S, and nothing else.
+placed orders notifies afterwards, at most every NOTIFY_EVERY_S. A lost notification costs POLL_S, and nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 from largesse.database import DATABASE_AWAY, Connection, Database
 
 POLL_S = 0.25
-RING_EVERY_S = 0.05
+NOTIFY_EVERY_S = 0.05
 _CHANNEL = "largesse_outbox"
 _RECONNECT_S = 1.0
 _HEARTBEAT_S = 15.0
@@ -24,70 +24,70 @@ _HEARTBEAT_S = 15.0
 log = structlog.get_logger(__name__)
 
 
-async def ring(connection: Connection) -> None:
+async def notify(connection: Connection) -> None:
     """Wakes every worker once the connection's transaction, if it is in one, has committed."""
     await connection.execute(f"NOTIFY {_CHANNEL}")
 
 
-class Bell:
-    """Rings on behalf of a process that places many orders: `pull` is cheap and never waits."""
+class Notifier:
+    """Notifies on behalf of a process that places many orders: `notify_soon` is cheap and never waits."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._ringing: asyncio.Task[None] | None = None
+        self._notifying: asyncio.Task[None] | None = None
         self._again = False
 
-    def pull(self) -> None:
-        """Wakes the workers soon; many pulls make one ring."""
-        if self._ringing is not None and not self._ringing.done():
+    def notify_soon(self) -> None:
+        """Wakes the workers soon; many calls make one NOTIFY."""
+        if self._notifying is not None and not self._notifying.done():
             self._again = True
             return
-        self._ringing = asyncio.create_task(self._ring())
+        self._notifying = asyncio.create_task(self._notify())
 
     async def close(self) -> None:
-        """Waits for the last ring."""
-        if self._ringing is not None:
-            await self._ringing
+        """Waits for the last NOTIFY."""
+        if self._notifying is not None:
+            await self._notifying
 
-    async def _ring(self) -> None:
+    async def _notify(self) -> None:
         self._again = True
         while self._again:
             self._again = False
             try:
                 async with self._database.connection() as connection:
-                    await ring(connection)
+                    await notify(connection)
             except DATABASE_AWAY:
                 return  # polling finds the work
-            await asyncio.sleep(RING_EVERY_S)
+            await asyncio.sleep(NOTIFY_EVERY_S)
 
 
 class Waker:
-    """Wakes one loop. Read `rings`, look for work, and `wait` with what was read: no ring in between is missed."""
+    """Wakes one loop. Read `calls`, look for work, and `wait` with what was read: no call in between is missed."""
 
     def __init__(self) -> None:
-        self.rings = 0
-        self._rang = asyncio.Event()
+        self.calls = 0
+        self._called = asyncio.Event()
 
     def wake(self) -> None:
         """Ends the wait now, or the next one that has not heard of this."""
-        self.rings += 1
-        self._rang.set()
-        self._rang = asyncio.Event()
+        self.calls += 1
+        self._called.set()
+        self._called = asyncio.Event()
 
     async def wait(self, heard: int, longest_s: float = POLL_S) -> None:
-        """Waits until there have been more than `heard` rings, at most `longest_s`."""
-        if self.rings != heard:
+        """Waits until there have been more than `heard` calls, at most `longest_s`."""
+        if self.calls != heard:
             return
-        rang = self._rang
+        called = self._called
         try:
             async with asyncio.timeout(longest_s):
-                await rang.wait()
+                await called.wait()
         except TimeoutError:
             return
 
 
 async def listen(database: Database, wake: Callable[[], None]) -> None:
-    """Calls `wake` at each ring until cancelled, on a connection of its own; gets a new one when that breaks."""
+    """Calls `wake` at each notification until cancelled, on a connection of its own; gets a new one when that breaks."""
     while True:
         try:
             async with database.connection() as connection:
