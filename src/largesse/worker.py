@@ -17,12 +17,12 @@ from largesse.delivery import maintenance
 from largesse.delivery.mail import holding, messages
 from largesse.delivery.mail.desk import Desk
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
-from largesse.delivery.mail.postman import Postman
 from largesse.delivery.mail.smtp import MailServer
+from largesse.delivery.mail.transport import SmtpTransport
 from largesse.delivery.queue import LEASE_S, Loop, listen, metrics
 from largesse.delivery.webhooks import Resolver, lanes
 from largesse.delivery.webhooks.delivery import IN_FLIGHT, LANES_AT_ONCE, Deliverer
-from largesse.delivery.webhooks.sending import Sender
+from largesse.delivery.webhooks.transport import HttpTransport
 from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
 from largesse.lines.attempts import prune_guesses
 
@@ -66,10 +66,10 @@ class Worker:
         self._database = database
         self._vault = vault
         self._resolver = Resolver()
-        self._sender = Sender(
+        self._transport = HttpTransport(
             settings.webhook_allowed_networks, settings.webhook_timeout_s, self._resolver.look_up
         )
-        self._deliverer = Deliverer(database, vault, self._sender, self._wake_delivering, lease_s=lease_s)
+        self._deliverer = Deliverer(database, vault, self._transport, self._wake_delivering, lease_s=lease_s)
         self._desk = Desk(database, lease_s=lease_s)
         self._mailers = _mailers(database, settings, vault, self._desk, captures=captures)
         self._delivering = [Loop("deliver", self._deliver), Loop("deliver_failing", self._deliver_failing)]
@@ -118,7 +118,7 @@ class Worker:
         for loop in self._keeping:
             loop.stop()
         await _cancel(self._keep)
-        await self._sender.close()
+        await self._transport.close()
         await self._resolver.close()
         log.info("worker.stopped")
 
@@ -237,7 +237,7 @@ def _mailers(
             vault,
             public_url_of=settings.public_url_of,
             mail_from=settings.mail_from,
-            postman=Postman(server) if server is not None else None,
+            transport=SmtpTransport(server) if server is not None else None,
             captures=captures,
             desk=desk,
         )

@@ -17,8 +17,8 @@ from largesse.base.vault import Vault
 from largesse.database import Database
 from largesse.delivery.mail import messages
 from largesse.delivery.mail.mailer import Mailer
-from largesse.delivery.mail.postman import Postman
 from largesse.delivery.mail.smtp import MailServer
+from largesse.delivery.mail.transport import SmtpTransport
 from largesse.identity import Principal
 from largesse.lines import IssuedCode, SealedCodes, draw_codes
 from largesse.orders.reference import new_reference
@@ -154,7 +154,7 @@ class Office:
             self.vault,
             public_url_of=lambda _: PUBLIC_URL,
             mail_from=MAIL_FROM,
-            postman=Postman(MailServer.from_url(url)) if url else None,
+            transport=SmtpTransport(MailServer.from_url(url)) if url else None,
             captures=captures,
         )
 

@@ -11,9 +11,9 @@ from tests.delivery.mail.conftest import MAIL_FROM, PUBLIC_URL, Office, PostOffi
 
 from largesse.delivery.mail.desk import Desk
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
-from largesse.delivery.mail.postman import Postman
 from largesse.delivery.mail.session import Patience
 from largesse.delivery.mail.smtp import MailServer
+from largesse.delivery.mail.transport import SmtpTransport
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 
@@ -28,7 +28,7 @@ def use(office: Office, patience: Patience, *, drain_s: float = DRAIN_S, desk: D
         office.vault,
         public_url_of=lambda _: PUBLIC_URL,
         mail_from=MAIL_FROM,
-        postman=Postman(MailServer.from_url(office.server.url), patience=patience),
+        transport=SmtpTransport(MailServer.from_url(office.server.url), patience=patience),
         drain_s=drain_s,
         desk=desk,
     )
@@ -145,13 +145,13 @@ async def test_stopping_costs_a_message_nothing_that_the_server_does_not_have_ye
 
     silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
-    postman = Postman(MailServer.from_url(f"smtp://127.0.0.1:{port}"))
+    transport = SmtpTransport(MailServer.from_url(f"smtp://127.0.0.1:{port}"))
     office.mailer = Mailer(
         office.database,
         office.vault,
         public_url_of=lambda _: PUBLIC_URL,
         mail_from=MAIL_FROM,
-        postman=postman,
+        transport=transport,
         drain_s=0.2,
     )
     await office.order([(SAM, "Sam", 1)])

@@ -18,8 +18,8 @@ from largesse.delivery.mail import (
     resend,
 )
 from largesse.delivery.mail.mailer import Mailer
-from largesse.delivery.mail.postman import Postman
 from largesse.delivery.mail.smtp import MailServer
+from largesse.delivery.mail.transport import SmtpTransport
 from largesse.orders import cancel_order
 
 SAM, KIM = "sam@example.com", "kim@example.com"
@@ -198,13 +198,13 @@ async def test_staging_mail_is_captured_and_sealed(office: Office) -> None:
 
 async def test_mailers_that_race_send_each_message_once(office: Office) -> None:
     await office.order([(f"guest{n}@example.com", None, 1) for n in range(400)])
-    postman = Postman(MailServer.from_url(office.server.url))
+    transport = SmtpTransport(MailServer.from_url(office.server.url))
     second = Mailer(
         office.database,
         office.vault,
         public_url_of=lambda _: PUBLIC_URL,
         mail_from=MAIL_FROM,
-        postman=postman,
+        transport=transport,
     )
 
     async def send(mailer: Mailer) -> None:

@@ -18,8 +18,8 @@ from largesse.delivery.webhooks.addresses import Address
 from largesse.delivery.webhooks.delivery import Deliverer
 from largesse.delivery.webhooks.lanes import fan_out
 from largesse.delivery.webhooks.resolver import UnresolvedError
-from largesse.delivery.webhooks.sending import Sender
 from largesse.delivery.webhooks.targets import LookUp
+from largesse.delivery.webhooks.transport import HttpTransport
 from largesse.identity import Principal
 
 LOOPBACK = (IPv4Network("127.0.0.0/8"),)
@@ -54,8 +54,8 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def world(database: Database, vault: Vault, principal: Principal) -> AsyncIterator[World]:
-    async with Sender(LOOPBACK, 5.0, no_names) as sender:
-        world = World(database, vault, principal, Deliverer(database, vault, sender, lambda: None))
+    async with HttpTransport(LOOPBACK, 5.0, no_names) as transport:
+        world = World(database, vault, principal, Deliverer(database, vault, transport, lambda: None))
         yield world
         await world.deliverer.close()
 

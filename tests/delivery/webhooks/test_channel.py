@@ -10,7 +10,7 @@ import pytest
 from tests.delivery.webhooks.conftest import LOOPBACK, no_names
 
 from largesse.delivery.webhooks.outcomes import Answer
-from largesse.delivery.webhooks.sending import Sender
+from largesse.delivery.webhooks.transport import HttpTransport
 
 
 @dataclass
@@ -42,16 +42,16 @@ class Script:
 
 
 @pytest.fixture
-async def sender() -> AsyncIterator[Sender]:
-    async with Sender(LOOPBACK, 5.0, no_names) as sender:
-        yield sender
+async def transport() -> AsyncIterator[HttpTransport]:
+    async with HttpTransport(LOOPBACK, 5.0, no_names) as transport:
+        yield transport
 
 
-async def ask(sender: Sender, script: Script, times: int = 1) -> list[Answer]:
+async def ask(transport: HttpTransport, script: Script, times: int = 1) -> list[Answer]:
     server = await asyncio.start_server(script.handle, "127.0.0.1", 0)
     script.port = server.sockets[0].getsockname()[1]
     answers = [
-        await sender.post(f"http://127.0.0.1:{script.port}/hook?x=1", b'{"id":1}', {"X-Test": "yes"}, 1)
+        await transport.post(f"http://127.0.0.1:{script.port}/hook?x=1", b'{"id":1}', {"X-Test": "yes"}, 1)
         for _ in range(times)
     ]
     server.close()
@@ -61,9 +61,9 @@ async def ask(sender: Sender, script: Script, times: int = 1) -> list[Answer]:
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-async def test_the_request_is_what_http_asks_for(sender: Sender) -> None:
+async def test_the_request_is_what_http_asks_for(transport: HttpTransport) -> None:
     script = Script([[OK]])
-    [answer] = await ask(sender, script)
+    [answer] = await ask(transport, script)
     assert (answer.status, answer.body, answer.error) == (200, b"ok", None)
     [request] = script.requests
     head, _, body = request.partition(b"\r\n\r\n")
@@ -94,9 +94,9 @@ async def test_the_request_is_what_http_asks_for(sender: Sender) -> None:
     ],
 )  # fmt: skip
 async def test_answers_that_are_read(
-    sender: Sender, chunks: list[bytes | None], status: int, body: bytes
+    transport: HttpTransport, chunks: list[bytes | None], status: int, body: bytes
 ) -> None:
-    [answer] = await ask(sender, Script([chunks]))
+    [answer] = await ask(transport, Script([chunks]))
     assert (answer.status, answer.body, answer.error) == (status, body, None)
 
 
@@ -113,15 +113,17 @@ async def test_answers_that_are_read(
         ([b"HTTP/1.1 100 Continue\r\n\r\n" * 5_000], "bad_answer"),
     ],
 )
-async def test_answers_that_are_none(sender: Sender, chunks: list[bytes | None], error: str) -> None:
-    [answer] = await ask(sender, Script([chunks]))
+async def test_answers_that_are_none(
+    transport: HttpTransport, chunks: list[bytes | None], error: str
+) -> None:
+    [answer] = await ask(transport, Script([chunks]))
     assert (answer.status, answer.error) == (None, error)
 
 
-async def test_retry_after_is_told_and_not_kept_for_the_next(sender: Sender) -> None:
+async def test_retry_after_is_told_and_not_kept_for_the_next(transport: HttpTransport) -> None:
     asking = b"HTTP/1.1 429 No\r\nRETRY-AFTER: 7\r\nContent-Length: 0\r\n\r\n"
     script = Script([[asking], [OK]])
-    first, second = await ask(sender, script, 2)
+    first, second = await ask(transport, script, 2)
     assert (first.status, first.retry_after) == (429, "7")
     assert (second.status, second.retry_after) == (200, None)
     assert script.connections == 1
@@ -138,23 +140,23 @@ async def test_retry_after_is_told_and_not_kept_for_the_next(sender: Sender) -> 
     ],
 )
 async def test_a_connection_is_used_again_where_it_may_be(
-    sender: Sender, first: bytes, connections: int
+    transport: HttpTransport, first: bytes, connections: int
 ) -> None:
     script = Script([[first], [OK]])
-    answers = await ask(sender, script, 2)
+    answers = await ask(transport, script, 2)
     assert [answer.body for answer in answers] == [b"ok", b"ok"]
     assert script.connections == connections
 
 
-async def test_a_connection_that_was_closed_while_idle_costs_no_attempt(sender: Sender) -> None:
+async def test_a_connection_that_was_closed_while_idle_costs_no_attempt(transport: HttpTransport) -> None:
     script = Script([[OK], [None], [OK]])
-    answers = await ask(sender, script, 2)
+    answers = await ask(transport, script, 2)
     assert [answer.status for answer in answers] == [200, 200]
     assert len(script.requests) == 3
 
 
-async def test_a_connection_that_breaks_off_an_answer_does(sender: Sender) -> None:
+async def test_a_connection_that_breaks_off_an_answer_does(transport: HttpTransport) -> None:
     script = Script([[OK], [b"HTTP/1.1 2", None], [OK]])
-    answers = await ask(sender, script, 2)
+    answers = await ask(transport, script, 2)
     assert [answer.error for answer in answers] == [None, "connection_lost"]
     assert len(script.requests) == 2

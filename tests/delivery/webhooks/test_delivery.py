@@ -30,10 +30,10 @@ from largesse.delivery.webhooks import (
     lanes,
     parse_target,
     resolver,
-    sending,
 )
 from largesse.delivery.webhooks.delivery import Deliverer
-from largesse.delivery.webhooks.sending import Sender
+from largesse.delivery.webhooks.outcomes import Answer
+from largesse.delivery.webhooks.transport import HttpTransport
 
 
 async def test_a_delivery_is_the_signed_body_with_the_headers_of_the_spec(
@@ -195,8 +195,8 @@ async def test_attempts_keep_the_first_2_kib_of_the_answer(world: World, receive
      ("has no such name", "dns"), ("drips its handshake", "timeout"), ("says nothing of its certificate", "timeout")],
 )  # fmt: skip
 async def test_a_broken_receiver_is_a_failure_to_retry(world: World, kind: str, error: str) -> None:
-    async with Sender(LOOPBACK, 0.5, no_names) as sender, broken_receiver(kind) as url:
-        world.deliverer = Deliverer(world.database, world.vault, sender, lambda: None)
+    async with HttpTransport(LOOPBACK, 0.5, no_names) as transport, broken_receiver(kind) as url:
+        world.deliverer = Deliverer(world.database, world.vault, transport, lambda: None)
         await world.database.execute("UPDATE webhook_lanes SET due_at = 'infinity'")
         await world.subscribe(url)
         await world.place()
@@ -262,8 +262,8 @@ async def test_names_that_hang_delay_no_other_customer(
     await world.fan_out()
     async with name_server({"good.example": ["127.0.0.1"]}) as server:
         names = Resolver(nameservers=[server.address])
-        async with Sender(LOOPBACK, 100.0, names.look_up) as sender:
-            world.deliverer = Deliverer(world.database, world.vault, sender, lambda: None)
+        async with HttpTransport(LOOPBACK, 100.0, names.look_up) as transport:
+            world.deliverer = Deliverer(world.database, world.vault, transport, lambda: None)
             while await world.deliverer.step(failing=False):
                 pass
             await world.subscribe(receiver.url().replace("127.0.0.1", "good.example"), other)
@@ -288,9 +288,9 @@ async def test_the_time_out_counts_from_before_the_look_up(receiver: Receiver) -
     receiver.answer = receiver.hang
     async with name_server({"slow.example": ["127.0.0.1"]}, delay_s=1.0) as server:
         names = Resolver(nameservers=[server.address])
-        async with Sender(LOOPBACK, 1.5, names.look_up) as sender:
-            answer = await sender.post(receiver.url().replace("127.0.0.1", "slow.example"), b"{}", {}, 1)
-            silent = await sender.post("http://a.silent.example/", b"{}", {}, 1)
+        async with HttpTransport(LOOPBACK, 1.5, names.look_up) as transport:
+            answer = await transport.post(receiver.url().replace("127.0.0.1", "slow.example"), b"{}", {}, 1)
+            silent = await transport.post("http://a.silent.example/", b"{}", {}, 1)
         await names.close()
     assert len(receiver.got) == 1, "it was heard, in what the look-up left of the time"
     for one in (answer, silent):
@@ -365,7 +365,7 @@ async def test_a_lane_that_had_its_turn_goes_to_the_back_of_the_line(
         async with world.database.transaction() as connection:
             [lane] = await lanes.take_lanes(connection, 1, 4, failing=False)
         turns.append(lane.lease.key)
-        answer = sending.Answer(200, None, None, b"", 0.1)
+        answer = Answer(200, None, None, b"", 0.1)
         verdict = lanes.Verdict("delivered")
         done = [lanes.Attempted(lane, job, 0.0, answer, verdict) for job in lane.jobs]
         async with world.database.transaction() as connection:
@@ -378,8 +378,8 @@ async def test_two_workers_never_serve_one_subscription_at_once(world: World, re
     receiver.answer = receiver.hang
     await world.place(20)
     await world.fan_out()
-    async with Sender(LOOPBACK, 5.0, no_names) as sender:
-        second = Deliverer(world.database, world.vault, sender, lambda: None)
+    async with HttpTransport(LOOPBACK, 5.0, no_names) as transport:
+        second = Deliverer(world.database, world.vault, transport, lambda: None)
         await asyncio.gather(*(d.step(failing=False) for d in (world.deliverer, second) for _ in range(3)))
         await receiver.full.wait()
         assert not await second.step(failing=False)
@@ -402,7 +402,7 @@ async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver
     async with world.database.transaction() as connection:
         [second] = await lanes.take_lanes(connection, 10, 10, failing=False)
     assert second.lease == Lease(subscription.id, first.lease.fence + 1)
-    answer = sending.Answer(200, None, None, b"", 0.1)
+    answer = Answer(200, None, None, b"", 0.1)
     for lane, state in ((first, "pending"), (second, "delivered")):
         attempted = lanes.Attempted(lane, lane.jobs[0], 0.0, answer, lanes.Verdict("delivered"))
         async with world.database.transaction() as connection:
@@ -421,7 +421,7 @@ async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
     async with world.database.transaction() as connection:
         taken = await lanes.take_lanes(connection, 10, 10, failing=False)
     first, second = sorted(taken, key=lambda lane: lane.lease.key)
-    answer = sending.Answer(200, None, None, b"", 0.1)
+    answer = Answer(200, None, None, b"", 0.1)
     attempted = lanes.Attempted(second, second.jobs[0], 0.0, answer, lanes.Verdict("delivered"))
     lock = "UPDATE webhook_lanes SET due_at = due_at WHERE subscription_id = $1"
 
@@ -552,8 +552,8 @@ async def test_a_name_that_turns_inward_is_never_dialled(
         await create_subscription(connection, world.principal, world.vault, target, "order.created")
     errors = []
     for allowed in ((), (ip_network(inside),)):
-        async with Sender(allowed, 2.0, answering(inside)) as sender:
-            world.deliverer = Deliverer(world.database, world.vault, sender, lambda: None)
+        async with HttpTransport(allowed, 2.0, answering(inside)) as transport:
+            world.deliverer = Deliverer(world.database, world.vault, transport, lambda: None)
             await world.place()
             await world.deliver()
             await world.deliverer.close()
@@ -568,8 +568,8 @@ async def test_a_name_that_turns_inward_is_never_dialled(
 
 
 async def test_a_target_that_is_no_longer_allowed_is_not_dialled(receiver: Receiver) -> None:
-    async with Sender((), 2.0, no_names) as sender:
-        assert (await sender.post(receiver.url(), b"{}", {}, 1)).error == "forbidden_target"
+    async with HttpTransport((), 2.0, no_names) as transport:
+        assert (await transport.post(receiver.url(), b"{}", {}, 1)).error == "forbidden_target"
     assert receiver.got == []
 
 
@@ -577,14 +577,14 @@ async def test_a_target_that_is_no_longer_allowed_is_not_dialled(receiver: Recei
     "address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fe80::1", "64:ff9b::a00:1"]
 )
 async def test_no_inner_address_is_dialled(address: str) -> None:
-    async with Sender((), 2.0, answering(address)) as sender:
-        answer = await sender.post("https://example.com/", b"{}", {}, 1)
+    async with HttpTransport((), 2.0, answering(address)) as transport:
+        answer = await transport.post("https://example.com/", b"{}", {}, 1)
     assert answer.error == "forbidden_address"
 
 
 async def test_allowed_networks_do_not_open_plain_http_to_the_world() -> None:
-    async with Sender(LOOPBACK, 2.0, answering("1.1.1.1")) as sender:
-        assert (await sender.post("http://example.com/", b"{}", {}, 1)).error == "forbidden_address"
+    async with HttpTransport(LOOPBACK, 2.0, answering("1.1.1.1")) as transport:
+        assert (await transport.post("http://example.com/", b"{}", {}, 1)).error == "forbidden_address"
 
 
 async def test_a_lane_whose_secret_does_not_open_harms_no_other(world: World, receiver: Receiver) -> None:

@@ -37,7 +37,7 @@ def capture(service: Service) -> Callable[[], None]:
             load_vault(service.settings),
             public_url_of=lambda _: public_url,
             mail_from=service.settings.mail_from,
-            postman=None,
+            transport=None,
             captures=True,
         )
         async with database.transaction() as connection:

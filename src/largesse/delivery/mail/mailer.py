@@ -20,9 +20,9 @@ from largesse.delivery.mail import letter as letters
 from largesse.delivery.mail.desk import Desk, NotNowError
 from largesse.delivery.mail.mailbox import sealing_context
 from largesse.delivery.mail.messages import Message, Sent
-from largesse.delivery.mail.postman import Postman
 from largesse.delivery.mail.refusals import Fault, rule_of
 from largesse.delivery.mail.session import Handover, MailServerAwayError
+from largesse.delivery.mail.transport import SmtpTransport
 from largesse.delivery.queue import Schedule, metrics
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 class Mailer:
     """Sends over one connection; a worker has several, which share a desk. Staging's mail is captured.
 
-    `postman` None: mail of production is held until a worker has one, or captured too if `captures`, as in the demo.
+    `transport` None: mail of production is held until a worker has one, or captured too if `captures`, as in the demo.
     `public_url_of` gives the address that the links of an environment's mail begin with. `desk` None: one of its own.
     """
 
@@ -50,7 +50,7 @@ class Mailer:
         *,
         public_url_of: Callable[[str], str],
         mail_from: str,
-        postman: Postman | None,
+        transport: SmtpTransport | None,
         captures: bool = False,
         desk: Desk | None = None,
         drain_s: float = DRAIN_S,
@@ -60,8 +60,8 @@ class Mailer:
         self._public_url_of = public_url_of
         self._mail_from = mail_from
         self._sender = letters.to_dial(parseaddr(mail_from)[1])
-        self._postman = postman
-        self._captures = captures and postman is None
+        self._transport = transport
+        self._captures = captures and transport is None
         self._drain_s = drain_s
         self._draining = False
         self._rests = 0
@@ -96,14 +96,14 @@ class Mailer:
         One that has no answer by then may have been taken, and is tried again.
         """
         self._draining = True
-        if self._postman is not None:
-            self._postman.hurry(self._drain_s)
+        if self._transport is not None:
+            self._transport.hurry(self._drain_s)
 
     async def close(self) -> None:
         """Ends the connection, with all outcomes written."""
         await self._desk.close()
-        if self._postman is not None:
-            await self._postman.close()
+        if self._transport is not None:
+            await self._transport.close()
 
     async def _send_all(self, unsent: deque[Message]) -> str | None:
         """Sends what is in `unsent` and takes it out; what stays in it was not sent. Says why the mail server is away."""
@@ -127,24 +127,24 @@ class Mailer:
         if self._captures or message.letter.environment != "production":
             self._tell(self._capture(message, self._write_letter(message)), started)
             await asyncio.sleep(0)  # others get their turn between two messages
-        elif self._postman is None:
+        elif self._transport is None:
             self._tell(Sent(message, "held", reason=holding.REASON), started)
         else:
             recipient = letters.to_dial(message.letter.email)
             written = self._write_letter(message)
             allow = partial(self._allow, message)
-            opened = self._postman.opened
-            handover = await self._postman.hand_over(self._sender, recipient, written, allow)
-            if self._postman.opened != opened:
+            opened = self._transport.opened
+            handover = await self._transport.hand_over(self._sender, recipient, written, allow)
+            if self._transport.opened != opened:
                 self._settle_doubts(is_trusted=False)  # they were of another connection
             self._judge(message, handover, started)
 
     def _judge(self, message: Message, handover: Handover, started: float) -> None:
         """Decides what becomes of a message; where that depends on what the connection takes, later."""
-        assert self._postman is not None
+        assert self._transport is not None
         fault = rule_of(handover).fault if handover.refused else None
         if fault is Fault.UNSURE:
-            if not self._postman.is_trusted:
+            if not self._transport.is_trusted:
                 self._doubts.append((message, handover, started))
                 return
             fault = Fault.RECIPIENT
@@ -173,8 +173,8 @@ class Mailer:
         return Sent(message, "captured", subject=message.letter.subject, captured=sealed)
 
     async def _close_idle(self) -> None:
-        if self._postman is not None and self._postman.idle_s > _IDLE_S:
-            await self._postman.close()
+        if self._transport is not None and self._transport.idle_s > _IDLE_S:
+            await self._transport.close()
 
     def _rest(self, away: MailServerAwayError) -> str:
         self._rests += 1

@@ -22,9 +22,9 @@ from largesse.delivery.queue.recorder import LAST_TRIES_S
 from largesse.delivery.webhooks import lanes
 from largesse.delivery.webhooks.lanes import Attempted, Job, Lane
 from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS, judge
-from largesse.delivery.webhooks.sending import Sender
 from largesse.delivery.webhooks.signing import Signer
 from largesse.delivery.webhooks.subscriptions import secret_context
+from largesse.delivery.webhooks.transport import HttpTransport
 
 IN_FLIGHT = 4  # attempts of one subscription
 LANES_AT_ONCE = 128  # in each room of one worker
@@ -59,14 +59,14 @@ class Deliverer:
         self,
         database: Database,
         vault: Vault,
-        sender: Sender,
+        transport: HttpTransport,
         on_freed: Callable[[], None],
         *,
         lease_s: float = LEASE_S,
     ) -> None:
         self._database = database
         self._vault = vault
-        self._sender = sender
+        self._transport = transport
         self._draining = False
         self._room: dict[bool, dict[Lease, asyncio.Task[None]]] = {False: {}, True: {}}
         self._on_freed = on_freed
@@ -111,7 +111,7 @@ class Deliverer:
     def drain(self) -> None:
         """Starts no more attempts; lanes go back as their attempts in flight end."""
         self._draining = True
-        self._recorder.hurry(self._sender.timeout_s + LAST_TRIES_S)
+        self._recorder.hurry(self._transport.timeout_s + LAST_TRIES_S)
 
     async def close(self) -> None:
         """Drains, waits for the attempts in flight (at most the time-out of one) and has everything written."""
@@ -153,7 +153,7 @@ class Deliverer:
 
     async def _attempt(self, turn: _Turn, job: Job) -> Attempted:
         headers = turn.signer.headers(job.id, job.event, job.body)
-        answer = await self._sender.post(turn.lane.target_url, job.body, headers, turn.lane.customer_id)
+        answer = await self._transport.post(turn.lane.target_url, job.body, headers, turn.lane.customer_id)
         number = MAX_ATTEMPTS - job.attempts_left + 1
         now = datetime.now(UTC)
         verdict = judge(answer, attempt=number, attempts_left=job.attempts_left, now=now)

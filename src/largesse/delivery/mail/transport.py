@@ -13,7 +13,7 @@ _MAX_ON_ONE_CONNECTION = 500  # servers tend to end a connection after some hund
 _STOPPED = "the worker stopped before the mail server had answered"
 
 
-class Postman:
+class SmtpTransport:
     """Hands over one message at a time, over a connection it opens when needed."""
 
     def __init__(

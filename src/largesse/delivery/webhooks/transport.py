@@ -39,7 +39,7 @@ class _ConnectError(Exception):
     """No address could be connected to."""
 
 
-class Sender:
+class HttpTransport:
     """Makes attempts, with names looked up by `look_up`. Close it, or use it as a context manager."""
 
     def __init__(
