@@ -99,7 +99,11 @@ class Cluster:
     def running(self) -> postmaster.Postmaster | None:
         """The server, if it takes connections now."""
         server = postmaster.read(self.path)
-        if server and server.socket_dir and postmaster.ask(server.socket_dir) is postmaster.Answer.ACCEPTING:
+        if (
+            server
+            and server.socket_dir
+            and postmaster.ask(server.socket_dir) is postmaster.Readiness.ACCEPTING
+        ):
             return server
         return None
 

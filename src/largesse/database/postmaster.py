@@ -15,7 +15,7 @@ PROBE_LIMIT_S = 2.0
 NO_PROCESS = 4194305  # above Linux's largest process id
 
 
-class Answer(Enum):
+class Readiness(Enum):
     """What a server says to a new connection."""
 
     ACCEPTING = "accepting"
@@ -91,7 +91,7 @@ def exists(pid: int) -> bool:
     return True
 
 
-def ask(socket_dir: str) -> Answer:
+def ask(socket_dir: str) -> Readiness:
     """Opens a session as the application would and closes it again."""
     parameters = b"user\0largesse\0database\0postgres\0\0"
     startup = struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters
@@ -103,9 +103,9 @@ def ask(socket_dir: str) -> Answer:
             first = connection.recv(1)
             if first == b"R":
                 connection.sendall(struct.pack("!cI", b"X", 4))
-                return Answer.ACCEPTING
+                return Readiness.ACCEPTING
         except TimeoutError:
-            return Answer.BUSY
+            return Readiness.BUSY
         except OSError:
-            return Answer.NONE
-    return Answer.BUSY
+            return Readiness.NONE
+    return Readiness.BUSY

@@ -22,7 +22,7 @@ from largesse.delivery.mail import messages
 from largesse.delivery.maintenance import measure
 from largesse.delivery.queue import Lease
 from largesse.delivery.webhooks import lanes
-from largesse.delivery.webhooks.outcomes import Answer, Verdict
+from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
 
 ROWS = int(os.environ.get("PLAN_ROWS", "50000"))
 SUBSCRIPTIONS = 50
@@ -107,7 +107,7 @@ async def write_deliveries_down(connection: asyncpg.Connection) -> None:
     for row in rows:
         lane = lanes.Lane(Lease(row["subscription_id"], row["fence"]), True, 1, "", b"", [])
         job = lanes.Job(row["id"], "order.created", None, b"", datetime.now(UTC), 0, 12)
-        answer = Answer(500, None, None, b"", 0.1)
+        answer = AttemptResult(500, None, None, b"", 0.1)
         attempted.append(lanes.Attempted(lane, job, 0.0, answer, Verdict("retry", 60.0)))
     await lanes.record(connection, attempted)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.delivery.webhooks.conftest import LOOPBACK, no_names
 
-from largesse.delivery.webhooks.outcomes import Answer
+from largesse.delivery.webhooks.outcomes import AttemptResult
 from largesse.delivery.webhooks.transport import HttpTransport
 
 
@@ -47,7 +47,7 @@ async def transport() -> AsyncIterator[HttpTransport]:
         yield transport
 
 
-async def ask(transport: HttpTransport, script: Script, times: int = 1) -> list[Answer]:
+async def ask(transport: HttpTransport, script: Script, times: int = 1) -> list[AttemptResult]:
     server = await asyncio.start_server(script.handle, "127.0.0.1", 0)
     script.port = server.sockets[0].getsockname()[1]
     answers = [

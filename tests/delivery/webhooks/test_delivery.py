@@ -32,7 +32,7 @@ from largesse.delivery.webhooks import (
     resolver,
 )
 from largesse.delivery.webhooks.delivery import Deliverer
-from largesse.delivery.webhooks.outcomes import Answer
+from largesse.delivery.webhooks.outcomes import AttemptResult
 from largesse.delivery.webhooks.transport import HttpTransport
 
 
@@ -365,7 +365,7 @@ async def test_a_lane_that_had_its_turn_goes_to_the_back_of_the_line(
         async with world.database.transaction() as connection:
             [lane] = await lanes.take_lanes(connection, 1, 4, failing=False)
         turns.append(lane.lease.key)
-        answer = Answer(200, None, None, b"", 0.1)
+        answer = AttemptResult(200, None, None, b"", 0.1)
         verdict = lanes.Verdict("delivered")
         done = [lanes.Attempted(lane, job, 0.0, answer, verdict) for job in lane.jobs]
         async with world.database.transaction() as connection:
@@ -402,7 +402,7 @@ async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver
     async with world.database.transaction() as connection:
         [second] = await lanes.take_lanes(connection, 10, 10, failing=False)
     assert second.lease == Lease(subscription.id, first.lease.fence + 1)
-    answer = Answer(200, None, None, b"", 0.1)
+    answer = AttemptResult(200, None, None, b"", 0.1)
     for lane, state in ((first, "pending"), (second, "delivered")):
         attempted = lanes.Attempted(lane, lane.jobs[0], 0.0, answer, lanes.Verdict("delivered"))
         async with world.database.transaction() as connection:
@@ -421,7 +421,7 @@ async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
     async with world.database.transaction() as connection:
         taken = await lanes.take_lanes(connection, 10, 10, failing=False)
     first, second = sorted(taken, key=lambda lane: lane.lease.key)
-    answer = Answer(200, None, None, b"", 0.1)
+    answer = AttemptResult(200, None, None, b"", 0.1)
     attempted = lanes.Attempted(second, second.jobs[0], 0.0, answer, lanes.Verdict("delivered"))
     lock = "UPDATE webhook_lanes SET due_at = due_at WHERE subscription_id = $1"
 

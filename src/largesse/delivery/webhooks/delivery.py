@@ -153,12 +153,12 @@ class Deliverer:
 
     async def _attempt(self, turn: _Turn, job: Job) -> Attempted:
         headers = turn.signer.headers(job.id, job.event, job.body)
-        answer = await self._transport.post(turn.lane.target_url, job.body, headers, turn.lane.customer_id)
+        result = await self._transport.post(turn.lane.target_url, job.body, headers, turn.lane.customer_id)
         number = MAX_ATTEMPTS - job.attempts_left + 1
         now = datetime.now(UTC)
-        verdict = judge(answer, attempt=number, attempts_left=job.attempts_left, now=now)
+        verdict = judge(result, attempt=number, attempts_left=job.attempts_left, now=now)
         metrics.WEBHOOK_ATTEMPTS.labels(verdict.outcome).inc()
-        metrics.WEBHOOK_SECONDS.observe(answer.duration_s)
+        metrics.WEBHOOK_SECONDS.observe(result.duration_s)
         if verdict.outcome == "delivered" and job.attempts == 0:
             metrics.WEBHOOK_DELAY_SECONDS.observe((now - job.created_at).total_seconds())
         log.info(
@@ -168,12 +168,12 @@ class Deliverer:
             order_id=job.order_id,
             attempt=job.attempts + 1,
             outcome=verdict.outcome,
-            status=answer.status,
-            error=answer.error,
-            duration_ms=round(answer.duration_s * 1000),
+            status=result.status,
+            error=result.error,
+            duration_ms=round(result.duration_s * 1000),
             retry_in_s=round(verdict.delay_s, 1) or None,
         )
-        return Attempted(turn.lane, job, time.monotonic(), answer, verdict)
+        return Attempted(turn.lane, job, time.monotonic(), result, verdict)
 
     async def _write(self, reports: list[Report]) -> None:
         attempted = [report for report in reports if isinstance(report, Attempted)]

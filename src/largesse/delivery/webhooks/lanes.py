@@ -15,7 +15,7 @@ from uuid import UUID
 
 from largesse.database import Connection
 from largesse.delivery.queue import Lease, Queue, Terms, plan_by_index
-from largesse.delivery.webhooks.outcomes import Answer, Verdict
+from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
 from largesse.events import marked_cte, waiting_cte
 
 # The index of lanes holds those with something pending alone, and serves a statement that says so.
@@ -71,7 +71,7 @@ class Attempted:
     lane: Lane
     job: Job
     ended: float  # time.monotonic
-    answer: Answer
+    result: AttemptResult
     verdict: Verdict
 
 
@@ -251,11 +251,11 @@ async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]
         """,
         [one.job.id for one in attempted],
         [one.job.attempts + 1 for one in attempted],
-        [now - one.ended + one.answer.duration_s for one in attempted],
-        [round(one.answer.duration_s * 1000) for one in attempted],
-        [one.answer.status for one in attempted],
-        [one.answer.error for one in attempted],
-        [one.answer.body for one in attempted],
+        [now - one.ended + one.result.duration_s for one in attempted],
+        [round(one.result.duration_s * 1000) for one in attempted],
+        [one.result.status for one in attempted],
+        [one.result.error for one in attempted],
+        [one.result.body for one in attempted],
     )
 
 

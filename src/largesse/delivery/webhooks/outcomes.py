@@ -14,7 +14,7 @@ SCHEDULE = Schedule(first_s=4.0, factor=4.0, cap_s=6 * 3600.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AttemptResult:
     """What came of one attempt: a status with the start of the body, or an error instead of a status."""
 
     status: int | None
@@ -39,9 +39,9 @@ class Verdict:
         return self.outcome in {"retry", "exhausted"}
 
 
-def judge(answer: Answer, *, attempt: int, attempts_left: int, now: datetime) -> Verdict:
-    """The effect of an answer. `attempt` counts from 1 in this round; `attempts_left` includes this one."""
-    status = answer.status
+def judge(result: AttemptResult, *, attempt: int, attempts_left: int, now: datetime) -> Verdict:
+    """What becomes of a delivery after an attempt. `attempt` counts from 1 in this round; `attempts_left` includes this one."""
+    status = result.status
     if status is not None and 200 <= status < 300:
         return Verdict("delivered")
     if status == 410:
@@ -51,7 +51,7 @@ def judge(answer: Answer, *, attempt: int, attempts_left: int, now: datetime) ->
     if attempts_left <= 1:
         return Verdict("exhausted")
     asked_s = (
-        read_retry_after(answer.retry_after, now)
+        read_retry_after(result.retry_after, now)
         if status is not None and (status == 429 or status >= 500)
         else 0.0
     )

@@ -19,7 +19,7 @@ from typing import Self
 from largesse.base.errors import InvalidRequest
 from largesse.delivery.webhooks.addresses import Address, Network
 from largesse.delivery.webhooks.channel import BadAnswerError, Channel, Response
-from largesse.delivery.webhooks.outcomes import Answer
+from largesse.delivery.webhooks.outcomes import AttemptResult
 from largesse.delivery.webhooks.resolver import UnresolvedError
 from largesse.delivery.webhooks.targets import LookUp, Target, parse_target, permits
 
@@ -77,7 +77,7 @@ class HttpTransport:
 
     async def post(
         self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int
-    ) -> Answer:
+    ) -> AttemptResult:
         """Posts `body` and returns what came of it; never raises for anything the other side does.
 
         The time-out is for all of it, the look-up of the name included.
@@ -86,16 +86,16 @@ class HttpTransport:
         try:
             target, head = _read_target(target_url, self._allowed_networks)
         except InvalidRequest:  # the allowed networks were narrowed since the subscription was made
-            return Answer(None, "forbidden_target", None, b"", 0.0)
+            return AttemptResult(None, "forbidden_target", None, b"", 0.0)
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         request = f"{head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
         try:
             async with asyncio.timeout(self.timeout_s):
                 response = await self._post(target, request, customer_id)
         except (OSError, _ConnectError, BadAnswerError) as failure:
-            return Answer(None, name_of(failure), None, b"", time.perf_counter() - started)
+            return AttemptResult(None, name_of(failure), None, b"", time.perf_counter() - started)
         taken_s = time.perf_counter() - started
-        return Answer(response.status, None, response.retry_after, response.body, taken_s)
+        return AttemptResult(response.status, None, response.retry_after, response.body, taken_s)
 
     async def _post(self, target: Target, request: bytes, customer_id: int) -> Response:
         place = (target.scheme, target.host, target.port)
