@@ -22,7 +22,7 @@ from bench.results import Row, Sample
 from bench.suite import Suite, at_least, row
 from bench.world import one_account
 from largesse.base.i18n import DEFAULT
-from largesse.delivery.mail.letter import GIFT, VOUCHER, Gift, Letter, write
+from largesse.delivery.mail.letter import GIFT, VOUCHER, Letter, LetterCode, write
 
 _LETTER = Letter(
     kind=GIFT,
@@ -41,7 +41,7 @@ _LETTER = Letter(
     currency="GBP",
     expiry_days=None,
     recipients=2,
-    gifts=[Gift("0000-0000-0000-0000-0", "000000", f"http://127.0.0.1:8000/claim/{40 * 'x'}")],
+    codes=[LetterCode("0000-0000-0000-0000-0", "000000", f"http://127.0.0.1:8000/claim/{40 * 'x'}")],
 )
 
 

@@ -9,7 +9,7 @@ from itertools import cycle
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
-from tests.delivery.mail.test_letter import GIFT, a_letter, bodies
+from tests.delivery.mail.test_letter import CODE, a_letter, bodies
 
 from largesse.base.i18n import LANGUAGES
 from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, write
@@ -18,7 +18,7 @@ from largesse.orders.wrappings import WRAPPINGS
 KINDS = [
     {"comes_as": VOUCHER},
     {"comes_as": PARCEL, "value_minor": None, "expiry_days": 90},
-    {"comes_as": CHOICE, "gifts": [GIFT] * 3, "environment": "staging", "expiry_days": 1},
+    {"comes_as": CHOICE, "codes": [CODE] * 3, "environment": "staging", "expiry_days": 1},
     {"kind": "voucher_ready"},
     {"kind": "shipped", "carrier": "DHL", "tracking_number": "JD014600003SE" * 6},
     {"sender": "W" * 32, "name": "N" * 200, "message": "m" * 256, "gift": "g" * 200},

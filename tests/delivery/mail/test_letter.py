@@ -15,12 +15,21 @@ from hypothesis import strategies as st
 
 from largesse.base.i18n import LANGUAGES
 from largesse.delivery.mail import mime
-from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, Gift, Letter, message_id, to_dial, write
+from largesse.delivery.mail.letter import (
+    CHOICE,
+    PARCEL,
+    VOUCHER,
+    Letter,
+    LetterCode,
+    message_id,
+    to_dial,
+    write,
+)
 from largesse.delivery.mail.wrappings import LOOKS, wrapping
 from largesse.orders.wrappings import ALIASES, WRAPPINGS
 from largesse.web.claim import designs
 
-GIFT = Gift("0000-1111-2222-3333-4", "012345", "https://gifts.example.com/claim/abc")
+CODE = LetterCode("0000-1111-2222-3333-4", "012345", "https://gifts.example.com/claim/abc")
 HOSTILE = "<script>alert(1)</script>\r\nBcc: victim@example.com\r\n\r\n\"'&{{ 7*7 }}"
 
 
@@ -29,7 +38,7 @@ def a_letter(**changes: object) -> Letter:
         "kind": "gift", "reference": "0000AAAABBBBCCCCDDDD", "edition": 0, "environment": "production", "language": LANGUAGES["en"], "email": "sam@example.com",
         "name": "Sam", "sender": "Ada", "message": "Well done!", "wrapping_key": "default",
         "gift": "Coffee House e-gift", "comes_as": VOUCHER, "value_minor": 1000, "currency": "GBP", "expiry_days": None, "recipients": 1,
-        "gifts": [GIFT],
+        "codes": [CODE],
     }  # fmt: skip
     return Letter(**{**values, **changes})  # type: ignore[arg-type]
 
@@ -78,7 +87,7 @@ def test_a_letter_says_who_sent_what_and_how_to_get_it() -> None:
     assert "List-Unsubscribe" not in message
     html, text = bodies(message)
     seen = Seen(html)
-    assert seen.links == [GIFT.link]
+    assert seen.links == [CODE.link]
     for words in (text, seen.text):
         for word in (
             "Sam",
@@ -86,21 +95,21 @@ def test_a_letter_says_who_sent_what_and_how_to_get_it() -> None:
             "Well done!",
             "Coffee House e-gift",
             "£10.00",
-            GIFT.code,
-            GIFT.pin,
+            CODE.code,
+            CODE.pin,
             "90 days",
         ):
             assert word in words
-    assert GIFT.link in text
+    assert CODE.link in text
 
 
 def test_every_code_of_a_recipient_is_in_the_one_letter() -> None:
-    gifts = [Gift(f"code-{n}", f"{n:06}", f"https://gifts.example.com/claim/{n}") for n in range(1000)]
-    message = parse(a_letter(gifts=gifts))
+    codes = [LetterCode(f"code-{n}", f"{n:06}", f"https://gifts.example.com/claim/{n}") for n in range(1000)]
+    message = parse(a_letter(codes=codes))
     html, text = bodies(message)
     assert message["Subject"] == "Ada sent you gifts"
-    assert Seen(html).links == [gift.link for gift in gifts]
-    assert all(gift.link in text and gift.code in text and gift.pin in text for gift in gifts)
+    assert Seen(html).links == [code.link for code in codes]
+    assert all(code.link in text and code.code in text and code.pin in text for code in codes)
 
 
 def test_what_the_caller_wrote_is_text_and_never_markup_or_a_header() -> None:
@@ -153,9 +162,9 @@ def test_a_letter_says_the_same_in_every_language(tag: str, kind: str) -> None:
     html, text = bodies(message)
     assert f'<html lang="{tag}" dir="ltr">' in html
     seen = Seen(html)
-    assert seen.links == [GIFT.link]
+    assert seen.links == [CODE.link]
     wanted = {
-        "gift": ["Sam", "Ada", "Well done!", GIFT.code, GIFT.pin, "Coffee House e-gift", "9"],
+        "gift": ["Sam", "Ada", "Well done!", CODE.code, CODE.pin, "Coffee House e-gift", "9"],
         "voucher_ready": ["Sam", "Coffee House e-gift"],
         "shipped": ["Sam", "Coffee House e-gift", "DHL", "AB1"],
     }
@@ -188,7 +197,7 @@ def test_a_letter_says_the_same_in_every_language(tag: str, kind: str) -> None:
 def test_subjects(tag: str, subject: str, many: str, ready: str, shipped: str) -> None:
     language = LANGUAGES[tag]
     assert parse(a_letter(language=language))["Subject"] == subject
-    assert parse(a_letter(language=language, gifts=[GIFT, GIFT]))["Subject"] == many
+    assert parse(a_letter(language=language, codes=[CODE, CODE]))["Subject"] == many
     assert parse(a_letter(language=language, kind="voucher_ready"))["Subject"] == ready
     assert parse(a_letter(language=language, kind="shipped"))["Subject"] == shipped
 
@@ -277,7 +286,7 @@ def test_nothing_a_sender_wrote_turns_the_direction_of_our_words() -> None:
             assert not set(words) & set(turning)
 
 
-def test_notices_have_the_link_and_neither_code_nor_pin() -> None:
+def test_notifications_have_the_link_and_neither_code_nor_pin() -> None:
     ready = parse(a_letter(kind="voucher_ready", edition=3))
     shipped = parse(a_letter(kind="shipped", edition=3, carrier="Royal <Mail>", tracking_number="RM 1&2"))
     assert ready["Subject"] == "Your gift is ready"
@@ -286,12 +295,12 @@ def test_notices_have_the_link_and_neither_code_nor_pin() -> None:
     for message in (ready, shipped):
         html, text = bodies(message)
         seen = Seen(html)
-        assert seen.links == [GIFT.link]
-        assert GIFT.link in text
+        assert seen.links == [CODE.link]
+        assert CODE.link in text
         for words in (seen.text, text):
             assert "Coffee House e-gift" in words
-            assert GIFT.code not in words
-            assert GIFT.pin not in words
+            assert CODE.code not in words
+            assert CODE.pin not in words
     for words in (Seen(bodies(shipped)[0]).text, bodies(shipped)[1]):
         assert "Royal <Mail>" in words
         assert "RM 1&2" in words
@@ -300,11 +309,11 @@ def test_notices_have_the_link_and_neither_code_nor_pin() -> None:
 @pytest.mark.parametrize("key", [*WRAPPINGS, "no-such-wrapping"])
 def test_every_wrapping_gives_a_whole_letter(key: str) -> None:
     html, _ = bodies(parse(a_letter(wrapping_key=key)))
-    assert GIFT.link in html
+    assert CODE.link in html
 
 
 def test_the_text_of_several_gifts_is_set_out_in_paragraphs() -> None:
-    _, text = bodies(parse(a_letter(gifts=[GIFT, GIFT])))
+    _, text = bodies(parse(a_letter(codes=[CODE, CODE])))
     assert (
         text
         == f"""Hello Sam,
@@ -318,11 +327,11 @@ Ada
 
 You have 2 of them, each with a code and a PIN of its own:
 
-1. {GIFT.link}
+1. {CODE.link}
    Code: 0000-1111-2222-3333-4
    PIN: 012345
 
-2. {GIFT.link}
+2. {CODE.link}
    Code: 0000-1111-2222-3333-4
    PIN: 012345
 

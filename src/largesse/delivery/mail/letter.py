@@ -1,4 +1,4 @@
-"""The letter a recipient gets: all their codes of one order, or a notice about one of them, as HTML and as text."""
+"""The letter a recipient gets: all their codes of one order, or a notification about one of them, as HTML and as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VOUCHER, PARCEL, CHOICE = "voucher", "parcel", "choice"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Gift:
+class LetterCode:
     """One code with its PIN and claim link, in clear."""
 
     code: str
@@ -37,7 +37,7 @@ class Letter:
 
     kind: str  # gift, voucher_ready or shipped
     reference: str  # the order's
-    edition: int  # of a gift 0, or the number of the resend; of a notice the number of its line
+    edition: int  # of a gift 0, or the number of the resend; of a notification the number of its line
     environment: str
     language: Language
     email: str
@@ -51,7 +51,7 @@ class Letter:
     currency: str
     expiry_days: int | None
     recipients: int  # of the whole order
-    gifts: Sequence[Gift]
+    codes: Sequence[LetterCode]
     carrier: str | None = None  # of a parcel
     tracking_number: str | None = None
 
@@ -80,7 +80,7 @@ def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
         "message": _paragraphs(letter.message),
         "wrapping": wrapping(letter.wrapping_key),
     }
-    template = "letter" if letter.kind == GIFT else "notice"
+    template = "letter" if letter.kind == GIFT else "notification"
     text, html = (render(f"{template}.{ending}", letter.language, words | more) for ending in ("txt", "html"))
     return mime.build(headers, text, html, at=at)
 
@@ -102,7 +102,7 @@ def _words(letter: Letter) -> dict[str, Any]:
         "sender": _line(letter.sender),
         "gift": _line(letter.gift),
         "value": None if told is None else letter.language.amount(told, letter.currency),
-        "gifts": letter.gifts,
+        "codes": letter.codes,
         "environment": letter.environment,
         "carrier": _line(letter.carrier),
         "tracking_number": _line(letter.tracking_number),

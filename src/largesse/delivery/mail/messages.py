@@ -11,7 +11,7 @@ from largesse.base.email import address_key
 from largesse.base.i18n import language_of
 from largesse.base.vault import Vault
 from largesse.database import Connection, Row
-from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, Gift, Letter
+from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
 from largesse.delivery.queue import Lease, Queue, Terms, plan_by_index
 from largesse.lines import open_code
 from largesse.orders.recipients import MAX_CODES
@@ -109,7 +109,7 @@ async def take(
         FROM messages JOIN orders ON orders.id = messages.order_id
         LEFT JOIN products ON products.id = orders.product_id
         LEFT JOIN collections ON collections.id = orders.collection_id
-        -- A notice is of one line, whose number is its edition.
+        -- A notification is of one line, whose number is its edition.
         LEFT JOIN line_states ON kind <> 'gift' AND line_states.order_id = orders.id AND line_states.number = edition
         LEFT JOIN products AS settled ON settled.id = line_states.product_id
         LEFT JOIN shipments ON kind = 'shipped' AND shipments.order_id = orders.id AND shipments.number = edition
@@ -257,10 +257,10 @@ async def _make_messages(connection: Connection, jobs: Sequence[Row]) -> int:
 
 def _message(row: Row, order: Row, lines: Sequence[Row], vault: Vault, public_url: str) -> Message:
     reference = order["reference"]
-    gifts = []
+    codes = []
     for line in lines:
         code = open_code(vault, line["sealed"], reference, line["number"])
-        gifts.append(Gift(code.code_text, code.pin_text, claim_link(code, vault, public_url)))
+        codes.append(LetterCode(code.code_text, code.pin_text, claim_link(code, vault, public_url)))
     comes_as = CHOICE if order["collection"] else VOUCHER if order["is_digital"] else PARCEL
     letter = Letter(
         kind=row["kind"],
@@ -280,7 +280,7 @@ def _message(row: Row, order: Row, lines: Sequence[Row], vault: Vault, public_ur
         currency=order["currency"],
         expiry_days=order["expiry_after_days"],
         recipients=order["recipient_count"],
-        gifts=gifts,
+        codes=codes,
         carrier=order["carrier"],
         tracking_number=order["tracking_number"],
     )

@@ -21,7 +21,7 @@ _STANDING = """
     ORDER BY line)
 """
 
-# What was asked for again since then was sent instead: only the last edition of an order's mail counts. A notice is of
+# What was asked for again since then was sent instead: only the last edition of an order's mail counts. A notification is of
 # one line, whose number is its edition.
 _CANDIDATES = f"""
     SELECT id, order_id, coalesce(finished_at, due_at) AS given_up_at FROM messages
