@@ -20,8 +20,9 @@ from largesse.delivery.mail.mailer import DRAIN_S, Mailer
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
 from largesse.delivery.queue import LEASE_S, Loop, listen, metrics
-from largesse.delivery.webhooks import Resolver, lanes
+from largesse.delivery.webhooks import Resolver
 from largesse.delivery.webhooks.delivery import IN_FLIGHT, LANES_AT_ONCE, Deliverer
+from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
 from largesse.delivery.webhooks.transport import HttpTransport
 from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
 from largesse.lines.attempts import prune_guesses
@@ -129,7 +130,7 @@ class Worker:
 
     async def _fan_out_events(self) -> bool:
         async with self._database.connection() as connection:
-            events, deliveries = await lanes.fan_out(connection, _EVENTS_AT_ONCE)
+            events, deliveries = await fan_out_events(connection, _EVENTS_AT_ONCE)
         if deliveries:
             metrics.FANNED_OUT.labels("delivery").inc(deliveries)
             self._wake_delivering()

@@ -21,7 +21,7 @@ from largesse.base.vault import Vault
 from largesse.delivery.mail import messages
 from largesse.delivery.maintenance import measure
 from largesse.delivery.queue import Lease
-from largesse.delivery.webhooks import lanes
+from largesse.delivery.webhooks import fan_out, lanes, recording
 from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
 
 ROWS = int(os.environ.get("PLAN_ROWS", "50000"))
@@ -91,7 +91,7 @@ async def fan_out_mail(connection: asyncpg.Connection) -> None:
 
 
 async def fan_out_events(connection: asyncpg.Connection) -> None:
-    await lanes.fan_out(connection, 100)
+    await fan_out.fan_out(connection, 100)
 
 
 async def write_deliveries_down(connection: asyncpg.Connection) -> None:
@@ -108,13 +108,13 @@ async def write_deliveries_down(connection: asyncpg.Connection) -> None:
         lane = lanes.Lane(Lease(row["subscription_id"], row["fence"]), True, 1, "", b"", [])
         job = lanes.Job(row["id"], "order.created", None, b"", datetime.now(UTC), 0, 12)
         answer = AttemptResult(500, None, None, b"", 0.1)
-        attempted.append(lanes.Attempted(lane, job, 0.0, answer, Verdict("retry", 60.0)))
-    await lanes.record(connection, attempted)
+        attempted.append(recording.Attempted(lane, job, 0.0, answer, Verdict("retry", 60.0)))
+    await recording.record(connection, attempted)
 
 
 async def give_lanes_back(connection: asyncpg.Connection) -> None:
     rows = await connection.fetch("SELECT subscription_id, fence FROM webhook_lanes LIMIT 30")
-    await lanes.record(connection, [], [Lease(row["subscription_id"], row["fence"]) for row in rows])
+    await recording.record(connection, [], [Lease(row["subscription_id"], row["fence"]) for row in rows])
 
 
 async def write_messages_down(connection: asyncpg.Connection) -> None:

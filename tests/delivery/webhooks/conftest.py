@@ -16,7 +16,7 @@ from largesse.database import Connection, Database
 from largesse.delivery.webhooks import CreatedSubscription, create_subscription, parse_target
 from largesse.delivery.webhooks.addresses import Address
 from largesse.delivery.webhooks.delivery import Deliverer
-from largesse.delivery.webhooks.lanes import fan_out
+from largesse.delivery.webhooks.fan_out import fan_out
 from largesse.delivery.webhooks.resolver import UnresolvedError
 from largesse.delivery.webhooks.targets import LookUp
 from largesse.delivery.webhooks.transport import HttpTransport

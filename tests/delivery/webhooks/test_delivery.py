@@ -32,7 +32,9 @@ from largesse.delivery.webhooks import (
     resolver,
 )
 from largesse.delivery.webhooks.delivery import Deliverer
-from largesse.delivery.webhooks.outcomes import AttemptResult
+from largesse.delivery.webhooks.fan_out import fan_out
+from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
+from largesse.delivery.webhooks.recording import Attempted, record
 from largesse.delivery.webhooks.transport import HttpTransport
 
 
@@ -366,10 +368,10 @@ async def test_a_lane_that_had_its_turn_goes_to_the_back_of_the_line(
             [lane] = await lanes.take_lanes(connection, 1, 4, failing=False)
         turns.append(lane.lease.key)
         answer = AttemptResult(200, None, None, b"", 0.1)
-        verdict = lanes.Verdict("delivered")
-        done = [lanes.Attempted(lane, job, 0.0, answer, verdict) for job in lane.jobs]
+        verdict = Verdict("delivered")
+        done = [Attempted(lane, job, 0.0, answer, verdict) for job in lane.jobs]
         async with world.database.transaction() as connection:
-            await lanes.record(connection, done, [lane.lease])
+            await record(connection, done, [lane.lease])
     assert turns == [first.id, second.id, first.id]
 
 
@@ -404,9 +406,9 @@ async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver
     assert second.lease == Lease(subscription.id, first.lease.fence + 1)
     answer = AttemptResult(200, None, None, b"", 0.1)
     for lane, state in ((first, "pending"), (second, "delivered")):
-        attempted = lanes.Attempted(lane, lane.jobs[0], 0.0, answer, lanes.Verdict("delivered"))
+        attempted = Attempted(lane, lane.jobs[0], 0.0, answer, Verdict("delivered"))
         async with world.database.transaction() as connection:
-            await lanes.record(connection, [attempted], [lane.lease])
+            await record(connection, [attempted], [lane.lease])
         assert await world.states() == [state]
     assert await world.database.fetchval("SELECT count(*) FROM delivery_attempts") == 1
 
@@ -422,15 +424,15 @@ async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
         taken = await lanes.take_lanes(connection, 10, 10, failing=False)
     first, second = sorted(taken, key=lambda lane: lane.lease.key)
     answer = AttemptResult(200, None, None, b"", 0.1)
-    attempted = lanes.Attempted(second, second.jobs[0], 0.0, answer, lanes.Verdict("delivered"))
+    attempted = Attempted(second, second.jobs[0], 0.0, answer, Verdict("delivered"))
     lock = "UPDATE webhook_lanes SET due_at = due_at WHERE subscription_id = $1"
 
     async def write() -> None:
         async with world.database.transaction() as connection:
-            await lanes.record(connection, [attempted], [first.lease])
+            await record(connection, [attempted], [first.lease])
 
-    async with world.database.transaction() as fan_out:
-        await fan_out.execute(lock, first.lease.key)
+    async with world.database.transaction() as fanning_out:
+        await fanning_out.execute(lock, first.lease.key)
         writing = asyncio.create_task(write())
         async with asyncio.timeout(30):
             while not await world.database.fetchval(
@@ -438,7 +440,7 @@ async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
                 "WHERE NOT granted AND datname = current_database())"
             ):
                 assert not writing.done()
-        await fan_out.execute(lock, second.lease.key)
+        await fanning_out.execute(lock, second.lease.key)
     await writing
     assert sorted(await world.states()) == ["delivered", "pending"]
 
@@ -466,7 +468,7 @@ async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, rece
     async with world.database.transaction() as connection:
         [lane] = await lanes.take_lanes(connection, 10, 10, failing=False)
     async with world.database.transaction() as connection:
-        await lanes.record(connection, [], [lane.lease])
+        await record(connection, [], [lane.lease])
     async with world.database.connection() as connection:
         await lanes.LANES.renew(connection, [lane.lease])
     async with world.database.transaction() as connection:
@@ -509,16 +511,16 @@ async def test_fan_outs_that_race_deliver_each_event_once(world: World, receiver
         await world.subscribe(receiver.url())
     await world.place(300)
 
-    async def fan_out() -> int:
+    async def fan_all_out() -> int:
         made = 0
         while True:
             async with world.database.connection() as connection:
-                events, deliveries = await lanes.fan_out(connection, 20)
+                events, deliveries = await fan_out(connection, 20)
             if not events:
                 return made
             made += deliveries
 
-    assert sum(await asyncio.gather(*(fan_out() for _ in range(4)))) == 1500
+    assert sum(await asyncio.gather(*(fan_all_out() for _ in range(4)))) == 1500
     assert (
         await world.database.fetchval("SELECT count(DISTINCT (event_id, subscription_id)) FROM deliveries")
         == 1500

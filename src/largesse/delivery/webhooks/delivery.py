@@ -19,9 +19,9 @@ from largesse.base.vault import Vault
 from largesse.database import Database
 from largesse.delivery.queue import LEASE_S, Lease, Recorder, StillHeldError, Terms, metrics
 from largesse.delivery.queue.recorder import LAST_TRIES_S
-from largesse.delivery.webhooks import lanes
-from largesse.delivery.webhooks.lanes import Attempted, Job, Lane
+from largesse.delivery.webhooks.lanes import LANES, Job, Lane, take_lanes
 from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS, judge
+from largesse.delivery.webhooks.recording import Attempted, record
 from largesse.delivery.webhooks.signing import Signer
 from largesse.delivery.webhooks.subscriptions import secret_context
 from largesse.delivery.webhooks.transport import HttpTransport
@@ -84,7 +84,7 @@ class Deliverer:
         limit = min(free, LANES_AT_ONCE // 4)
         try:
             async with self._database.transaction() as connection:
-                taken = await lanes.take_lanes(connection, limit, jobs_each, failing=failing, terms=terms)
+                taken = await take_lanes(connection, limit, jobs_each, failing=failing, terms=terms)
         except StillHeldError:
             await self.renew()
             return False
@@ -96,7 +96,7 @@ class Deliverer:
         """Prolongs the leases of all turns."""
         if self._held:
             async with self._database.connection() as connection:
-                await lanes.LANES.renew(connection, self._held, lease_s=self._lease_s)
+                await LANES.renew(connection, self._held, lease_s=self._lease_s)
 
     @property
     def _held(self) -> list[Lease]:
@@ -179,4 +179,4 @@ class Deliverer:
         attempted = [report for report in reports if isinstance(report, Attempted)]
         leaving = [report for report in reports if isinstance(report, Lease)]
         async with self._database.transaction() as connection:
-            await lanes.record(connection, attempted, leaving)
+            await record(connection, attempted, leaving)

@@ -13,6 +13,7 @@ from msgspec import Meta
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.database import Connection, Row
 from largesse.delivery.queue import notify
+from largesse.delivery.webhooks.lanes import wake_lane
 from largesse.delivery.webhooks.subscriptions import own_subscription
 from largesse.events import EVENTS, Sampled
 from largesse.identity import Principal
@@ -100,7 +101,7 @@ async def redeliver(
     """
     await own_subscription(connection, principal, subscription_id)
     # As a worker does: the lane first, then the delivery.
-    await _wake_lane(connection, subscription_id)
+    await wake_lane(connection, subscription_id)
     row = await connection.fetchrow(
         """
         UPDATE deliveries SET
@@ -125,7 +126,7 @@ async def send_sample(
     Raises NotFound, and InvalidRequest for an event of another release, which this one knows no sample of.
     """
     event = await own_subscription(connection, principal, subscription_id)
-    await _wake_lane(connection, subscription_id)
+    await wake_lane(connection, subscription_id)
     delivery_id = await connection.fetchval(
         """
         INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at)
@@ -144,16 +145,6 @@ def _sample_body(event: str, sampled: Sampled) -> bytes:
     if kind is None:
         raise InvalidRequest(f"`{event}` is no event that is sent any more: delete the subscription.")
     return kind.sample_body(sampled)
-
-
-async def _wake_lane(connection: Connection, subscription_id: UUID) -> None:
-    await connection.execute(
-        """
-        INSERT INTO webhook_lanes (subscription_id, due_at) VALUES ($1, clock_now())
-        ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(webhook_lanes.due_at, excluded.due_at)
-        """,
-        subscription_id,
-    )
 
 
 async def _read(connection: Connection, delivery_id: int) -> DeliveryRecord:

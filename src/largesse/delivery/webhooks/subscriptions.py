@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.vault import Vault
 from largesse.database import Connection
-from largesse.delivery.webhooks.lanes import end_subscription
 from largesse.delivery.webhooks.signing import new_secret
 from largesse.delivery.webhooks.targets import Target
 from largesse.events import EVENTS
@@ -92,6 +91,21 @@ async def own_subscription(
     if event is None:
         raise NotFound("There is no subscription of that id.")
     return event
+
+
+async def end_subscription(connection: Connection, subscription_id: UUID) -> None:
+    """Deletes a subscription and cancels what is pending for it; call it inside a transaction.
+
+    In this order: the deletion waits for fan-outs under way, and the cancelling then sees what they made.
+    """
+    await connection.execute("DELETE FROM webhook_subscriptions WHERE id = $1", subscription_id)
+    await connection.execute(
+        """
+        UPDATE deliveries SET state = 'cancelled', finished_at = clock_now()
+        WHERE subscription_id = $1 AND state = 'pending'
+        """,
+        subscription_id,
+    )
 
 
 async def list_subscriptions(connection: Connection, principal: Principal) -> list[Subscription]:

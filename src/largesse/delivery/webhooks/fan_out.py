@@ -1,0 +1,45 @@
+"""Making deliveries: one for each subscription that hears of an event."""
+
+from __future__ import annotations
+
+from largesse.database import Connection
+from largesse.delivery.queue import plan_by_index
+from largesse.events import marked_cte, waiting_cte
+
+# An event waits for its subscribers this long after the fact: clocks differ, and a late subscriber is better served
+# with one event too many than one too few.
+_LATE_SUBSCRIPTION_S = 60
+
+
+async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
+    """Makes the deliveries of up to `limit` waiting events; returns how many of each.
+
+    Several workers may do so at once: each takes other events. The subscriptions are locked against deletion, so
+    that none gets a delivery after its pending ones were cancelled.
+    """
+    async with connection.transaction():
+        await plan_by_index(connection)
+        row = await connection.fetchrow(
+            f"""
+            WITH {waiting_cte("$1")}, heard AS (
+                SELECT subscriptions.id AS subscription_id, waiting.id AS event_id, waiting.event
+                FROM waiting JOIN webhook_subscriptions AS subscriptions USING (customer_id, environment, event)
+                WHERE subscriptions.created_at <= waiting.created_at + $2 * interval '1 second'
+                ORDER BY subscriptions.id FOR KEY SHARE OF subscriptions
+            ), made AS (
+                INSERT INTO deliveries (subscription_id, event_id, event, due_at, created_at)
+                SELECT subscription_id, event_id, event, clock_now, clock_now
+                FROM heard, (SELECT clock_now()) AS clock (clock_now) ORDER BY event_id, subscription_id
+                RETURNING subscription_id
+            ), woken AS (
+                INSERT INTO webhook_lanes (subscription_id, due_at)
+                SELECT subscription_id, (SELECT clock_now()) FROM made GROUP BY subscription_id ORDER BY subscription_id
+                ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(webhook_lanes.due_at, excluded.due_at)
+            ), {marked_cte()}
+            SELECT (SELECT count(*) FROM marked) AS events, (SELECT count(*) FROM made) AS deliveries
+            """,  # noqa: S608 - made of constants
+            limit,
+            _LATE_SUBSCRIPTION_S,
+        )
+    assert row is not None
+    return row["events"], row["deliveries"]

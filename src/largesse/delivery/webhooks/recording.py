@@ -1,0 +1,115 @@
+"""Writing down what attempts came to, many at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from largesse.database import Connection
+from largesse.delivery.queue import Lease
+from largesse.delivery.webhooks.lanes import Job, Lane, leave_lanes
+from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
+from largesse.delivery.webhooks.subscriptions import end_subscription
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """An attempt and what becomes of its delivery."""
+
+    lane: Lane
+    job: Job
+    ended: float  # time.monotonic
+    result: AttemptResult
+    verdict: Verdict
+
+
+async def record(
+    connection: Connection, attempted: Sequence[Attempted], leaving: Sequence[Lease] = ()
+) -> None:
+    """Writes attempts and what becomes of their deliveries, where the lease still holds; then gives `leaving` back.
+
+    The lanes are locked first, so that nobody takes one while its outcomes are being written: all of them at once and
+    in the order of a fan-out, which would otherwise wait in a circle with this. Before them come the subscriptions
+    that end, since deletions and fan-outs lock in that order too.
+    """
+    gone = [one.lane.lease.key for one in attempted if one.verdict.outcome == "gone"]
+    if gone:
+        await connection.execute(
+            "SELECT FROM webhook_subscriptions WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE", gone
+        )
+    held = await connection.fetch(
+        """
+        SELECT subscription_id, fence FROM webhook_lanes
+        WHERE subscription_id = ANY($1::uuid[]) ORDER BY subscription_id FOR UPDATE
+        """,
+        list({one.lane.lease.key for one in attempted} | {lease.key for lease in leaving}),
+    )
+    fences = {row["subscription_id"]: row["fence"] for row in held}
+    ours = [one for one in attempted if fences.get(one.lane.lease.key) == one.lane.lease.fence]
+    if ours:
+        await _write_attempts(connection, ours)
+        await _write_verdicts(connection, ours)
+        await _mark_failing(connection, ours)
+    for one in ours:
+        if one.verdict.outcome == "gone":
+            await end_subscription(connection, one.lane.lease.key)
+    await leave_lanes(connection, leaving)
+
+
+async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]) -> None:
+    now = time.monotonic()
+    await connection.execute(
+        """
+        INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms, status, error, answer)
+        SELECT id, number, now - started_ago_s * interval '1 second', duration_ms, status, error, answer
+        FROM unnest($1::bigint[], $2::smallint[], $3::float8[], $4::int[], $5::smallint[], $6::text[], $7::bytea[])
+            AS new (id, number, started_ago_s, duration_ms, status, error, answer),
+            (SELECT clock_now()) AS clock (now)
+        ON CONFLICT DO NOTHING
+        """,
+        [one.job.id for one in attempted],
+        [one.job.attempts + 1 for one in attempted],
+        [now - one.ended + one.result.duration_s for one in attempted],
+        [round(one.result.duration_s * 1000) for one in attempted],
+        [one.result.status for one in attempted],
+        [one.result.error for one in attempted],
+        [one.result.body for one in attempted],
+    )
+
+
+async def _write_verdicts(connection: Connection, attempted: Sequence[Attempted]) -> None:
+    states = {"retry": "pending", "gone": "cancelled"}
+    await connection.execute(
+        """
+        UPDATE deliveries SET
+            attempts = attempts + 1,
+            attempts_left = attempts_left - 1,
+            state = new.state,
+            due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
+            finished_at = CASE WHEN new.state <> 'pending' THEN now END
+        FROM unnest($1::bigint[], $2::text[], $3::float8[], $4::smallint[]) AS new (id, state, delay_s, made),
+            (SELECT clock_now()) AS clock (now)
+        -- One written before, whose COMMIT got no answer, has one attempt more. Those pending are told by what has not finished:
+        -- asked for by state, all that are pending might be read, by the index of those.
+        WHERE deliveries.id = new.id AND deliveries.finished_at IS NULL AND deliveries.attempts = new.made
+        """,
+        [one.job.id for one in attempted],
+        [states.get(one.verdict.outcome, one.verdict.outcome) for one in attempted],
+        [one.verdict.delay_s for one in attempted],
+        [one.job.attempts for one in attempted],
+    )
+
+
+async def _mark_failing(connection: Connection, attempted: Sequence[Attempted]) -> None:
+    latest = {one.lane.lease.key: one.verdict.failed for one in attempted}
+    if all(one.verdict.failed == one.lane.failing for one in attempted):
+        return
+    await connection.execute(
+        """
+        UPDATE webhook_lanes SET failing = new.failing FROM unnest($1::uuid[], $2::bool[]) AS new (id, failing)
+        WHERE subscription_id = new.id AND webhook_lanes.failing <> new.failing
+        """,
+        list(latest),
+        list(latest.values()),
+    )
