@@ -14,8 +14,9 @@ from largesse.base.settings import Settings
 from largesse.base.vault import Vault
 from largesse.database import Database
 from largesse.delivery import maintenance
-from largesse.delivery.mail import holding, messages
+from largesse.delivery.mail import holding
 from largesse.delivery.mail.desk import Desk
+from largesse.delivery.mail.fan_out import fan_out as fan_out_mail
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
@@ -138,7 +139,7 @@ class Worker:
 
     async def _fan_out_mail(self) -> bool:
         async with self._database.transaction() as connection:
-            jobs, made = await messages.fan_out(connection, _MAIL_JOBS_AT_ONCE)
+            jobs, made = await fan_out_mail(connection, _MAIL_JOBS_AT_ONCE)
         if made:
             metrics.FANNED_OUT.labels("message").inc(made)
             self._wake_mailing()

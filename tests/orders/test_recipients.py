@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from largesse.database import Connection
-from largesse.delivery.mail import messages
 
 
 def test_addresses_that_only_look_alike_get_their_own_codes(service: Any, run_on_database: Any) -> None:
@@ -23,7 +22,7 @@ def test_addresses_that_only_look_alike_get_their_own_codes(service: Any, run_on
 
     async def fan_out(connection: Connection) -> None:
         async with connection.transaction():
-            await messages.fan_out(connection, 10)
+            await fan_out(connection, 10)
 
     run_on_database(service.database_url, fan_out)
     rows = service.sql("SELECT email, line_numbers FROM messages ORDER BY line_numbers")

@@ -15,7 +15,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from largesse.base.vault import Vault
 from largesse.database import Database
-from largesse.delivery.mail import messages
+from largesse.delivery.mail.fan_out import fan_out
 from largesse.delivery.mail.mailer import Mailer
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
@@ -231,7 +231,7 @@ class Office:
 
     async def fan_out(self) -> int:
         async with self.database.transaction() as connection:
-            _, made = await messages.fan_out(connection, 100)
+            _, made = await fan_out(connection, 100)
         return made
 
     async def send(self) -> None:

@@ -18,6 +18,7 @@ from largesse.delivery.mail import (
     resend,
 )
 from largesse.delivery.mail.mailer import Mailer
+from largesse.delivery.mail.recording import Sent, record
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
 from largesse.orders import cancel_order
@@ -230,7 +231,7 @@ async def test_an_outdated_lease_writes_nothing(office: Office) -> None:
         await office.advance(20)
     for message, state in zip(taken, ("pending", "sent"), strict=True):
         async with office.database.transaction() as connection:
-            await messages.record(connection, [messages.Sent(message, "sent")])
+            await record(connection, [Sent(message, "sent")])
         assert await office.states() == [state]
 
 

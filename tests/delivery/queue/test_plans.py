@@ -19,6 +19,9 @@ from tests.conftest import CloneFactory
 
 from largesse.base.vault import Vault
 from largesse.delivery.mail import messages
+from largesse.delivery.mail.fan_out import fan_out as fan_out_messages
+from largesse.delivery.mail.recording import Sent
+from largesse.delivery.mail.recording import record as record_sent
 from largesse.delivery.maintenance import measure
 from largesse.delivery.queue import Lease
 from largesse.delivery.webhooks import fan_out, lanes, recording
@@ -87,7 +90,7 @@ async def take_messages(connection: asyncpg.Connection) -> None:
 
 
 async def fan_out_mail(connection: asyncpg.Connection) -> None:
-    await messages.fan_out(connection, 100)
+    await fan_out_messages(connection, 100)
 
 
 async def fan_out_events(connection: asyncpg.Connection) -> None:
@@ -123,7 +126,7 @@ async def write_messages_down(connection: asyncpg.Connection) -> None:
     leases = [Lease(row["id"], row["fence"]) for row in rows]
     await messages.MESSAGES.renew(connection, leases)
     message = messages.Message(leases[0], 1, datetime.now(UTC), 0.0, 0, [1], letter=None)  # type: ignore[arg-type]
-    await messages.record(connection, [messages.Sent(message, "pending", delay_s=60.0)])
+    await record_sent(connection, [Sent(message, "pending", delay_s=60.0)])
     await messages.MESSAGES.give_back(connection, leases[1:])
 
 

@@ -18,7 +18,7 @@ from tests.web.api.conftest import (
 
 from largesse.base.vault import load_vault
 from largesse.database import Database
-from largesse.delivery.mail import messages
+from largesse.delivery.mail.fan_out import fan_out
 from largesse.delivery.mail.mailer import Mailer
 from largesse.main import build_app
 
@@ -41,7 +41,7 @@ def capture(service: Service) -> Callable[[], None]:
             captures=True,
         )
         async with database.transaction() as connection:
-            await messages.fan_out(connection, 100)
+            await fan_out(connection, 100)
         while await mailer.step():
             pass
         await mailer.close()

@@ -15,7 +15,8 @@ import structlog
 from largesse.base.vault import Vault
 from largesse.database import DATABASE_FAILED, Database
 from largesse.delivery.mail import messages
-from largesse.delivery.mail.messages import MESSAGES, Message, Sent
+from largesse.delivery.mail.messages import MESSAGES, Message
+from largesse.delivery.mail.recording import Sent, record
 from largesse.delivery.queue import LEASE_S, Lease, Leases, Recorder, StillHeldError
 
 log = structlog.get_logger(__name__)
@@ -105,7 +106,7 @@ class Desk:
         # A statement alone is a transaction: that saves two round trips.
         is_one = all(one.captured is None for one in sent)
         async with self._database.connection() if is_one else self._database.transaction() as connection:
-            lost = await messages.record(connection, sent)
+            lost = await record(connection, sent)
         self._leases.drop(one.message.lease for one in sent)
         if lost:
             # Somebody took them for abandoned. This process stood still for longer than its clock tells.

@@ -19,7 +19,8 @@ from largesse.delivery.mail import holding
 from largesse.delivery.mail import letter as letters
 from largesse.delivery.mail.desk import Desk, NotNowError
 from largesse.delivery.mail.mailbox import sealing_context
-from largesse.delivery.mail.messages import Message, Sent
+from largesse.delivery.mail.messages import Message
+from largesse.delivery.mail.recording import Sent
 from largesse.delivery.mail.refusals import Fault, rule_of
 from largesse.delivery.mail.session import Handover, MailServerAwayError
 from largesse.delivery.mail.transport import SmtpTransport

@@ -1,0 +1,79 @@
+"""Writing down what became of messages, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from largesse.database import Connection
+from largesse.delivery.mail.messages import SPREAD_S, Message
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sent:
+    """What became of a message. `captured` is its whole text, sealed, when it goes to the captured mailbox."""
+
+    message: Message
+    state: str  # sent, held, captured, bounced, exhausted; pending: again in `delay_s`
+    delay_s: float = 0.0
+    code: int | None = None  # the mail server's
+    reason: str | None = None
+    fault: str | None = None  # of a refusal: recipient or server
+    subject: str = ""
+    captured: bytes | None = None
+
+
+async def record(connection: Connection, sent: Sequence[Sent]) -> int:
+    """Writes what became of messages where the lease still holds; returns for how many it does not.
+
+    Captured ones go into the mailbox with that: then call it inside a transaction. An outcome that was written before
+    changes nothing, and counts as one whose lease is gone: what was written or given back is leased by nobody.
+    """
+    written = await connection.fetch(
+        """
+        UPDATE messages SET
+            state = new.state,
+            attempts = attempts + (new.state <> 'held')::int,
+            reason = new.reason,
+            fault = new.fault,
+            due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
+            rank_at = CASE WHEN new.state = 'pending' THEN now + (new.delay_s + $7) * interval '1 second' ELSE rank_at END,
+            finished_at = CASE WHEN new.state NOT IN ('pending', 'held') THEN now END,
+            leased_until = '-infinity'
+        FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::float8[], $5::text[], $6::text[])
+                AS new (id, fence, state, delay_s, reason, fault),
+            (SELECT clock_now()) AS clock (now)
+        -- What is pending is told by what is leased and has not finished: asked for by state, all that are pending might be
+        -- read, by the index of those.
+        WHERE messages.id = new.id AND messages.fence = new.fence AND messages.finished_at IS NULL
+            AND leased_until > '-infinity'
+        RETURNING messages.id
+        """,
+        [one.message.lease.key for one in sent],
+        [one.message.lease.fence for one in sent],
+        [one.state for one in sent],
+        [one.delay_s for one in sent],
+        [one.reason for one in sent],
+        [one.fault for one in sent],
+        SPREAD_S,
+    )
+    ours = {row["id"] for row in written}
+    captured = [one for one in sent if one.captured is not None and one.message.lease.key in ours]
+    if captured:
+        await _write_captured(connection, captured)
+    return len(sent) - len(ours)
+
+
+async def _write_captured(connection: Connection, captured: Sequence[Sent]) -> None:
+    await connection.execute(
+        """
+        INSERT INTO captured_mail (message_id, environment, recipient, subject, sealed, captured_at)
+        SELECT *, clock_now() FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[])
+        ON CONFLICT DO NOTHING
+        """,
+        [one.message.lease.key for one in captured],
+        [one.message.letter.environment for one in captured],
+        [one.message.letter.email for one in captured],
+        [one.subject for one in captured],
+        [one.captured for one in captured],
+    )

@@ -1,0 +1,118 @@
+"""Sending a recipient's mail once more."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from largesse.base.email import MAX_EMAIL, address_key
+from largesse.base.errors import InvalidRequest, TooManyRequests
+from largesse.database import Connection
+from largesse.delivery.mail.records import RecipientDelivery
+from largesse.delivery.queue import notify
+from largesse.identity import Principal
+from largesse.orders.acts import record_resend
+from largesse.orders.finding import find_own_order
+
+MAX_RESENDS_A_DAY = 5  # of one recipient of one order
+_DAY_S = 86_400
+
+
+class Resend(msgspec.Struct, rename="camel"):
+    """Body of POST /orders/{reference}/resend."""
+
+    email: Annotated[
+        str, Meta(max_length=MAX_EMAIL, description="A recipient of the order", examples=["sam@example.com"])
+    ]
+
+
+async def resend(
+    connection: Connection,
+    principal: Principal,
+    reference: str,
+    body: Resend,
+    *,
+    address: str | None = None,
+) -> RecipientDelivery:
+    """Sends a recipient's mail once more, as a message of its own. Who asked, from `address`, is kept.
+
+    Call it inside a transaction.
+
+    Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, InvalidRequest when the address
+    is no recipient of it or the first mail has not left yet, TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
+    """
+    order_id = (await find_own_order(connection, principal, reference))["id"]
+    # The lock on the order's own message makes resends of one recipient wait for each other.
+    rows = await connection.fetch(
+        "SELECT id, email, name FROM messages WHERE order_id = $1 AND kind = 'gift' AND edition = 0", order_id
+    )
+    asked = address_key(body.email.strip())
+    first = next((row for row in rows if address_key(row["email"]) == asked), None)
+    if first is None:
+        if await _is_scheduled(connection, order_id):
+            raise InvalidRequest("The order's mail has not left yet.")
+        raise InvalidRequest("`email` is no recipient of this order.")
+    await connection.execute("SELECT FROM messages WHERE id = $1 FOR UPDATE", first["id"])
+    await _hold_to_limits(connection, order_id, first["email"])
+    row = await connection.fetchrow(
+        """
+        INSERT INTO messages (order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
+        SELECT order_id, environment, edition + 1, email, name, standing, now, now, now
+        FROM messages, (SELECT clock_now()) AS clock (now), LATERAL (SELECT ARRAY(
+            SELECT line FROM unnest(line_numbers) AS line WHERE NOT EXISTS (
+                SELECT FROM line_states AS states
+                WHERE states.order_id = $1 AND states.number = line AND states.state = 'cancelled')
+            ORDER BY line)) AS uncancelled (standing)
+        WHERE order_id = $1 AND email = $2 AND kind = 'gift' AND standing <> '{}' ORDER BY edition DESC LIMIT 1
+        RETURNING id, due_at, edition, cardinality(line_numbers) AS code_count
+        """,
+        order_id,
+        first["email"],
+    )
+    if row is None:
+        raise InvalidRequest("The codes of this recipient were cancelled.")
+    await record_resend(connection, principal, address, order_id, row["id"])
+    await notify(connection)
+    return RecipientDelivery(
+        email=first["email"],
+        name=first["name"],
+        code_count=row["code_count"],
+        state="pending",
+        reason=None,
+        fault=None,
+        due_at=row["due_at"],
+        sent_at=None,
+        attempts=0,
+        resends=row["edition"],
+    )
+
+
+async def _hold_to_limits(connection: Connection, order_id: int, email: str) -> None:
+    row = await connection.fetchrow(
+        """
+        SELECT bool_or(state IN ('pending', 'held')) AS under_way,
+               count(*) FILTER (WHERE edition > 0 AND created_at > now - interval '1 day') AS resends,
+               ceil(extract(epoch FROM interval '1 day' + min(created_at)
+                   FILTER (WHERE edition > 0 AND created_at > now - interval '1 day') - min(now)))::int AS wait_s
+        FROM messages, (SELECT clock_now()) AS clock (now) WHERE order_id = $1 AND email = $2 AND kind = 'gift'
+        """,
+        order_id,
+        email,
+    )
+    assert row is not None
+    if row["under_way"]:
+        raise InvalidRequest("The mail to this recipient has not left yet.")
+    if row["resends"] >= MAX_RESENDS_A_DAY:
+        raise TooManyRequests(
+            f"A recipient's mail is sent again at most {MAX_RESENDS_A_DAY} times a day.",
+            retry_after_s=min(row["wait_s"], _DAY_S),
+        )
+
+
+async def _is_scheduled(connection: Connection, order_id: int) -> bool:
+    waits: bool = await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM mail_jobs WHERE order_id = $1 AND fanned_out_at IS NULL)", order_id
+    )
+    return waits
