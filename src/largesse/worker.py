@@ -22,7 +22,7 @@ from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
 from largesse.delivery.queue import LEASE_S, Loop, listen, metrics
 from largesse.delivery.webhooks import Resolver
-from largesse.delivery.webhooks.delivery import IN_FLIGHT, LANES_AT_ONCE, Deliverer
+from largesse.delivery.webhooks.delivery import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
 from largesse.delivery.webhooks.transport import HttpTransport
 from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
@@ -30,7 +30,7 @@ from largesse.lines.attempts import prune_guesses
 
 DATABASE_CONNECTIONS = 16  # what the pool should have: one for each loop and writer that may want one at once
 # Sockets of both rooms of deliveries, and all else; many systems start at 1,024 files.
-OPEN_FILES = 2 * LANES_AT_ONCE * IN_FLIGHT + 1_024
+OPEN_FILES = 2 * QUEUES_AT_ONCE * IN_FLIGHT + 1_024
 _EVENTS_AT_ONCE = 500
 _MAIL_JOBS_AT_ONCE = 100
 MAIL_CONNECTIONS = 4
@@ -84,7 +84,7 @@ class Worker:
         ]
         self._keeping = [
             Loop("listen", self._listen),
-            Loop("renew_lanes", self._renew_lanes, every_s=lease_s / 3),
+            Loop("renew_subscription_queues", self._renew_subscription_queues, every_s=lease_s / 3),
             Loop("renew_messages", self._renew_messages, every_s=lease_s / 3),
             Loop("measure", self._measure, every_s=_MEASURE_EVERY_S),
             Loop("prune", self._prune, every_s=_PRUNE_EVERY_S),
@@ -155,7 +155,7 @@ class Worker:
         await listen(self._database, self.wake)
         return False
 
-    async def _renew_lanes(self) -> bool:
+    async def _renew_subscription_queues(self) -> bool:
         await self._deliverer.renew()
         return False
 
@@ -204,7 +204,7 @@ class Worker:
             loop.waker.wake()
 
     def _wake_delivering(self) -> None:
-        """A lane was filled or freed; which room it is in now, its outcomes decide."""
+        """A queue was filled or freed; which room it is in now, its outcomes decide."""
         for loop in self._delivering:
             loop.waker.wake()
 

@@ -49,7 +49,7 @@ async def subscribe(database: Database) -> UUID:
 
 
 async def fill(database: Database) -> None:
-    """One row in each table, a finished delivery, and a second that is still pending in its lane."""
+    """One row in each table, a finished delivery, and a second that is still pending in its queue."""
     subscription_id = await subscribe(database)
     event_id = await database.fetchval(
         """
@@ -67,7 +67,7 @@ async def fill(database: Database) -> None:
             event_id,
             state,
         )
-    await database.execute("INSERT INTO webhook_lanes VALUES ($1, now())", subscription_id)
+    await database.execute("INSERT INTO subscription_queues VALUES ($1, now())", subscription_id)
     await database.execute(
         "INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms) VALUES ($1, 1, now(), 5)",
         delivery_id,
@@ -132,8 +132,8 @@ async def test_the_queues_are_measured(database: Database) -> None:
     assert gauge("largesse_queue_oldest_due_seconds", "messages") == 0
 
 
-async def test_the_oldest_delivery_is_found_in_whatever_lane_it_waits(database: Database) -> None:
-    """Also where its lane had a turn since, and waits for the next from then on."""
+async def test_the_oldest_delivery_is_found_in_whatever_queue_it_waits(database: Database) -> None:
+    """Also where its queue had a turn since, and waits for the next from then on."""
     for number, failing in enumerate([False, True, True, False]):
         subscription_id = await subscribe(database)
         await database.execute(
@@ -144,7 +144,9 @@ async def test_the_oldest_delivery_is_found_in_whatever_lane_it_waits(database: 
             subscription_id,
             [number, 100 if number == 2 else 5, -30],
         )
-        await database.execute("INSERT INTO webhook_lanes VALUES ($1, now(), $2)", subscription_id, failing)
+        await database.execute(
+            "INSERT INTO subscription_queues VALUES ($1, now(), $2)", subscription_id, failing
+        )
     async with database.connection() as connection:
         await measure(connection)
     assert 6000 <= (gauge("largesse_queue_oldest_due_seconds", "deliveries") or 0) < 6060

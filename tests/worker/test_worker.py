@@ -104,7 +104,7 @@ async def test_sigterm_drains_and_leaves_the_rest_to_others(works: Works) -> Non
     assert await asyncio.wait_for(worker.wait(), PATIENCE_S) == 0
     assert len(works.receiver.got) == 4, "what was in flight, and nothing after"
     leased = await works.database.fetchval(
-        "SELECT count(*) FROM webhook_lanes WHERE leased_until > clock_now()"
+        "SELECT count(*) FROM subscription_queues WHERE leased_until > clock_now()"
     )
     assert leased == 0
     await works.start_worker()

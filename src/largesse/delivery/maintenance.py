@@ -22,5 +22,5 @@ async def measure(connection: Connection) -> None:
     async with connection.transaction():
         await plan_by_index(connection)
         await maintenance.measure(connection, _QUEUES)
-        metrics.FAILING_LANES.set(await maintenance.count(connection, webhooks.FAILING))
+        metrics.FAILING_SUBSCRIPTIONS.set(await maintenance.count(connection, webhooks.FAILING))
         metrics.MAIL_HELD.set(await maintenance.count(connection, mail.HELD))

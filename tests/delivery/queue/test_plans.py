@@ -24,12 +24,12 @@ from largesse.delivery.mail.recording import Sent
 from largesse.delivery.mail.recording import record as record_sent
 from largesse.delivery.maintenance import measure
 from largesse.delivery.queue import Lease
-from largesse.delivery.webhooks import fan_out, lanes, recording
+from largesse.delivery.webhooks import fan_out, queues, recording
 from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
 
 ROWS = int(os.environ.get("PLAN_ROWS", "50000"))
 SUBSCRIPTIONS = 50
-QUEUES = ("deliveries", "webhook_lanes", "messages", "mail_jobs", "events", "orders")
+QUEUES = ("deliveries", "subscription_queues", "messages", "mail_jobs", "events", "orders")
 VAULT = Vault((bytes(range(32)),))
 
 # Everything waits for an hour, and is due together when the clock has moved on.
@@ -43,7 +43,7 @@ FILL = f"""
     INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at)
     SELECT id, 'order.created', '', now() + interval '1 hour', now()
     FROM generate_series(1, {ROWS // SUBSCRIPTIONS}), webhook_subscriptions;
-    INSERT INTO webhook_lanes (subscription_id, due_at, failing)
+    INSERT INTO subscription_queues (subscription_id, due_at, failing)
     SELECT id, now() + interval '1 hour', true FROM webhook_subscriptions;
     INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, country,
         currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
@@ -81,8 +81,8 @@ class Read:
     blocks: int
 
 
-async def take_lanes(connection: asyncpg.Connection) -> None:
-    await lanes.take_lanes(connection, 32, 8, failing=True)
+async def take_queues(connection: asyncpg.Connection) -> None:
+    await queues.take_queues(connection, 32, 8, failing=True)
 
 
 async def take_messages(connection: asyncpg.Connection) -> None:
@@ -98,25 +98,25 @@ async def fan_out_events(connection: asyncpg.Connection) -> None:
 
 
 async def write_deliveries_down(connection: asyncpg.Connection) -> None:
-    """As if the first of a few lanes were attempted, and failed."""
+    """As if the first of a few queues were attempted, and failed."""
     rows = await connection.fetch(
         """
         SELECT subscription_id, fence, (
-            SELECT id FROM deliveries WHERE deliveries.subscription_id = lanes.subscription_id ORDER BY id DESC LIMIT 1)
-        FROM webhook_lanes AS lanes LIMIT 3
+            SELECT id FROM deliveries WHERE deliveries.subscription_id = queues.subscription_id ORDER BY id DESC LIMIT 1)
+        FROM subscription_queues AS queues LIMIT 3
         """
     )
     attempted = []
     for row in rows:
-        lane = lanes.Lane(Lease(row["subscription_id"], row["fence"]), True, 1, "", b"", [])
-        job = lanes.Job(row["id"], "order.created", None, b"", datetime.now(UTC), 0, 12)
+        queue = queues.SubscriptionQueue(Lease(row["subscription_id"], row["fence"]), True, 1, "", b"", [])
+        job = queues.Job(row["id"], "order.created", None, b"", datetime.now(UTC), 0, 12)
         answer = AttemptResult(500, None, None, b"", 0.1)
-        attempted.append(recording.Attempted(lane, job, 0.0, answer, Verdict("retry", 60.0)))
+        attempted.append(recording.Attempted(queue, job, 0.0, answer, Verdict("retry", 60.0)))
     await recording.record(connection, attempted)
 
 
-async def give_lanes_back(connection: asyncpg.Connection) -> None:
-    rows = await connection.fetch("SELECT subscription_id, fence FROM webhook_lanes LIMIT 30")
+async def give_queues_back(connection: asyncpg.Connection) -> None:
+    rows = await connection.fetch("SELECT subscription_id, fence FROM subscription_queues LIMIT 30")
     await recording.record(connection, [], [Lease(row["subscription_id"], row["fence"]) for row in rows])
 
 
@@ -132,12 +132,12 @@ async def write_messages_down(connection: asyncpg.Connection) -> None:
 
 # Each with the most it may read when nothing is due or one thing is, and when everything is.
 STEPS: dict[Step, tuple[Read, Read]] = {
-    take_lanes: (Read(60, 200), Read(1_500, 3_000)),
+    take_queues: (Read(60, 200), Read(1_500, 3_000)),
     take_messages: (Read(60, 200), Read(1_500, 4_000)),
     fan_out_mail: (Read(60, 200), Read(2_000, 4_000)),
     fan_out_events: (Read(1_500, 3_000), Read(1_500, 3_000)),
     write_deliveries_down: (Read(400, 1_000), Read(400, 1_000)),
-    give_lanes_back: (Read(500, 1_500), Read(500, 1_500)),
+    give_queues_back: (Read(500, 1_500), Read(500, 1_500)),
     write_messages_down: (Read(500, 300), Read(500, 300)),
     measure: (Read(42_000, 60_000), Read(42_000, 60_000)),
 }
@@ -147,7 +147,7 @@ MOMENTS = {
     "nothing due": "UPDATE clock SET ahead_by = '0'",
     "one due": """
         UPDATE deliveries SET due_at = now() WHERE id = (SELECT max(id) FROM deliveries);
-        UPDATE webhook_lanes SET due_at = now() WHERE subscription_id = (SELECT subscription_id FROM deliveries ORDER BY id DESC LIMIT 1);
+        UPDATE subscription_queues SET due_at = now() WHERE subscription_id = (SELECT subscription_id FROM deliveries ORDER BY id DESC LIMIT 1);
         UPDATE messages SET due_at = now(), rank_at = now() WHERE id = (SELECT max(id) FROM messages);
         UPDATE mail_jobs SET due_at = now() WHERE order_id = (SELECT max(order_id) FROM mail_jobs)
     """,

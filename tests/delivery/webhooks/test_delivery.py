@@ -27,8 +27,8 @@ from largesse.delivery.webhooks import (
     create_subscription,
     delete_subscription,
     delivery,
-    lanes,
     parse_target,
+    queues,
     resolver,
 )
 from largesse.delivery.webhooks.delivery import Deliverer
@@ -199,7 +199,7 @@ async def test_attempts_keep_the_first_2_kib_of_the_answer(world: World, receive
 async def test_a_broken_receiver_is_a_failure_to_retry(world: World, kind: str, error: str) -> None:
     async with HttpTransport(LOOPBACK, 0.5, no_names) as transport, broken_receiver(kind) as url:
         world.deliverer = Deliverer(world.database, world.vault, transport, lambda: None)
-        await world.database.execute("UPDATE webhook_lanes SET due_at = 'infinity'")
+        await world.database.execute("UPDATE subscription_queues SET due_at = 'infinity'")
         await world.subscribe(url)
         await world.place()
         await world.deliver()
@@ -307,17 +307,17 @@ async def test_a_failing_subscription_moves_to_the_other_room_until_it_succeeds(
     receiver.answers(500)
     await world.place()
     await world.deliver()
-    assert await world.database.fetchval("SELECT failing FROM webhook_lanes")
+    assert await world.database.fetchval("SELECT failing FROM subscription_queues")
     receiver.answers(200)
     await world.place()
     await world.fan_out()
     assert not await world.deliverer.step(failing=False)
     await world.deliver()
-    assert not await world.database.fetchval("SELECT failing FROM webhook_lanes")
+    assert not await world.database.fetchval("SELECT failing FROM subscription_queues")
     assert sorted(await world.states()) == ["delivered", "pending"]
 
 
-async def test_a_turn_ends_after_its_time_and_the_lane_waits_for_the_next(
+async def test_a_turn_ends_after_its_time_and_the_queue_waits_for_the_next(
     world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "_TURN_S", 0.2)
@@ -343,13 +343,13 @@ async def test_a_turn_has_a_bounded_number_of_deliveries(
     await world.subscribe(receiver.url())
     await world.place(600)
     await world.fan_out()
-    await world.database.execute("UPDATE webhook_lanes SET failing = $1", failing)
+    await world.database.execute("UPDATE subscription_queues SET failing = $1", failing)
     await world.deliverer.step(failing=failing)
     await world.deliverer.settle()
     assert len(receiver.got) == (8 if failing else 512)
 
 
-async def test_a_lane_that_had_its_turn_goes_to_the_back_of_the_line(
+async def test_a_queue_that_had_its_turn_goes_to_the_back_of_the_line(
     world: World, receiver: Receiver
 ) -> None:
     """However long its queue is, and however old: another's only delivery is served before its next turn."""
@@ -365,13 +365,13 @@ async def test_a_lane_that_had_its_turn_goes_to_the_back_of_the_line(
     turns = []
     for _ in range(3):
         async with world.database.transaction() as connection:
-            [lane] = await lanes.take_lanes(connection, 1, 4, failing=False)
-        turns.append(lane.lease.key)
+            [queue] = await queues.take_queues(connection, 1, 4, failing=False)
+        turns.append(queue.lease.key)
         answer = AttemptResult(200, None, None, b"", 0.1)
         verdict = Verdict("delivered")
-        done = [Attempted(lane, job, 0.0, answer, verdict) for job in lane.jobs]
+        done = [Attempted(queue, job, 0.0, answer, verdict) for job in queue.jobs]
         async with world.database.transaction() as connection:
-            await record(connection, done, [lane.lease])
+            await record(connection, done, [queue.lease])
     assert turns == [first.id, second.id, first.id]
 
 
@@ -397,18 +397,18 @@ async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver
     await world.place()
     await world.fan_out()
     async with world.database.transaction() as connection:
-        [first] = await lanes.take_lanes(connection, 10, 10, failing=False)
+        [first] = await queues.take_queues(connection, 10, 10, failing=False)
     async with world.database.transaction() as connection:
-        assert await lanes.take_lanes(connection, 10, 10, failing=False) == []
+        assert await queues.take_queues(connection, 10, 10, failing=False) == []
     await world.advance(20)
     async with world.database.transaction() as connection:
-        [second] = await lanes.take_lanes(connection, 10, 10, failing=False)
+        [second] = await queues.take_queues(connection, 10, 10, failing=False)
     assert second.lease == Lease(subscription.id, first.lease.fence + 1)
     answer = AttemptResult(200, None, None, b"", 0.1)
-    for lane, state in ((first, "pending"), (second, "delivered")):
-        attempted = Attempted(lane, lane.jobs[0], 0.0, answer, Verdict("delivered"))
+    for queue, state in ((first, "pending"), (second, "delivered")):
+        attempted = Attempted(queue, queue.jobs[0], 0.0, answer, Verdict("delivered"))
         async with world.database.transaction() as connection:
-            await record(connection, [attempted], [lane.lease])
+            await record(connection, [attempted], [queue.lease])
         assert await world.states() == [state]
     assert await world.database.fetchval("SELECT count(*) FROM delivery_attempts") == 1
 
@@ -421,11 +421,11 @@ async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
     await world.place()
     await world.fan_out()
     async with world.database.transaction() as connection:
-        taken = await lanes.take_lanes(connection, 10, 10, failing=False)
-    first, second = sorted(taken, key=lambda lane: lane.lease.key)
+        taken = await queues.take_queues(connection, 10, 10, failing=False)
+    first, second = sorted(taken, key=lambda queue: queue.lease.key)
     answer = AttemptResult(200, None, None, b"", 0.1)
     attempted = Attempted(second, second.jobs[0], 0.0, answer, Verdict("delivered"))
-    lock = "UPDATE webhook_lanes SET due_at = due_at WHERE subscription_id = $1"
+    lock = "UPDATE subscription_queues SET due_at = due_at WHERE subscription_id = $1"
 
     async def write() -> None:
         async with world.database.transaction() as connection:
@@ -455,7 +455,7 @@ async def test_a_renewed_lease_does_not_run_out(world: World, receiver: Receiver
         await world.advance(10)
         await world.deliverer.renew()
     async with world.database.transaction() as connection:
-        assert await lanes.take_lanes(connection, 10, 10, failing=False) == []
+        assert await queues.take_queues(connection, 10, 10, failing=False) == []
     receiver.released.set()
     await world.deliverer.settle()
     assert await world.states() == ["delivered"]
@@ -466,14 +466,14 @@ async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, rece
     await world.place()
     await world.fan_out()
     async with world.database.transaction() as connection:
-        [lane] = await lanes.take_lanes(connection, 10, 10, failing=False)
+        [queue] = await queues.take_queues(connection, 10, 10, failing=False)
     async with world.database.transaction() as connection:
-        await record(connection, [], [lane.lease])
+        await record(connection, [], [queue.lease])
     async with world.database.connection() as connection:
-        await lanes.LANES.renew(connection, [lane.lease])
+        await queues.SUBSCRIPTION_QUEUES.renew(connection, [queue.lease])
     async with world.database.transaction() as connection:
-        [again] = await lanes.take_lanes(connection, 10, 10, failing=False)
-    assert again.lease.fence == lane.lease.fence + 1
+        [again] = await queues.take_queues(connection, 10, 10, failing=False)
+    assert again.lease.fence == queue.lease.fence + 1
 
 
 async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(
@@ -492,8 +492,8 @@ async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(
     assert len(receiver.got) == 4
     assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 16
     async with world.database.transaction() as connection:
-        [lane] = await lanes.take_lanes(connection, 10, 100, failing=False)
-    assert len(lane.jobs) == 16
+        [queue] = await queues.take_queues(connection, 10, 100, failing=False)
+    assert len(queue.jobs) == 16
 
 
 async def test_a_subscription_made_after_the_fact_does_not_hear_of_it(
@@ -589,7 +589,7 @@ async def test_allowed_networks_do_not_open_plain_http_to_the_world() -> None:
         assert (await transport.post("http://example.com/", b"{}", {}, 1)).error == "forbidden_address"
 
 
-async def test_a_lane_whose_secret_does_not_open_harms_no_other(world: World, receiver: Receiver) -> None:
+async def test_a_queue_whose_secret_does_not_open_harms_no_other(world: World, receiver: Receiver) -> None:
     await world.subscribe(receiver.url("/good"))
     broken = await world.subscribe(receiver.url("/bad"))
     await world.database.execute(

@@ -28,7 +28,9 @@ MAIL_LATENESS_SECONDS = Histogram(
 )
 QUEUE_DEPTH = Gauge("largesse_queue_depth", "Rows that wait, due or not; about, from 10,000 on.", ["queue"])
 QUEUE_AGE = Gauge("largesse_queue_oldest_due_seconds", "How long the oldest due row has been due.", ["queue"])
-FAILING_LANES = Gauge("largesse_webhook_failing_subscriptions", "Subscriptions whose last attempt failed.")
+FAILING_SUBSCRIPTIONS = Gauge(
+    "largesse_webhook_failing_subscriptions", "Subscriptions whose last attempt failed."
+)
 OUTCOMES_WAITING = Gauge(
     "largesse_outcomes_waiting", "Outcomes of webhooks and mail that are not in the database yet.", ["kind"]
 )

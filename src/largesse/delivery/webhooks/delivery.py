@@ -1,4 +1,4 @@
-"""Delivering: takes lanes, makes their attempts, and has the outcomes written in batches.
+"""Delivering: takes queues, makes their attempts, and has the outcomes written in batches.
 
 There are two rooms. First attempts and healthy subscriptions go through one; a subscription whose last attempt
 failed goes through the other until an attempt succeeds. So however many receivers are slow or dead, they wait for
@@ -19,29 +19,29 @@ from largesse.base.vault import Vault
 from largesse.database import Database
 from largesse.delivery.queue import LEASE_S, Lease, Recorder, StillHeldError, Terms, metrics
 from largesse.delivery.queue.recorder import LAST_TRIES_S
-from largesse.delivery.webhooks.lanes import LANES, Job, Lane, take_lanes
 from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS, judge
+from largesse.delivery.webhooks.queues import SUBSCRIPTION_QUEUES, Job, SubscriptionQueue, take_queues
 from largesse.delivery.webhooks.recording import Attempted, record
 from largesse.delivery.webhooks.signing import Signer
 from largesse.delivery.webhooks.subscriptions import secret_context
 from largesse.delivery.webhooks.transport import HttpTransport
 
 IN_FLIGHT = 4  # attempts of one subscription
-LANES_AT_ONCE = 128  # in each room of one worker
-_TURN_S = 5.0  # after this a lane starts no more attempts and goes to the back of the line
+QUEUES_AT_ONCE = 128  # in each room of one worker
+_TURN_S = 5.0  # after this a queue starts no more attempts and goes to the back of the line
 _JOBS_A_TURN = 512
 _JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
 
 log = structlog.get_logger(__name__)
 
-Report = Attempted | Lease  # an attempt to write down, or a lane to give back
+Report = Attempted | Lease  # an attempt to write down, or a queue to give back
 
 
 @dataclass(slots=True)
 class _Turn:
-    """One lane's turn: its jobs, shared by the attempts in flight."""
+    """One queue's turn: its jobs, shared by the attempts in flight."""
 
-    lane: Lane
+    queue: SubscriptionQueue
     jobs: Iterator[Job]
     ends: float  # time.monotonic
     signer: Signer
@@ -52,7 +52,7 @@ class _Turn:
 class Deliverer:
     """A worker's webhook side. `step` starts what is due; `close` ends the turns and gives everything back.
 
-    `on_freed` is called when a turn has ended, since its lane may be due again.
+    `on_freed` is called when a turn has ended, since its queue may be due again.
     """
 
     def __init__(
@@ -74,29 +74,29 @@ class Deliverer:
         self._recorder: Recorder[Report] = Recorder("webhook", self._write)
 
     async def step(self, *, failing: bool) -> bool:
-        """Takes lanes into the room and starts their turns; True when there may be more due."""
+        """Takes queues into the room and starts their turns; True when there may be more due."""
         room = self._room[failing]
-        free = LANES_AT_ONCE - len(room)
+        free = QUEUES_AT_ONCE - len(room)
         if free <= 0 or self._draining or self._recorder.is_stuck:
             return False
         jobs_each = _JOBS_A_FAILING_TURN if failing else _JOBS_A_TURN
         terms = Terms(self._lease_s, {lease.key for lease in self._held})
-        limit = min(free, LANES_AT_ONCE // 4)
+        limit = min(free, QUEUES_AT_ONCE // 4)
         try:
             async with self._database.transaction() as connection:
-                taken = await take_lanes(connection, limit, jobs_each, failing=failing, terms=terms)
+                taken = await take_queues(connection, limit, jobs_each, failing=failing, terms=terms)
         except StillHeldError:
             await self.renew()
             return False
-        for lane in taken:
-            room[lane.lease] = asyncio.create_task(self._occupy(lane, failing))
+        for queue in taken:
+            room[queue.lease] = asyncio.create_task(self._occupy(queue, failing))
         return bool(taken)
 
     async def renew(self) -> None:
         """Prolongs the leases of all turns."""
         if self._held:
             async with self._database.connection() as connection:
-                await LANES.renew(connection, self._held, lease_s=self._lease_s)
+                await SUBSCRIPTION_QUEUES.renew(connection, self._held, lease_s=self._lease_s)
 
     @property
     def _held(self) -> list[Lease]:
@@ -109,7 +109,7 @@ class Deliverer:
             await asyncio.wait(turns)
 
     def drain(self) -> None:
-        """Starts no more attempts; lanes go back as their attempts in flight end."""
+        """Starts no more attempts; queues go back as their attempts in flight end."""
         self._draining = True
         self._recorder.hurry(self._transport.timeout_s + LAST_TRIES_S)
 
@@ -119,24 +119,24 @@ class Deliverer:
         await self.settle()
         await self._recorder.close()
 
-    async def _occupy(self, lane: Lane, failing: bool) -> None:
-        """A lane's stay in its room. One that goes wrong is not given back: its lease running out is the pause."""
+    async def _occupy(self, queue: SubscriptionQueue, failing: bool) -> None:
+        """A queue's stay in its room. One that goes wrong is not given back: its lease running out is the pause."""
         try:
-            if await self._take_turn(lane):
-                await self._recorder.add(lane.lease)
+            if await self._take_turn(queue):
+                await self._recorder.add(queue.lease)
         except Exception as error:
             log.exception(
-                "webhook.turn_failed", subscription_id=str(lane.subscription_id), error=type(error).__name__
+                "webhook.turn_failed", subscription_id=str(queue.subscription_id), error=type(error).__name__
             )
         finally:
-            del self._room[failing][lane.lease]
+            del self._room[failing][queue.lease]
             self._on_freed()
 
-    async def _take_turn(self, lane: Lane) -> bool:
-        """Makes the lane's attempts; False when one of them could not be written down."""
-        secret = self._vault.open(lane.sealed_secret, secret_context(lane.subscription_id))
-        turn = _Turn(lane, iter(lane.jobs), time.monotonic() + _TURN_S, Signer(secret))
-        await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(lane.jobs)))))
+    async def _take_turn(self, queue: SubscriptionQueue) -> bool:
+        """Makes the queue's attempts; False when one of them could not be written down."""
+        secret = self._vault.open(queue.sealed_secret, secret_context(queue.subscription_id))
+        turn = _Turn(queue, iter(queue.jobs), time.monotonic() + _TURN_S, Signer(secret))
+        await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(queue.jobs)))))
         return all(await asyncio.gather(*turn.writing))
 
     async def _run(self, turn: _Turn) -> None:
@@ -153,7 +153,7 @@ class Deliverer:
 
     async def _attempt(self, turn: _Turn, job: Job) -> Attempted:
         headers = turn.signer.headers(job.id, job.event, job.body)
-        result = await self._transport.post(turn.lane.target_url, job.body, headers, turn.lane.customer_id)
+        result = await self._transport.post(turn.queue.target_url, job.body, headers, turn.queue.customer_id)
         number = MAX_ATTEMPTS - job.attempts_left + 1
         now = datetime.now(UTC)
         verdict = judge(result, attempt=number, attempts_left=job.attempts_left, now=now)
@@ -164,7 +164,7 @@ class Deliverer:
         log.info(
             "webhook.attempt",
             delivery_id=job.id,
-            subscription_id=str(turn.lane.subscription_id),
+            subscription_id=str(turn.queue.subscription_id),
             order_id=job.order_id,
             attempt=job.attempts + 1,
             outcome=verdict.outcome,
@@ -173,7 +173,7 @@ class Deliverer:
             duration_ms=round(result.duration_s * 1000),
             retry_in_s=round(verdict.delay_s, 1) or None,
         )
-        return Attempted(turn.lane, job, time.monotonic(), result, verdict)
+        return Attempted(turn.queue, job, time.monotonic(), result, verdict)
 
     async def _write(self, reports: list[Report]) -> None:
         attempted = [report for report in reports if isinstance(report, Attempted)]

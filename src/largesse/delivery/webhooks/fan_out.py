@@ -32,9 +32,9 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
                 FROM heard, (SELECT clock_now()) AS clock (clock_now) ORDER BY event_id, subscription_id
                 RETURNING subscription_id
             ), woken AS (
-                INSERT INTO webhook_lanes (subscription_id, due_at)
+                INSERT INTO subscription_queues (subscription_id, due_at)
                 SELECT subscription_id, (SELECT clock_now()) FROM made GROUP BY subscription_id ORDER BY subscription_id
-                ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(webhook_lanes.due_at, excluded.due_at)
+                ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(subscription_queues.due_at, excluded.due_at)
             ), {marked_cte()}
             SELECT (SELECT count(*) FROM marked) AS events, (SELECT count(*) FROM made) AS deliveries
             """,  # noqa: S608 - made of constants

@@ -10,22 +10,22 @@ OLD = (
 )
 
 # Of each room, those that have waited longest for their turn.
-_LANES_LOOKED_AT = 1_000
-_DUE_LANES = f"""
-    SELECT subscription_id FROM webhook_lanes
-    WHERE {{room}} AND due_at < 'infinity' AND due_at <= (SELECT clock_now()) ORDER BY due_at LIMIT {_LANES_LOOKED_AT}
+_QUEUES_LOOKED_AT = 1_000
+_DUE_QUEUES = f"""
+    SELECT subscription_id FROM subscription_queues
+    WHERE {{room}} AND due_at < 'infinity' AND due_at <= (SELECT clock_now()) ORDER BY due_at LIMIT {_QUEUES_LOOKED_AT}
 """  # noqa: S608 - the names are constants
 
-# Deliveries are sorted within their lanes alone, so the oldest of all is among the first of each.
+# Deliveries are sorted within their queues alone, so the oldest of all is among the first of each.
 _OLDEST = f"""
     SELECT min(first.due_at)
-    FROM (({_DUE_LANES.format(room="failing")}) UNION ALL ({_DUE_LANES.format(room="NOT failing")})) AS lanes
+    FROM (({_DUE_QUEUES.format(room="failing")}) UNION ALL ({_DUE_QUEUES.format(room="NOT failing")})) AS queues
     CROSS JOIN LATERAL (
         SELECT due_at FROM deliveries
-        WHERE deliveries.subscription_id = lanes.subscription_id AND state = 'pending' ORDER BY due_at LIMIT 1) AS first
+        WHERE deliveries.subscription_id = queues.subscription_id AND state = 'pending' ORDER BY due_at LIMIT 1) AS first
 """  # noqa: S608 - the names are constants
 
 DELIVERIES = Waiting(
     "deliveries", "state = 'pending'", "deliveries_pending", "subscription_id, due_at", oldest=_OLDEST
 )
-FAILING = Waiting("webhook_lanes", "failing", "webhook_lanes_failing", "subscription_id")
+FAILING = Waiting("subscription_queues", "failing", "subscription_queues_failing", "subscription_id")

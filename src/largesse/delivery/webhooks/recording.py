@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from largesse.database import Connection
 from largesse.delivery.queue import Lease
-from largesse.delivery.webhooks.lanes import Job, Lane, leave_lanes
 from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
+from largesse.delivery.webhooks.queues import Job, SubscriptionQueue, leave_queues
 from largesse.delivery.webhooks.subscriptions import end_subscription
 
 
@@ -17,7 +17,7 @@ from largesse.delivery.webhooks.subscriptions import end_subscription
 class Attempted:
     """An attempt and what becomes of its delivery."""
 
-    lane: Lane
+    queue: SubscriptionQueue
     job: Job
     ended: float  # time.monotonic
     result: AttemptResult
@@ -29,32 +29,32 @@ async def record(
 ) -> None:
     """Writes attempts and what becomes of their deliveries, where the lease still holds; then gives `leaving` back.
 
-    The lanes are locked first, so that nobody takes one while its outcomes are being written: all of them at once and
+    The queues are locked first, so that nobody takes one while its outcomes are being written: all of them at once and
     in the order of a fan-out, which would otherwise wait in a circle with this. Before them come the subscriptions
     that end, since deletions and fan-outs lock in that order too.
     """
-    gone = [one.lane.lease.key for one in attempted if one.verdict.outcome == "gone"]
+    gone = [one.queue.lease.key for one in attempted if one.verdict.outcome == "gone"]
     if gone:
         await connection.execute(
             "SELECT FROM webhook_subscriptions WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE", gone
         )
     held = await connection.fetch(
         """
-        SELECT subscription_id, fence FROM webhook_lanes
+        SELECT subscription_id, fence FROM subscription_queues
         WHERE subscription_id = ANY($1::uuid[]) ORDER BY subscription_id FOR UPDATE
         """,
-        list({one.lane.lease.key for one in attempted} | {lease.key for lease in leaving}),
+        list({one.queue.lease.key for one in attempted} | {lease.key for lease in leaving}),
     )
     fences = {row["subscription_id"]: row["fence"] for row in held}
-    ours = [one for one in attempted if fences.get(one.lane.lease.key) == one.lane.lease.fence]
+    ours = [one for one in attempted if fences.get(one.queue.lease.key) == one.queue.lease.fence]
     if ours:
         await _write_attempts(connection, ours)
         await _write_verdicts(connection, ours)
         await _mark_failing(connection, ours)
     for one in ours:
         if one.verdict.outcome == "gone":
-            await end_subscription(connection, one.lane.lease.key)
-    await leave_lanes(connection, leaving)
+            await end_subscription(connection, one.queue.lease.key)
+    await leave_queues(connection, leaving)
 
 
 async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]) -> None:
@@ -102,13 +102,13 @@ async def _write_verdicts(connection: Connection, attempted: Sequence[Attempted]
 
 
 async def _mark_failing(connection: Connection, attempted: Sequence[Attempted]) -> None:
-    latest = {one.lane.lease.key: one.verdict.failed for one in attempted}
-    if all(one.verdict.failed == one.lane.failing for one in attempted):
+    latest = {one.queue.lease.key: one.verdict.failed for one in attempted}
+    if all(one.verdict.failed == one.queue.failing for one in attempted):
         return
     await connection.execute(
         """
-        UPDATE webhook_lanes SET failing = new.failing FROM unnest($1::uuid[], $2::bool[]) AS new (id, failing)
-        WHERE subscription_id = new.id AND webhook_lanes.failing <> new.failing
+        UPDATE subscription_queues SET failing = new.failing FROM unnest($1::uuid[], $2::bool[]) AS new (id, failing)
+        WHERE subscription_id = new.id AND subscription_queues.failing <> new.failing
         """,
         list(latest),
         list(latest.values()),

@@ -13,7 +13,7 @@ from msgspec import Meta
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.database import Connection, Row
 from largesse.delivery.queue import notify
-from largesse.delivery.webhooks.lanes import wake_lane
+from largesse.delivery.webhooks.queues import wake_queue
 from largesse.delivery.webhooks.subscriptions import own_subscription
 from largesse.events import EVENTS, Sampled
 from largesse.identity import Principal
@@ -100,8 +100,8 @@ async def redeliver(
     Raises NotFound for an unknown delivery or subscription.
     """
     await own_subscription(connection, principal, subscription_id)
-    # As a worker does: the lane first, then the delivery.
-    await wake_lane(connection, subscription_id)
+    # As a worker does: the queue first, then the delivery.
+    await wake_queue(connection, subscription_id)
     row = await connection.fetchrow(
         """
         UPDATE deliveries SET
@@ -126,7 +126,7 @@ async def send_sample(
     Raises NotFound, and InvalidRequest for an event of another release, which this one knows no sample of.
     """
     event = await own_subscription(connection, principal, subscription_id)
-    await wake_lane(connection, subscription_id)
+    await wake_queue(connection, subscription_id)
     delivery_id = await connection.fetchval(
         """
         INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at)

@@ -1,6 +1,6 @@
-"""Lanes: what a worker leases of the deliveries that wait.
+"""Subscription queues: what a worker leases of the deliveries that wait.
 
-What a worker leases is a subscription's lane, not a delivery: so at most one worker at a time serves a
+What a worker leases is a subscription's queue, not a delivery: so at most one worker at a time serves a
 subscription, the limit of attempts in flight needs no counting across workers, and taking work costs one row
 however long the queue behind it is.
 """
@@ -15,14 +15,18 @@ from uuid import UUID
 from largesse.database import Connection
 from largesse.delivery.queue import Lease, Queue, Terms
 
-# The index of lanes holds those with something pending alone, and serves a statement that says so.
-LANES = Queue(
-    "webhook_lanes", "subscription_id", "uuid", ready="failing = $3 AND due_at < 'infinity'", order="due_at"
+# The index of queues holds those with something pending alone, and serves a statement that says so.
+SUBSCRIPTION_QUEUES = Queue(
+    "subscription_queues",
+    "subscription_id",
+    "uuid",
+    ready="failing = $3 AND due_at < 'infinity'",
+    order="due_at",
 )
 
 _TERMS = Terms()
 
-# Jobs read at once with their bodies, shared by the lanes.
+# Jobs read at once with their bodies, shared by the queues.
 _JOBS_AT_ONCE = 2_048
 _LEAST_JOBS_EACH = 16
 
@@ -41,8 +45,8 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Lane:
-    """A leased lane with the deliveries that are due in it."""
+class SubscriptionQueue:
+    """A leased queue with the deliveries that are due in it."""
 
     lease: Lease
     failing: bool
@@ -57,11 +61,11 @@ class Lane:
         return key
 
 
-async def take_lanes(
+async def take_queues(
     connection: Connection, limit: int, jobs_each: int, *, failing: bool, terms: Terms = _TERMS
-) -> list[Lane]:
-    """Leases up to `limit` lanes that are due, each with its first due deliveries."""
-    taken = await LANES.take(connection, limit, failing, terms=terms)
+) -> list[SubscriptionQueue]:
+    """Leases up to `limit` queues that are due, each with its first due deliveries."""
+    taken = await SUBSCRIPTION_QUEUES.take(connection, limit, failing, terms=terms)
     leases = {row["subscription_id"]: Lease(row["subscription_id"], row["fence"]) for row in taken}
     jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
     rows = await connection.fetch(
@@ -80,11 +84,11 @@ async def take_lanes(
         list(leases),
         jobs_each,
     )
-    lanes: dict[UUID, Lane] = {}
+    queues: dict[UUID, SubscriptionQueue] = {}
     for row in rows:
         subscription_id = row["subscription_id"]
-        if subscription_id not in lanes:
-            lanes[subscription_id] = Lane(
+        if subscription_id not in queues:
+            queues[subscription_id] = SubscriptionQueue(
                 leases[subscription_id],
                 failing,
                 row["customer_id"],
@@ -92,7 +96,7 @@ async def take_lanes(
                 row["sealed_secret"],
                 [],
             )
-        lanes[subscription_id].jobs.append(
+        queues[subscription_id].jobs.append(
             Job(
                 row["id"],
                 row["event"],
@@ -103,12 +107,12 @@ async def take_lanes(
                 row["attempts_left"],
             )
         )
-    await leave_lanes(connection, [lease for key, lease in leases.items() if key not in lanes])
-    return list(lanes.values())
+    await leave_queues(connection, [lease for key, lease in leases.items() if key not in queues])
+    return list(queues.values())
 
 
-async def leave_lanes(connection: Connection, leases: Sequence[Lease]) -> None:
-    """Gives lanes back, each due again when the next of its pending deliveries is.
+async def leave_queues(connection: Connection, leases: Sequence[Lease]) -> None:
+    """Gives queues back, each due again when the next of its pending deliveries is.
 
     One whose next is due already goes to the back of the line: those that wait for their turn come first.
     """
@@ -116,10 +120,10 @@ async def leave_lanes(connection: Connection, leases: Sequence[Lease]) -> None:
         return
     held = await connection.fetch(
         """
-        SELECT subscription_id FROM webhook_lanes
+        SELECT subscription_id FROM subscription_queues
         JOIN unnest($1::uuid[], $2::bigint[]) AS held (held_key, held_fence)
             ON subscription_id = held_key AND fence = held_fence
-        ORDER BY subscription_id FOR UPDATE OF webhook_lanes
+        ORDER BY subscription_id FOR UPDATE OF subscription_queues
         """,
         [lease.key for lease in leases],
         [lease.fence for lease in leases],
@@ -127,9 +131,9 @@ async def leave_lanes(connection: Connection, leases: Sequence[Lease]) -> None:
     # A statement of its own: it must see what a fan-out committed while the locks were waited for.
     await connection.execute(
         """
-        UPDATE webhook_lanes SET leased_until = '-infinity', due_at = greatest((SELECT clock_now()), coalesce(
+        UPDATE subscription_queues SET leased_until = '-infinity', due_at = greatest((SELECT clock_now()), coalesce(
             (SELECT deliveries.due_at FROM deliveries
-             WHERE deliveries.subscription_id = webhook_lanes.subscription_id AND state = 'pending'
+             WHERE deliveries.subscription_id = subscription_queues.subscription_id AND state = 'pending'
              ORDER BY deliveries.due_at LIMIT 1),
             'infinity'))
         WHERE subscription_id = ANY($1::uuid[])
@@ -138,12 +142,12 @@ async def leave_lanes(connection: Connection, leases: Sequence[Lease]) -> None:
     )
 
 
-async def wake_lane(connection: Connection, subscription_id: UUID) -> None:
-    """Makes a subscription's lane due now, for what was just put into it."""
+async def wake_queue(connection: Connection, subscription_id: UUID) -> None:
+    """Makes a subscription's queue due now, for what was just put into it."""
     await connection.execute(
         """
-        INSERT INTO webhook_lanes (subscription_id, due_at) VALUES ($1, clock_now())
-        ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(webhook_lanes.due_at, excluded.due_at)
+        INSERT INTO subscription_queues (subscription_id, due_at) VALUES ($1, clock_now())
+        ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(subscription_queues.due_at, excluded.due_at)
         """,
         subscription_id,
     )
