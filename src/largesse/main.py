@@ -38,7 +38,7 @@ from largesse.delivery.queue import Notifier
 from largesse.delivery.webhooks import DeliveryLimits, Resolver
 from largesse.identity import Authenticator, WrongKeys
 from largesse.lines import is_sealed, prove_master_key
-from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Sender, read_ids_left
+from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Quoter, Sender, read_ids_left
 from largesse.web.api import OPERATIONS, Application
 from largesse.web.claim import claim_pages
 from largesse.web.docs import docs_pages
@@ -148,13 +148,15 @@ async def open_services(
         stack.push_async_callback(order_lists.close)
         resolver = Resolver()
         stack.push_async_callback(resolver.close)
+        sender = Sender(database, catalogue, placer, vault, patience, settings.public_url)
         yield Services(
             settings=settings,
             database=database,
             vault=vault,
             catalogue=catalogue,
             authenticator=authenticator,
-            sender=Sender(database, catalogue, placer, vault, patience, settings.public_url),
+            sender=sender,
+            quoter=Quoter(database, sender, vault),
             order_lists=order_lists,
             resolver=resolver,
             delivery_limits=DeliveryLimits(),

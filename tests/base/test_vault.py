@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings, load_settings
-from largesse.base.vault import SealBroken, Vault, load_vault
+from largesse.base.vault import SIGNATURE_BYTES, SealBroken, Vault, load_vault
 
 OLD, NEW, OTHER = bytes(range(32)), bytes(range(32, 64)), bytes(range(64, 96))
 codes = st.binary(min_size=10, max_size=10)
@@ -157,3 +157,16 @@ def test_a_code_is_found_by_its_hmac(code: bytes) -> None:
     key = HKDF(SHA256(), length=32, salt=None, info=b"largesse/code-lookup").derive(NEW)
     expected = hmac.digest(key, code, "sha256")[:8]
     assert Vault((NEW,)).lookup(code) == int.from_bytes(expected, "big", signed=True)
+
+
+def test_quotes_are_signed_by_a_key_of_their_own() -> None:
+    old, new = Vault((OLD,)), Vault((NEW, OLD))
+    signature = old.sign_quote(b"quote")
+    assert len(signature) == SIGNATURE_BYTES
+    assert old.has_signed_quote(b"quote", signature)
+    assert new.has_signed_quote(b"quote", signature)
+    assert not old.has_signed_quote(b"another", signature)
+    assert not old.has_signed_quote(b"quote", new.sign_quote(b"quote"))
+    changed = signature[:-1] + bytes([signature[-1] ^ 1])
+    for forged in (b"", signature[:4], signature[:-1], signature + b"x", changed, bytes(len(signature))):
+        assert not old.has_signed_quote(b"quote", forged)

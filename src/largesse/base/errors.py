@@ -10,6 +10,8 @@
     ├── OtherServiceAccount the order is another service account's to decide over
     ├── NotFound            there is nothing of that name, or it is somebody else's
     ├── ReferenceUsed       an order holds the external reference
+    ├── QuoteChanged        the order is not the one that was quoted
+    ├── QuoteExpired        the quote holds no longer
     ├── TooManyRequests     more than anybody may ask for, for so many seconds
     └── Unavailable         not now, for so many seconds
 
@@ -115,6 +117,18 @@ class ReferenceUsed(Problem):
     def __init__(self, detail: str, *, holder: str) -> None:
         super().__init__(detail)
         self.holder = holder
+
+
+class QuoteChanged(Problem):
+    """The order, or its price, is not what was quoted."""
+
+    slug = "quote-changed"
+
+
+class QuoteExpired(Problem):
+    """The quote holds no longer."""
+
+    slug = "quote-expired"
 
 
 class TooManyRequests(Problem):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import os
 from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ from largesse.base.settings import Settings, decode_master_key
 _FINGERPRINT_BYTES = 4
 _NONCE_BYTES = 12
 _LOOKUP_BYTES = 8
+SIGNATURE_BYTES = _FINGERPRINT_BYTES + 32
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648, section 5
 
 
@@ -61,6 +63,7 @@ class _Keys:
     sealing: AESGCM
     token: AESSIV
     lookup: _Lookup
+    quote: bytes
 
     @classmethod
     def derive(cls, master_key: bytes) -> _Keys:
@@ -69,6 +72,7 @@ class _Keys:
             sealing=AESGCM(_derive(master_key, b"sealing", 32)),
             token=AESSIV(_derive(master_key, b"claim-token", 64)),
             lookup=_Lookup(_derive(master_key, b"code-lookup", 32)),
+            quote=_derive(master_key, b"quote", 32),
         )
 
 
@@ -143,6 +147,17 @@ class Vault:
             return self._keys_of(sealed).token.decrypt(sealed[_FINGERPRINT_BYTES:], None)
         except (ValueError, InvalidTag):
             raise SealBroken("not a claim token of this installation") from None
+
+    def sign_quote(self, quote: bytes) -> bytes:
+        """What shows that `quote` is ours: the fingerprint and the HMAC-SHA256, SIGNATURE_BYTES in all."""
+        return self._newest.fingerprint + hmac.digest(self._newest.quote, quote, "sha256")
+
+    def has_signed_quote(self, quote: bytes, signature: bytes) -> bool:
+        """Whether `sign_quote` made this signature of this quote, under any master key of the ring."""
+        keys = self._ring.get(signature[:_FINGERPRINT_BYTES])
+        if keys is None:
+            return False
+        return hmac.compare_digest(hmac.digest(keys.quote, quote, "sha256"), signature[_FINGERPRINT_BYTES:])
 
     def _keys_of(self, sealed: bytes) -> _Keys:
         keys = self._ring.get(sealed[:_FINGERPRINT_BYTES])

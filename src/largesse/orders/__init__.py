@@ -4,6 +4,7 @@ from largesse.orders.cancelling import Cancellation, cancel_order
 from largesse.orders.ids import FEW_IDS, LAST_ID, IdWatch, read_ids_left
 from largesse.orders.listing import OrderLists
 from largesse.orders.placer import MAX_ORDERS, Placer
+from largesse.orders.quoting import Quote, Quoter
 from largesse.orders.records import read_order
 from largesse.orders.request import SendBody, SendCollection, SendGift, SendTemplate
 from largesse.orders.sending import Sender
@@ -17,6 +18,8 @@ __all__ = [
     "IdWatch",
     "OrderLists",
     "Placer",
+    "Quote",
+    "Quoter",
     "SendBody",
     "SendCollection",
     "SendGift",

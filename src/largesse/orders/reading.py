@@ -75,6 +75,13 @@ async def find_free(connection: Connection, account_ids: Iterable[int]) -> set[i
     return {row["id"] for row in rows}
 
 
+async def read_account(connection: Connection, account_id: int) -> LedgerAccount | None:
+    """The account of an id as it is now, whoever's it is; nothing is locked."""
+    query = f"SELECT {_ACCOUNT} FROM accounts AS a WHERE id = $1"  # noqa: S608 - a constant
+    row = await connection.fetchrow(query, account_id)
+    return LedgerAccount(*row) if row else None
+
+
 async def read_references(
     connection: Connection, references: Sequence[ReferenceKey]
 ) -> dict[ReferenceKey, str]:
@@ -107,15 +114,17 @@ def _taken(references: Sequence[ReferenceKey], holders: Sequence[str | None]) ->
     return {reference: holder for reference, holder in zip(references, holders, strict=True) if holder}
 
 
+_ACCOUNT = """
+    id, customer_id, environment, kind, currency, balance_minor, open_to_all,
+    ARRAY(SELECT service_account_id FROM account_service_accounts WHERE account_id = a.id)
+"""
+
+
 def _ground(lock: str) -> str:
     """SQL for a Ground: of how many orders, keys, accounts, customers, and references in three columns.
 
     An account that has been locked is read as it is then; the others, which are told beside them, as of the statement's
     beginning.
-    """
-    account = """
-        ROW(id, customer_id, environment, kind, currency, balance_minor, open_to_all,
-            ARRAY(SELECT service_account_id FROM account_service_accounts WHERE account_id = a.id))
     """
     return f"""
         WITH locked AS MATERIALIZED (
@@ -125,8 +134,8 @@ def _ground(lock: str) -> str:
                {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
                ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS movement_ids,
                ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$2::int[]")}) AS keys) AS standings,
-               ARRAY(SELECT {account} FROM locked AS a) AS locked,
-               ARRAY(SELECT {account} FROM accounts AS a
+               ARRAY(SELECT ROW({_ACCOUNT}) FROM locked AS a) AS locked,
+               ARRAY(SELECT ROW({_ACCOUNT}) FROM accounts AS a
                      WHERE id = ANY($3::int[]) AND id NOT IN (SELECT id FROM locked)) AS held,
                {_holders("$5", "$6", "$7")} AS holders
         FROM clock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
@@ -106,10 +106,15 @@ def _read_recipient(member: str, given: Recipient | msgspec.Raw) -> OrderRecipie
 
 
 def _refusal(errors: list[FieldError]) -> InvalidRequest:
-    first, more = errors[0].detail, len(errors) - 1
+    return InvalidRequest(errors[0].detail + count_more(errors), errors=errors)
+
+
+def count_more(errors: Sequence[FieldError]) -> str:
+    """What follows the detail of the first of several errors: how many more there are. Nothing for a single one."""
+    more = len(errors) - 1
     if more == 0:
-        return InvalidRequest(first, errors=errors)
+        return ""
     count = (
         f"is {more}" if more == 1 else f"are {more}" if len(errors) < MAX_ERRORS else f"are at least {more}"
     )
-    return InvalidRequest(f"{first} So {count} more: see `errors`.", errors=errors)
+    return f" So {count} more: see `errors`."

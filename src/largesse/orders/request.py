@@ -23,6 +23,7 @@ from largesse.orders.wrappings import WRAPPINGS
 
 MAX_REFERENCE = 128
 MAX_SOURCE = 32
+MAX_QUOTE = 256
 DEFAULT_SOURCE = "api"
 DEFAULT_COUNTRY = "GB"
 
@@ -137,6 +138,16 @@ class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
                 description="Idempotency key, at most 128 characters, surrounding blanks trimmed; blank opts out",
                 examples=["payroll-2030-12-1138"],
                 extra_json_schema={"maxLength": MAX_REFERENCE},
+            ),
+        ]
+        | None
+    ) = None
+    quote: (
+        Annotated[
+            str,
+            Meta(
+                max_length=MAX_QUOTE,
+                description="From POST /quote/…: the order is placed only as it was quoted, or else 409. A quote itself ignores it.",
             ),
         ]
         | None

@@ -19,6 +19,7 @@ from largesse.identity import Caller, Principal
 from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.order import Gift, Order, OwnAccounts
 from largesse.orders.placer import Placer, is_large
+from largesse.orders.quotes import QUOTE_REFUSED, require_quoted
 from largesse.orders.reading import read_references
 from largesse.orders.recipients import OrderRecipient, Recipient, read_recipients, read_recipients_of
 from largesse.orders.reference import new_reference
@@ -65,17 +66,17 @@ class Sender:
         """Places the order in the JSON body `raw` of the type `wanted`.
 
         Checks in the contract's order: 400 for what cannot be read at all, 409 for a used reference whatever else
-        the body holds, 400 for the rest, 402 for the balance.
+        the body holds, 400 for the rest, 409 for a quote that holds no longer, 402 for the balance.
         """
         principal = caller.principal
         try:
             order = await self._prepare(caller, decode_body(raw, wanted))
         except Unreadable:
             raise
-        except InvalidRequest as refusal:
+        except (InvalidRequest, *QUOTE_REFUSED) as refusal:
             await self._refuse_used_reference(principal, raw)
             if isinstance(refusal, WrongItem):
-                await self._finish(principal, read_recipients_of(raw))
+                await self.finish(principal, read_recipients_of(raw))
             raise
         if not is_large(order.code_count):
             await self._place(order)
@@ -91,28 +92,19 @@ class Sender:
         try:
             await self._placer.place(order)
         except InvalidRequest:  # the funding account cannot be used
-            await self._check_some_account(order.principal)
+            await self.check_some_account(order.principal)
             raise
 
     async def _prepare(self, caller: Caller, body: SendBody) -> Order:
         principal = caller.principal
         wanted = read_send(body, plan=principal.plan, now=caller.now)
-        await self._check_account_given(principal, wanted)
-        snapshot = await self._catalogue.at(caller.catalogue_version)
-        match body:
-            case SendGift():
-                gift = _gift_of_product(snapshot, principal, body)
-            case SendCollection():
-                gift = _gift_of_collection(snapshot, principal, body)
-            case SendTemplate():
-                template = await self._template(principal, body)
-                gift = _gift_of_template(snapshot, principal, template)
-                wanted = _with_template(wanted, template, principal.plan)
-            case _:
-                raise TypeError(type(body).__name__)
+        await self.check_account_given(principal, wanted)
+        gift, wanted = await self.find_gift(caller, body, wanted)
         if body.recipients:
             recipients = await self._read_recipients(principal, wanted, gift, body.recipients)
             wanted = msgspec.structs.replace(wanted, recipients=recipients)
+        if body.quote is not None:
+            require_quoted(self._vault, caller, body.quote, gift, wanted)
         reference = new_reference(caller.now)
         codes = draw_codes(wanted.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
@@ -127,6 +119,22 @@ class Sender:
             address=caller.address,
         )
 
+    async def find_gift(self, caller: Caller, body: SendBody, wanted: Wanted) -> tuple[Gift, Wanted]:
+        """What `body` sends, priced, and `wanted` with what a template says. Raises InvalidRequest for what cannot be sent."""
+        principal = caller.principal
+        snapshot = await self._catalogue.at(caller.catalogue_version)
+        match body:
+            case SendGift():
+                return _gift_of_product(snapshot, principal, body), wanted
+            case SendCollection():
+                return _gift_of_collection(snapshot, principal, body), wanted
+            case SendTemplate():
+                template = await self._template(principal, body)
+                gift = _gift_of_template(snapshot, principal, template)
+                return gift, _with_template(wanted, template, principal.plan)
+            case _:
+                raise TypeError(type(body).__name__)
+
     async def _read_recipients(
         self, principal: Principal, wanted: Wanted, gift: Gift, given: Sequence[Recipient]
     ) -> tuple[OrderRecipient, ...]:
@@ -136,17 +144,18 @@ class Sender:
         if recipients is None:
             await self._check_account(principal, wanted.account_id, gift.currency)
             await self._check_reference_free(principal, wanted.external_reference)
-            recipients = await self._finish(principal, steps)
+            recipients = await self.finish(principal, steps)
         return recipients
 
-    async def _finish(self, principal: Principal, steps: Steps[Result]) -> Result:
+    async def finish(self, principal: Principal, steps: Steps[Result]) -> Result:
         """What a long computation comes to: it takes what it takes, and the caller waits for nobody else."""
         with self._patience.suspended():
             return await self._slices.finish(principal.customer_id, steps)
 
-    async def _check_account_given(self, principal: Principal, wanted: Wanted) -> None:
+    async def check_account_given(self, principal: Principal, wanted: Wanted) -> None:
+        """Raises InvalidRequest when an account must be named and is not, or the other way round."""
         if principal.funding == "balance" and wanted.account_id is None:
-            await self._check_some_account(principal)
+            await self.check_some_account(principal)
             raise InvalidRequest("`accountId` is required: this customer pays from a topped-up balance.")
         if principal.funding == "invoiced" and wanted.account_id is not None:
             raise InvalidRequest("`accountId` must be omitted: this customer is invoiced.")
@@ -159,11 +168,11 @@ class Sender:
             accounts = await list_funding_accounts(connection, principal)
         account = next((account for account in accounts if account.id == account_id), None)
         if account is None:
-            await self._check_some_account(principal)
+            await self.check_some_account(principal)
             raise InvalidRequest(NO_SUCH_ACCOUNT)
         require_currency(account.currency, currency)
 
-    async def _check_some_account(self, principal: Principal) -> None:
+    async def check_some_account(self, principal: Principal) -> None:
         """Raises InvalidRequest when there is no account at all that the caller could name."""
         async with self._database.connection() as connection:
             if await list_funding_accounts(connection, principal):

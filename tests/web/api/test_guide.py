@@ -52,13 +52,33 @@ def test_the_guide_places_an_order_once(service: Service, place: Any) -> None:
         place("/send/gift", {**order, "externalReference": "guide-2", "value": 11})
 
 
+def test_the_guide_charges_what_was_agreed_to(service: Service, place: Any) -> None:
+    names = place.__globals__
+    exec(block("python", "def confirm("), names)  # noqa: S102 - text of our own
+    order = {
+        "productId": 1,
+        "value": 10,
+        "accountId": 1,
+        "codeQuantity": 1,
+        "externalReference": "guide-quoted",
+    }
+    shown: list[dict[str, Any]] = []
+    before = service.balance("gbp")
+    assert names["confirm"]("gift", order, shown.append) is None
+    assert service.balance("gbp") == before
+    placed = names["confirm"]("gift", order, lambda quoted: quoted["totalCost"] == 10)
+    assert names["confirm"]("gift", {**order, "externalReference": "another"}, bool) != placed
+    assert set(json.loads(block("json", "balanceAfter"))) == set(shown[0])
+    assert before - service.balance("gbp") == 20
+
+
 def test_the_first_order_of_the_guide_is_placed(service: Service) -> None:
     shell = block("sh", "thanks-2030-0001")
     body = re.search(r"-d '(\{.*?\})'", shell, re.DOTALL)
     assert body
     answer = service.client("hr").post("/send/gift", json=json.loads(body[1]))
     assert answer.status_code == 200
-    shown = json.loads(block("json", '"codeCount":1'))
+    shown = json.loads(block("json", '"externalReference":'))
     assert answer.json() == {**shown, "reference": answer.json()["reference"]}
 
 

@@ -216,6 +216,7 @@ SEND_BODY = {
     "accountId": maybe(INT32),
     "expiryAfterDays": maybe(INT32),
     "externalReference": maybe(TEXT),
+    "quote": maybe(TEXT),  # an addition
 }
 
 FIELDS_OF_SPEC = {

@@ -36,6 +36,7 @@ What is sent to subscriptions is in [a document of its own](/openapi-events.json
 
 _TAGS = {
     "Orders": "Send gifts and read back what was sent.",
+    "Quotes": "What an order would cost, and whether it would be placed at all.",
     "Catalogue": "What can be sent: single products, and collections that recipients choose from.",
     "Templates": "Saved send presets, made in the customer's web application.",
     "Funding": "The balances that orders are paid from.",
@@ -55,6 +56,8 @@ _DETAILS = {
     "not-found": "There is nothing at this address.",
     "method-not-allowed": "PUT is not allowed here; GET, POST is.",
     "reference-used": "`externalReference` is already used by order 0WBQK7M2PXR4D9VA1C3E; nothing was placed.",
+    "quote-changed": "The order was quoted at 10.00 GBP and would cost 12.00 GBP; nothing was placed.",
+    "quote-expired": "The quote held until 2030-01-02T09:15:00Z; nothing was placed.",
     "slow-request": "The body did not arrive within 30 seconds, or nothing of it for 10.",
     "too-large": "At most 4194304 bytes of a body are read.",
     "misdirected": "This is for the user of the machine it runs on, and answers to that machine's names alone.",
@@ -88,7 +91,7 @@ _PROBLEM_SCHEMA: Json = {
             "format": "uri-reference",
         },
         "errors": {
-            "description": "The wrong recipients, the first 100 at most, where there are any",
+            "description": "What is wrong member by member: the recipients, the first 100 at most, and of a quote all there is",
             "type": "array",
             "items": {"$ref": "#/components/schemas/FieldError"},
         },

@@ -28,6 +28,8 @@ from largesse.base.errors import (
     OtherServiceAccount,
     PlanRequired,
     Problem,
+    QuoteChanged,
+    QuoteExpired,
     ReferenceUsed,
     TooManyRequests,
     Unauthorized,
@@ -158,6 +160,18 @@ PROBLEMS = (
         "The request took too long to arrive",
         "The head of a request must arrive whole within 10 seconds, its body within 30 and without a pause of 10. "
         "The connection is closed.",
+    ),
+    ProblemType(
+        QuoteChanged,
+        409,
+        "The order is not what was quoted",
+        "The request or its price is no longer what the `quote` was given for. Nothing was placed: ask for a new quote.",
+    ),
+    ProblemType(
+        QuoteExpired,
+        409,
+        "The quote has expired",
+        "A quote holds until its `expiresAt`. Nothing was placed: ask for a new one.",
     ),
     ProblemType(
         ReferenceUsed,

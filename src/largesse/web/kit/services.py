@@ -12,7 +12,7 @@ from largesse.catalogue import Catalogue
 from largesse.database import Database
 from largesse.delivery.webhooks import DeliveryLimits, Resolver
 from largesse.identity import Authenticator
-from largesse.orders import OrderLists, Sender
+from largesse.orders import OrderLists, Quoter, Sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Services:
     catalogue: Catalogue
     authenticator: Authenticator
     sender: Sender
+    quoter: Quoter
     order_lists: OrderLists
     resolver: Resolver
     delivery_limits: DeliveryLimits

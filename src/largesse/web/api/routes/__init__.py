@@ -7,6 +7,7 @@ from largesse.web.api.routes import (
     health,
     identity,
     orders,
+    quotes,
     templates,
     webhooks,
     wrappings,
@@ -14,6 +15,7 @@ from largesse.web.api.routes import (
 
 OPERATIONS = (
     *orders.OPERATIONS,
+    *quotes.OPERATIONS,
     *catalogue.OPERATIONS,
     *wrappings.OPERATIONS,
     *templates.OPERATIONS,

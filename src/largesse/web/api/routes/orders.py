@@ -7,7 +7,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from largesse.base.errors import InsufficientBalance, NotFound, OtherServiceAccount, ReferenceUsed
+from largesse.base.errors import (
+    InsufficientBalance,
+    NotFound,
+    OtherServiceAccount,
+    QuoteChanged,
+    QuoteExpired,
+    ReferenceUsed,
+)
 from largesse.events import OrderRecord
 from largesse.orders import (
     Cancellation,
@@ -116,7 +123,7 @@ def _send_operation(
         shape=SendResponse,
         body=body,
         description=description,
-        problems=(InsufficientBalance, ReferenceUsed),
+        problems=(InsufficientBalance, ReferenceUsed, QuoteChanged, QuoteExpired),
         example=_RESPONSE,
         body_examples={
             "emailed": {
@@ -132,7 +139,8 @@ def _send_operation(
 
 _PLACING = (
     "The order is placed and paid whole, or not at all. Give `recipients` to have codes emailed, or `codeQuantity` "
-    "to get them in the answer. With an `externalReference` a repeated request is never placed twice: it gets 409."
+    "to get them in the answer. With an `externalReference` a repeated request is never placed twice: it gets 409. "
+    "With a `quote` it is placed only as it was quoted."
 )
 
 OPERATIONS = (
