@@ -14,7 +14,7 @@ CREATED := .venv/.created
 INSTALLED := .venv/.installed
 INSTALLED_DEV := .venv/.installed-dev
 
-.PHONY: help install install-dev demo test pytest test-pgbouncer check format lock bench performance-doc clean
+.PHONY: help install install-dev demo test pytest test-pgbouncer check format lock dist bench performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -72,6 +72,9 @@ lock: $(CREATED)  ## Bring the locks in line with pyproject.toml (UPGRADE=1: to 
 	$(BIN)/python -m venv .venv/lock && .venv/lock/bin/python -m pip install --quiet uv
 	$(LOCK) $(if $(UPGRADE),--upgrade) --output-file requirements.lock
 	$(LOCK) $(if $(UPGRADE),--upgrade) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+
+dist: install-dev  ## The wheels and source archives of both packages in dist/, built twice and held against each other
+	$(BIN)/python -m tools.dist
 
 bench: install-dev  ## All benchmarks, some 20 minutes; BENCH_ARGS=--quick only tries whether they run
 	$(BIN)/python -m bench $(BENCH_ARGS)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,20 @@ Answer = tuple[int, bytes]
 
 
 @contextmanager
-def demo(folder: Path, ending: signal.Signals, host: str = "127.0.0.1", **environ: str) -> Iterator[str]:
+def demo(
+    folder: Path,
+    ending: signal.Signals,
+    host: str = "127.0.0.1",
+    program: Sequence[str] = (sys.executable, "-m", "largesse"),
+    **environ: str,
+) -> Iterator[str]:
     """The text it welcomes with, while it serves; then it must end well."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     log = folder / "demo.log"  # a pipe that nobody reads could fill and hold it up
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "largesse", "demo", "--host", host, "--port", str(port)],
+            [*program, "demo", "--host", host, "--port", str(port)],
             cwd=folder,
             env={**os.environ, **environ},
             stdout=subprocess.PIPE,

@@ -1,0 +1,70 @@
+"""Builds the wheels and source archives of our packages, with nothing in them that depends on when and where.
+
+    python -m tools.dist [FOLDER]     into FOLDER, by default dist/; each is built twice, and must be the same both times
+
+Times within are SOURCE_DATE_EPOCH's, by default those of the last commit. The build tool is flit_core, which the lock pins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECTS = tuple(folder for folder in (ROOT, ROOT / "sdk/python") if (folder / "pyproject.toml").is_file())
+
+_BUILD = """
+import sys
+from flit_core import buildapi
+for build in (buildapi.build_wheel, buildapi.build_sdist):
+    print(build(sys.argv[1]))
+"""
+
+
+def build(project: Path, folder: Path, epoch: int) -> list[Path]:
+    """The wheel and the source archive of a project, built into a folder. Raises CalledProcessError."""
+    built = subprocess.run(
+        [sys.executable, "-c", _BUILD, str(folder)],
+        cwd=project,
+        env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return [folder / name for name in built.stdout.split()]
+
+
+def epoch_of(repository: Path) -> int:
+    """The time that everything in the packages has, in seconds since 1970."""
+    if given := os.environ.get("SOURCE_DATE_EPOCH"):
+        return int(given)
+    asked = subprocess.run(
+        ["git", "log", "-1", "--format=%ct"], cwd=repository, check=True, capture_output=True, text=True
+    )
+    return int(asked.stdout)
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "dist"
+    folder.mkdir(parents=True, exist_ok=True)
+    epoch = epoch_of(ROOT)
+    for project in PROJECTS:
+        with tempfile.TemporaryDirectory() as again:
+            for first, second in zip(
+                build(project, folder, epoch), build(project, Path(again), epoch), strict=True
+            ):
+                if digest(first) != digest(second):
+                    sys.exit(f"{first.name} is another one each time it is built")
+                print(digest(first), first.relative_to(folder.parent))
+
+
+if __name__ == "__main__":
+    main()
