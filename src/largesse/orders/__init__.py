@@ -7,6 +7,7 @@ from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoting import Quote, Quoter
 from largesse.orders.records import read_order
 from largesse.orders.request import SendBody, SendCollection, SendGift, SendTemplate
+from largesse.orders.requested import OrderRequest, read_request
 from largesse.orders.sending import Sender
 from largesse.orders.shapes import SendResponse
 
@@ -17,6 +18,7 @@ __all__ = [
     "Cancellation",
     "IdWatch",
     "OrderLists",
+    "OrderRequest",
     "Placer",
     "Quote",
     "Quoter",
@@ -29,4 +31,5 @@ __all__ = [
     "cancel_order",
     "read_ids_left",
     "read_order",
+    "read_request",
 ]

@@ -44,6 +44,11 @@ def _order(client: httpx.Client, reference: str) -> httpx.Response:
     return client.get(f"/orders/{reference}")
 
 
+@call("GET /orders/{reference}/request")
+def _order_request(client: httpx.Client, reference: str) -> httpx.Response:
+    return client.get(f"/orders/{reference}/request")
+
+
 @call("POST /orders/{reference}/cancel")
 def _cancel(client: httpx.Client, reference: str) -> httpx.Response:
     return client.post(f"/orders/{reference}/cancel")

@@ -1,4 +1,4 @@
-"""POST /send/…, GET /orders and GET /orders/{reference}."""
+"""POST /send/…, GET /orders, and what is under GET /orders/{reference}."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from largesse.base.errors import (
 from largesse.events import OrderRecord
 from largesse.orders import (
     Cancellation,
+    OrderRequest,
     SendBody,
     SendCollection,
     SendGift,
@@ -25,6 +26,7 @@ from largesse.orders import (
     SendTemplate,
     cancel_order,
     read_order,
+    read_request,
 )
 from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.kit.replies import Reply, encode_json
@@ -100,6 +102,12 @@ async def _order(services: Services, call: Call) -> Reply:
             address=call.address,
         )
     return Reply(encode_json(order))
+
+
+async def _order_request(services: Services, call: Call) -> Reply:
+    async with services.database.connection() as connection:
+        request = await read_request(connection, call.principal, call.path["reference"])
+    return Reply(encode_json(request))
 
 
 async def _cancel(services: Services, call: Call) -> Reply:
@@ -201,6 +209,39 @@ OPERATIONS = (
         description="For whoever lost the answer. The codes of a batch are included: those go to a key of the service account "
         "that placed it alone, and reading them is recorded.",
         example=_RESPONSE,
+    ),
+    Operation(
+        "GET",
+        "/orders/{reference}/request",
+        "getOrderRequest",
+        "Tell what was asked for with an order",
+        _order_request,
+        "Orders",
+        shape=OrderRequest,
+        path_types=_REFERENCE,
+        problems=(NotFound,),
+        description="For whoever got 409 and wants to know whether the order that holds the `externalReference` is the one just "
+        "asked for. In the words of a send body, without codes. An addition to the specification.",
+        example={
+            "reference": _RESPONSE["reference"],
+            "isOwn": True,
+            "productId": 1,
+            "collectionId": None,
+            "templateId": None,
+            "value": 10.0,
+            "currency": "GBP",
+            "country": "GB",
+            "source": "api",
+            "recipients": [{"email": "sam@example.com", "name": "Sam", "quantity": 1}],
+            "codeQuantity": None,
+            "wrappingKey": "default",
+            "fromName": None,
+            "message": "Thank you!",
+            "sendAt": None,
+            "accountId": 1,
+            "expiryAfterDays": None,
+            "externalReference": "payroll-2030-12-1138",
+        },
     ),
     Operation(
         "POST",
