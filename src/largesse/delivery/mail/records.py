@@ -13,8 +13,8 @@ from msgspec import Meta
 from largesse.base.email import address_key
 from largesse.database import Connection
 from largesse.identity import Principal
+from largesse.lines.records import LineRecord, read_line_records
 from largesse.orders.finding import find_order
-from largesse.orders.lines import LineRecord, read_line_records
 
 
 class RecipientDelivery(msgspec.Struct, kw_only=True, rename="camel"):

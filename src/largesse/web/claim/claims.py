@@ -26,6 +26,7 @@ from largesse.fulfilment import (
     serve_waiting,
     settle_product,
 )
+from largesse.fulfilment.choices import read_choices, read_product
 from largesse.lines.attempts import Attempt, Examined, Examiner, forget_failures, record_failure
 from largesse.lines.lines import Line, find_line, read_line, read_progress
 from largesse.lines.states import (
@@ -38,7 +39,6 @@ from largesse.lines.states import (
     record_move,
     record_opened,
 )
-from largesse.web.claim.choices import read_choices, read_product
 
 # Claims and looks under way in one process. The pool is shared with the API: a flood of them must not use it up.
 _AT_ONCE = 4
