@@ -1,30 +1,24 @@
-"""Fulfilment: voucher numbers and parcels, and the mail that tells of them."""
+"""Fulfilment: what becomes of a claimed gift, by choice or at once: voucher numbers and parcels, and the mail that tells of them."""
 
-from largesse.fulfilment.handing import serve_all_waiting, serve_waiting, settle_product
-from largesse.fulfilment.issuers import Issuer, StockIssuer, TestIssuer, Wanted
+from largesse.fulfilment.gifts import ClaimedGift, ClaimedGifts, NotPossible, Step
+from largesse.fulfilment.handing import serve_all_waiting
+from largesse.fulfilment.issuers import Issuer, StockIssuer, TestIssuer
 from largesse.fulfilment.keeping import expire_late, measure_stock
-from largesse.fulfilment.notices import seal_email
-from largesse.fulfilment.shipments import (
-    Shipped,
-    export_shipments,
-    import_shipments,
-    read_address,
-    read_shipment,
-    request_shipment,
-)
+from largesse.fulfilment.shipments import export_shipments, import_shipments
 from largesse.fulfilment.stock import Imported, StockLevel, find_stocked, import_vouchers, list_stock
-from largesse.fulfilment.vouchers import Handed, Voucher, read_handed
+from largesse.fulfilment.vouchers import Voucher
 
 __all__ = [
-    "Handed",
+    "ClaimedGift",
+    "ClaimedGifts",
     "Imported",
     "Issuer",
-    "Shipped",
+    "NotPossible",
+    "Step",
     "StockIssuer",
     "StockLevel",
     "TestIssuer",
     "Voucher",
-    "Wanted",
     "expire_late",
     "export_shipments",
     "find_stocked",
@@ -32,12 +26,5 @@ __all__ = [
     "import_vouchers",
     "list_stock",
     "measure_stock",
-    "read_address",
-    "read_handed",
-    "read_shipment",
-    "request_shipment",
-    "seal_email",
     "serve_all_waiting",
-    "serve_waiting",
-    "settle_product",
 ]

@@ -1,4 +1,9 @@
-"""Codes and PINs: drawing, writing, sealing and opening them."""
+"""One code of an order, its line: issuing and sealing it, its states, and claiming it with the PIN.
+
+`issuing` draws codes and seals them, `claiming` is what a recipient's code and PIN lead to (`attempts` looks at one, `limits` says
+how often one may guess), `states` moves lines, `records` tells how those of an order stand. This room alone writes the
+tables of lines; what a claimed gift becomes is fulfilment's.
+"""
 
 from largesse.lines.issuing import CODES_AT_ONCE, IssuedCode, SealedCode, SealedCodes, draw_codes, open_code
 from largesse.lines.proof import is_sealed, prove_master_key

@@ -110,6 +110,21 @@ async def record_language(connection: Connection, line: LineKey, language: str) 
     )
 
 
+async def record_email(connection: Connection, line: LineKey, sealed: bytes) -> None:
+    """Keeps the address, sealed, that the recipient of a claimed line wants to be told at."""
+    await connection.execute(
+        "UPDATE line_states SET sealed_email = $3 WHERE order_id = $1 AND number = $2", *line, sealed
+    )
+
+
+async def has_left_email(connection: Connection, line: LineKey) -> bool:
+    """Whether the recipient of the line has left such an address."""
+    left: bool | None = await connection.fetchval(
+        "SELECT sealed_email IS NOT NULL FROM line_states WHERE order_id = $1 AND number = $2", *line
+    )
+    return bool(left)
+
+
 async def record_cancelled(
     connection: Connection, order_id: int, numbers: Sequence[int], at: datetime
 ) -> None:

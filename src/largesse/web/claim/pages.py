@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -18,13 +19,13 @@ from largesse.base.patience import Patience
 from largesse.base.settings import Settings
 from largesse.base.vault import SealBroken, Vault
 from largesse.database import DATABASE_AWAY, Database
-from largesse.fulfilment import StockIssuer, TestIssuer
+from largesse.fulfilment import ClaimedGift, ClaimedGifts, NotPossible, Step, StockIssuer, TestIssuer
 from largesse.lines.attempts import Attempt, read_typed_code, read_typed_pin
+from largesse.lines.claiming import Claim, Claiming, Outcome, Turns
 from largesse.lines.lines import Line
 from largesse.web.claim import session as sessions
 from largesse.web.claim.addresses import address_fields, check_address
 from largesse.web.claim.assets import assets
-from largesse.web.claim.claims import Answer, Claims, Gift, NotPossible, Outcome, Step
 from largesse.web.claim.rendering import HEADERS, Renderer
 from largesse.web.kit.client import client_address
 from largesse.web.kit.forms import BadForm, read_form
@@ -55,6 +56,12 @@ def claim_pages(settings: Settings, *, is_demo: bool = False) -> Sequence[BaseRo
     return _Pages(settings, is_demo=is_demo).routes()
 
 
+@dataclass(frozen=True, slots=True)
+class _Recipients:
+    claiming: Claiming
+    gifts: ClaimedGifts
+
+
 class _Pages:
     def __init__(self, settings: Settings, *, is_demo: bool) -> None:
         self._environment = settings.environment
@@ -63,7 +70,7 @@ class _Pages:
         self._base = urlsplit(settings.public_url).path.rstrip("/")
         self._is_secure = settings.public_url.startswith("https://")
         self._renderer = Renderer(self._base, settings.environment)
-        self._claims: tuple[Services, Claims] | None = None
+        self._made: tuple[Services, _Recipients] | None = None
 
     def routes(self) -> list[BaseRoute]:
         gift = "/claim/gift/{handle:str}"
@@ -92,7 +99,7 @@ class _Pages:
     # Following a link
 
     async def _link(self, request: Request) -> Response:
-        found = await self._claims_of(request).find(request.path_params["token"])
+        found = await self._recipients(request).claiming.find(request.path_params["token"])
         if found is None:
             return self._page(request, "unknown.html", status=404)
         line, progress = found
@@ -117,35 +124,35 @@ class _Pages:
     async def _opened(self, request: Request) -> Response:
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
             raise BadForm
-        await self._claims_of(request).open(request.path_params["token"])
+        await self._recipients(request).claiming.open(request.path_params["token"])
         return Response(status_code=204, headers=HEADERS)
 
     async def _claim(self, request: Request, code: bytes | None, form: Mapping[str, str]) -> Response:
         attempt = Attempt(code, read_typed_pin(form.get("pin", "")), client_address(request.scope) or "")
-        answer = await self._claims_of(request).claim(attempt, _chosen_tag(request))
-        if answer.outcome is Outcome.REFUSED:
+        claim = await self._recipients(request).claiming.claim(attempt, _chosen_tag(request))
+        if claim.outcome is Outcome.REFUSED:
             return self._page(request, "refused.html", status=403)
-        if answer.outcome is Outcome.SLOWED:
-            return self._slowed(request, answer)
-        if answer.outcome is Outcome.WITHDRAWN:
+        if claim.outcome is Outcome.SLOWED:
+            return self._slowed(request, claim)
+        if claim.outcome is Outcome.WITHDRAWN:
             return self._page(request, "withdrawn.html", status=410)
-        return self._begin(request, answer)
+        return self._begin(request, claim)
 
-    def _slowed(self, request: Request, answer: Answer) -> Response:
+    def _slowed(self, request: Request, claim: Claim) -> Response:
         response = self._page(request, "slowed.html", status=429)
-        response.headers["Retry-After"] = str(math.ceil(answer.wait_s))
+        response.headers["Retry-After"] = str(math.ceil(claim.wait_s))
         return response
 
-    def _begin(self, request: Request, answer: Answer) -> Response:
+    def _begin(self, request: Request, claim: Claim) -> Response:
         """Lets the browser in to the claimed gift; whoever comes late is told that it was claimed before."""
-        assert answer.line is not None, "code and PIN were right"
-        assert answer.at is not None, "code and PIN were right"
+        assert claim.line is not None, "code and PIN were right"
+        assert claim.at is not None, "code and PIN were right"
         vault = self._services(request).vault
-        session = sessions.new_session(vault, self._environment, answer.line, answer.at)
+        session = sessions.new_session(vault, self._environment, claim.line, claim.at)
         address = self._gift_address(session.handle)
         response: Response = (
             self._see(f"{address}#open")
-            if answer.outcome is Outcome.CLAIMED
+            if claim.outcome is Outcome.CLAIMED
             else self._page(request, "again.html", status=409, gift_address=address)
         )
         self._remember(response, session)
@@ -155,25 +162,25 @@ class _Pages:
 
     async def _gift(self, request: Request) -> Response:
         session = await self._session(request)
-        gift = None if session is None else await self._claims_of(request).read(session.line)
+        gift = None if session is None else await self._recipients(request).gifts.read(session.line)
         if session is None or gift is None:
             return self._page(request, "ended.html", status=403)
         return self._show(request, session, gift)
 
     async def _choose(self, request: Request) -> Response:
         session, form = await self._posted(request)
-        gift = await self._claims_of(request).read(session.line)
+        gift = await self._recipients(request).gifts.read(session.line)
         chosen = next((p for p in gift.choices if str(p.id) == form.get("product")), None) if gift else None
         if gift is None or chosen is None:
             return self._see(self._gift_address(session.handle))
         if form.get("sure") != "yes":
             return self._show(request, session, gift, template="confirm.html", chosen=chosen)
-        await self._claims_of(request).choose(session.line, chosen.id, _chosen_tag(request))
+        await self._recipients(request).gifts.choose(session.line, chosen.id, _chosen_tag(request))
         return self._see(f"{self._gift_address(session.handle)}#open")
 
     async def _address(self, request: Request) -> Response:
         session, form = await self._posted(request)
-        gift = await self._claims_of(request).read(session.line)
+        gift = await self._recipients(request).gifts.read(session.line)
         if gift is None or gift.step is not Step.ADDRESS:
             return self._see(self._gift_address(session.handle))
         checked = check_address(gift.line.country, form)
@@ -182,7 +189,9 @@ class _Pages:
         if errors:
             typed = {**checked.address, "email": form.get("email", "")}
             return self._show(request, session, gift, status=422, typed=typed, errors=errors)
-        await self._claims_of(request).deliver_to(session.line, checked.address, email, _chosen_tag(request))
+        await self._recipients(request).gifts.deliver_to(
+            session.line, checked.address, email, _chosen_tag(request)
+        )
         return self._see(self._gift_address(session.handle))
 
     async def _email(self, request: Request) -> Response:
@@ -190,19 +199,19 @@ class _Pages:
         errors: dict[str, str] = {}
         email = self._typed_email(form, errors, is_required=True)
         if email is None:
-            gift = await self._claims_of(request).read(session.line)
+            gift = await self._recipients(request).gifts.read(session.line)
             if gift is None:
                 return self._see(self._gift_address(session.handle))
             typed = {"email": form.get("email", "")}
             return self._show(request, session, gift, status=422, typed=typed, errors=errors)
-        await self._claims_of(request).tell(session.line, email, _chosen_tag(request))
+        await self._recipients(request).gifts.tell(session.line, email, _chosen_tag(request))
         return self._see(self._gift_address(session.handle))
 
     def _show(
         self,
         request: Request,
         session: sessions.Session,
-        gift: Gift,
+        gift: ClaimedGift,
         *,
         template: str = "gift.html",
         status: int = 200,
@@ -260,7 +269,7 @@ class _Pages:
         cookie = request.cookies.get(sessions.COOKIE, "")
         if not cookie:
             return None
-        now = await self._claims_of(request).now()
+        now = await self._recipients(request).gifts.now()
         vault = self._services(request).vault
         return sessions.read_session(vault, self._environment, cookie, request.path_params["handle"], now)
 
@@ -335,21 +344,28 @@ class _Pages:
         services: Services = request.app.services
         return services
 
-    def _claims_of(self, request: Request) -> Claims:
-        """The claims on the running application's services, made once."""
+    def _recipients(self, request: Request) -> _Recipients:
+        """What recipients do, on the running application's services; made once."""
         services = self._services(request)
-        if self._claims is None or self._claims[0] is not services:
+        if self._made is None or self._made[0] is not services:
             stock = StockIssuer()
             issuer: StockIssuer | TestIssuer = stock
             if self._environment == "staging":
                 issuer = TestIssuer(services.vault)
             elif self._is_demo:
                 issuer = TestIssuer(services.vault, stock)
-            claims = Claims(
-                services.database, services.vault, self._environment, issuer, self._default_expiry_days
+            turns = Turns()
+            gifts = ClaimedGifts(services.database, services.vault, self._environment, issuer, turns)
+            claiming = Claiming(
+                services.database,
+                services.vault,
+                self._environment,
+                gifts,
+                default_expiry_days=self._default_expiry_days,
+                turns=turns,
             )
-            self._claims = (services, claims)
-        return self._claims[1]
+            self._made = (services, _Recipients(claiming, gifts))
+        return self._made[1]
 
 
 def _chosen(request: Request) -> Language | None:

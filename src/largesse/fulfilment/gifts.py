@@ -1,0 +1,184 @@
+"""What a recipient can do with a claimed gift: choose, give an address, ask to be told. Each is one transaction with the line locked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+
+from largesse.base.vault import Vault
+from largesse.catalogue.products import Product
+from largesse.database import Connection, Database
+from largesse.fulfilment.choices import read_choices, read_product
+from largesse.fulfilment.handing import serve_waiting, settle_product
+from largesse.fulfilment.issuers import Issuer
+from largesse.fulfilment.notices import seal_email
+from largesse.fulfilment.shipments import Shipped, read_address, read_shipment, request_shipment
+from largesse.fulfilment.vouchers import Handed, read_handed
+from largesse.lines.claiming import Turns
+from largesse.lines.lines import Line, read_line, read_progress
+from largesse.lines.states import (
+    LineKey,
+    Progress,
+    State,
+    has_left_email,
+    record_email,
+    record_language,
+    record_move,
+)
+
+
+class Step(Enum):
+    """What a claimed gift's page shows."""
+
+    CHOOSE = auto()
+    ADDRESS = auto()
+    WAIT = auto()  # for a voucher number
+    VOUCHER = auto()
+    PARCEL = auto()
+    EXPIRED = auto()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ClaimedGift:
+    """A claimed gift with everything its recipient is shown. It has no repr: it holds a voucher and an address."""
+
+    line: Line
+    step: Step
+    progress: Progress
+    product: Product | None
+    choices: list[Product]
+    voucher: Handed | None
+    shipped: Shipped | None
+    address: Mapping[str, str] | None
+    has_email: bool
+
+
+class NotPossible(Exception):
+    """The gift is not in a state to do that any more: its page tells how it stands."""
+
+
+class ClaimedGifts:
+    """The claimed gifts of one environment, for their recipients."""
+
+    def __init__(
+        self, database: Database, vault: Vault, environment: str, issuer: Issuer, turns: Turns
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._environment = environment
+        self._issuer = issuer
+        self._turns = turns
+
+    async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
+        """Settles the product of a line that was just claimed; False where it has to wait, and then calls for `serve`."""
+        product = await read_product(connection, product_id)
+        return await settle_product(
+            connection, self._issuer, line, product.id, at, is_digital=product.is_digital
+        )
+
+    async def serve(self, product_id: int, value_minor: int) -> None:
+        """Hands what stock there is to those who wait for it; after the commit of whoever has to wait."""
+        await serve_waiting(self._database, self._vault, product_id, value_minor)
+
+    async def read(self, key: LineKey) -> ClaimedGift | None:
+        """The claimed gift of a line; None when there is none in this environment."""
+        async with self._turns.looks, self._database.connection() as connection:
+            line = await read_line(connection, key, self._environment)
+            return None if line is None else await self._read(connection, line)
+
+    async def choose(self, key: LineKey, product_id: int, language: str | None) -> None:
+        """Settles which product of the collection it is, once. Raises NotPossible."""
+        async with self._changing(key, Step.CHOOSE, language) as (connection, gift, at):
+            product = next((product for product in gift.choices if product.id == product_id), None)
+            if product is None:
+                raise NotPossible
+            has_voucher = await settle_product(
+                connection, self._issuer, gift.line, product.id, at, is_digital=product.is_digital
+            )
+        if not has_voucher:
+            await self.serve(product_id, gift.line.value_minor)
+
+    async def deliver_to(
+        self, key: LineKey, address: Mapping[str, str], email: str | None, language: str | None
+    ) -> None:
+        """Has the parcel sent to `address`, once; `email` is told when it leaves. Raises NotPossible."""
+        async with self._changing(key, Step.ADDRESS, language) as (connection, gift, at):
+            assert gift.product is not None, "an address is asked for once the product is settled"
+            await request_shipment(connection, self._vault, gift.line, gift.product.id, address, at)
+            if email is not None:
+                await record_email(connection, key, seal_email(self._vault, email, key))
+
+    async def tell(self, key: LineKey, email: str, language: str | None) -> None:
+        """Has `email` told when the voucher is there. Raises NotPossible."""
+        async with self._changing(key, Step.WAIT, language) as (connection, _, _):
+            await record_email(connection, key, seal_email(self._vault, email, key))
+
+    async def now(self) -> datetime:
+        """The instant the database goes by."""
+        async with self._turns.looks, self._database.connection() as connection:
+            return await _now(connection)
+
+    @asynccontextmanager
+    async def _changing(
+        self, key: LineKey, step: Step, language: str | None
+    ) -> AsyncIterator[tuple[Connection, ClaimedGift, datetime]]:
+        """A transaction with the line locked and its gift at `step`; NotPossible when it is elsewhere.
+
+        The recipient is written to in `language` from then on, if they chose one.
+        """
+        async with self._turns.changes, self._database.transaction() as connection:
+            line = await read_line(connection, key, self._environment, lock=True)
+            if line is None:
+                raise NotPossible
+            gift = await self._read(connection, line)
+            if gift is None:
+                raise NotPossible
+            at = await _now(connection)
+            if gift.step is Step.EXPIRED and gift.progress.state is not State.EXPIRED:
+                await record_move(connection, key, State.EXPIRED, at)
+            if gift.step is step:
+                if language is not None:
+                    await record_language(connection, key, language)
+                yield connection, gift, at
+        if gift.step is not step:
+            raise NotPossible
+
+    async def _read(self, connection: Connection, line: Line) -> ClaimedGift | None:
+        progress = await read_progress(connection, line.key)
+        if progress.state in {State.ISSUED, State.CANCELLED}:
+            return None
+        product = await read_product(connection, progress.product_id) if progress.product_id else None
+        voucher = await read_handed(connection, self._vault, line.key)
+        shipped = await read_shipment(connection, line.key)
+        step = step_of(progress, product, await _now(connection), has_parcel=shipped is not None)
+        return ClaimedGift(
+            line=line,
+            step=step,
+            progress=progress,
+            product=product,
+            choices=await read_choices(connection, line) if step is Step.CHOOSE else [],
+            voucher=voucher,
+            shipped=shipped,
+            address=await read_address(connection, self._vault, line.key) if shipped else None,
+            has_email=line.recipient_email is not None or await has_left_email(connection, line.key),
+        )
+
+
+def step_of(progress: Progress, product: Product | None, now: datetime, *, has_parcel: bool) -> Step:
+    """Where a claimed gift stands. Only a recipient who still has something to do can be late."""
+    if progress.state is State.FULFILLED and product is not None:
+        return Step.VOUCHER if product.is_digital else Step.PARCEL
+    if progress.state is State.CHOSEN and product is not None and (product.is_digital or has_parcel):
+        return Step.WAIT if product.is_digital else Step.PARCEL
+    is_late = progress.expires_at is not None and progress.expires_at <= now
+    if progress.state is State.EXPIRED or is_late:
+        return Step.EXPIRED
+    return Step.ADDRESS if progress.state is State.CHOSEN else Step.CHOOSE
+
+
+async def _now(connection: Connection) -> datetime:
+    now: datetime = await connection.fetchval("SELECT clock_now()")
+    return now

@@ -1,0 +1,183 @@
+"""Claiming: a code and its PIN make a gift its recipient's, once, in one transaction with the line locked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Protocol
+
+from largesse.base.throttle import Pacer, network_of
+from largesse.base.vault import SealBroken, Vault
+from largesse.database import Connection, Database
+from largesse.lines.attempts import Attempt, Examined, Examiner, forget_failures, record_failure
+from largesse.lines.lines import Line, find_line, read_progress
+from largesse.lines.states import (
+    LineKey,
+    Progress,
+    State,
+    expiry,
+    record_claim,
+    record_opened,
+)
+
+# Changes and looks of recipients under way in one process. The pool is shared with the API: a flood of them must not use it up.
+_CHANGES_AT_ONCE = 4
+_LOOKS_AT_ONCE = 3
+_REMEMBERED_ADDRESSES = 10_000
+# Refusals a process gives a second: an evaluated guess costs about ten times what a slowed one does.
+_REFUSED_PER_S = 200.0
+_SLOWED_PER_S = 500.0
+
+
+class Outcome(Enum):
+    """What came of an attempt to claim."""
+
+    CLAIMED = auto()
+    """The gift is this recipient's now."""
+    CLAIMED_BEFORE = auto()
+    """Right code and PIN, of a gift claimed earlier."""
+    WITHDRAWN = auto()
+    """Right code and PIN, but the customer cancelled the line."""
+    REFUSED = auto()
+    """An unknown code, a wrong PIN, or a paused code: nobody learns which."""
+    SLOWED = auto()
+    """Too many wrong answers to this network address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An attempt to claim, decided.
+
+    `line` and `at`, the instant, are set where code and PIN were right; `wait_s` where the address must wait.
+    """
+
+    outcome: Outcome
+    line: LineKey | None = None
+    at: datetime | None = None
+    wait_s: float = 0.0
+
+
+class Turns:
+    """How many recipients one process serves at once: those who change something, and those who look."""
+
+    def __init__(self) -> None:
+        self.changes = asyncio.Semaphore(_CHANGES_AT_ONCE)
+        self.looks = asyncio.Semaphore(_LOOKS_AT_ONCE)
+
+
+class Fulfiller(Protocol):
+    """What a claimed gift becomes, where there is nothing to choose."""
+
+    async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
+        """Settles the product of the claimed line in the claim's transaction; False where it has to wait for stock."""
+        ...
+
+    async def serve(self, product_id: int, value_minor: int) -> None:
+        """Hands what stock has come meanwhile to those who wait, after the commit."""
+        ...
+
+
+class Claiming:
+    """Claiming in one environment, and what goes before it: a link followed, a page opened."""
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        environment: str,
+        fulfiller: Fulfiller,
+        *,
+        default_expiry_days: int,
+        turns: Turns,
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._environment = environment
+        self._fulfiller = fulfiller
+        self._default_expiry_days = default_expiry_days
+        self._turns = turns
+        self._examiner = Examiner(vault, environment)
+        self._pacers = {Outcome.REFUSED: Pacer(_REFUSED_PER_S), Outcome.SLOWED: Pacer(_SLOWED_PER_S)}
+        self._slowed: dict[bytes, float] = {}  # network address to when it may try again
+
+    async def find(self, token: str) -> tuple[Line, Progress] | None:
+        """The line a claim link leads to, and how far it has come; None for a link that leads nowhere. Changes nothing."""
+        try:
+            code = self._vault.code_of_token(token)
+        except SealBroken:
+            return None
+        async with self._turns.looks, self._database.connection() as connection:
+            line = await find_line(connection, self._vault.lookups(code), self._environment)
+            if line is None or not line.is_sent(await connection.fetchval("SELECT clock_now()")):
+                return None
+            return line, await read_progress(connection, line.key)
+
+    async def open(self, token: str) -> None:
+        """Records that a person did something on the page of a claim link."""
+        found = await self.find(token)
+        if found is not None:
+            async with self._turns.looks, self._database.connection() as connection:
+                await record_opened(connection, found[0].key)
+
+    async def claim(self, attempt: Attempt, language: str | None) -> Claim:
+        """Claims the gift of a code and PIN, once. Refusals are paced."""
+        claim = await self._claim(attempt, language)
+        if claim.outcome in self._pacers:
+            await self._pacers[claim.outcome].turn()
+        return claim
+
+    async def _claim(self, attempt: Attempt, language: str | None) -> Claim:
+        network = network_of(attempt.host)
+        if (slowed := self._slowed_for(network)) is not None:
+            return slowed
+        async with self._turns.changes:
+            if (slowed := self._slowed_for(network)) is not None:
+                return slowed
+            async with self._database.transaction() as connection:
+                examined = await self._examiner.examine(connection, attempt)
+                if examined.wait:
+                    return self._slow(network, examined)
+                if examined.line is None or not examined.is_right:
+                    await record_failure(connection, examined)
+                    return Claim(Outcome.REFUSED)
+                await forget_failures(connection, examined)
+                outcome, waits_for = await self._take(connection, examined.line, examined, language)
+        if waits_for is not None:
+            await self._fulfiller.serve(waits_for, examined.line.value_minor)
+        return Claim(outcome, examined.line.key, examined.now)
+
+    async def _take(
+        self, connection: Connection, line: Line, examined: Examined, language: str | None
+    ) -> tuple[Outcome, int | None]:
+        """Claims the locked line for whoever has its PIN; also the product it has to wait for, if any."""
+        if examined.progress.state is State.CANCELLED:
+            return Outcome.WITHDRAWN, None
+        if examined.progress.state is not State.ISSUED:
+            return Outcome.CLAIMED_BEFORE, None
+        expires_at = expiry(examined.now, line.expiry_after_days, self._default_expiry_days)
+        await record_claim(connection, line.key, examined.now, expires_at, language)
+        if line.product_id is None:
+            return Outcome.CLAIMED, None
+        served = await self._fulfiller.settle(connection, line, line.product_id, examined.now)
+        return Outcome.CLAIMED, None if served else line.product_id
+
+    def _slowed_for(self, network: bytes) -> Claim | None:
+        """What an address known to have to wait gets, at no cost; the database decides again after that."""
+        until = self._slowed.get(network)
+        if until is None:
+            return None
+        wait_s = until - time.monotonic()
+        if wait_s > 0:
+            return Claim(Outcome.SLOWED, wait_s=wait_s)
+        del self._slowed[network]
+        return None
+
+    def _slow(self, network: bytes, examined: Examined) -> Claim:
+        wait_s = examined.wait.total_seconds()
+        if len(self._slowed) >= _REMEMBERED_ADDRESSES:
+            self._slowed.clear()
+        self._slowed[network] = time.monotonic() + wait_s
+        return Claim(Outcome.SLOWED, wait_s=wait_s)

@@ -1,0 +1,100 @@
+"""Claiming needs no page: a code and a PIN, once, and what the gift becomes is somebody else's to settle."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+
+import pytest
+
+from largesse.base.vault import Vault
+from largesse.database import Connection, Database
+from largesse.lines import SealedCodes, draw_codes
+from largesse.lines.attempts import Attempt
+from largesse.lines.claiming import Claiming, Outcome, Turns
+from largesse.lines.lines import Line, read_progress
+from largesse.lines.states import State, record_cancelled
+
+VAULT = Vault((bytes(range(32)),))
+CODES = draw_codes(2)
+
+
+class Recording:
+    """What a line becomes: as told, in stock or not; it keeps what it was asked."""
+
+    def __init__(self, *, has_stock: bool) -> None:
+        self.has_stock = has_stock
+        self.settled: list[tuple[int, int]] = []
+        self.served: list[tuple[int, int]] = []
+
+    async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
+        assert connection.is_in_transaction()
+        assert (await read_progress(connection, line.key)).claimed_at == at
+        self.settled.append((line.number, product_id))
+        return self.has_stock
+
+    async def serve(self, product_id: int, value_minor: int) -> None:
+        self.served.append((product_id, value_minor))
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    await database.execute(
+        """
+        INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id,
+            country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
+        VALUES (1, 'REF', 1, 'production', 1, 'api', 'gift', 7, 'GB', 'GBP', 500, 1000, 2, 0, 'manual', 'default', now())
+        """
+    )
+    for number, sealed in enumerate(SealedCodes(VAULT, CODES, "REF"), 1):
+        await database.execute(
+            "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (1, $1, $2, $3)",
+            number,
+            sealed.lookup,
+            sealed.sealed,
+        )
+    yield database
+    await database.close()
+
+
+def claiming(database: Database, fulfiller: Recording) -> Claiming:
+    return Claiming(database, VAULT, "production", fulfiller, default_expiry_days=30, turns=Turns())
+
+
+def attempt(number: int, pin: str | None = None) -> Attempt:
+    code = CODES[number - 1]
+    return Attempt(code.code, pin or code.pin_text, "192.0.2.1")
+
+
+async def test_a_gift_is_claimed_once(database: Database) -> None:
+    fulfiller = Recording(has_stock=True)
+    claims = claiming(database, fulfiller)
+    first = await claims.claim(attempt(1), "fr")
+    again = await claims.claim(attempt(1), "de")
+    assert [first.outcome, again.outcome] == [Outcome.CLAIMED, Outcome.CLAIMED_BEFORE]
+    assert first.line == again.line == (1, 1)
+    assert (fulfiller.settled, fulfiller.served) == ([(1, 7)], [])
+    row = await database.fetchrow("SELECT state, claimed_at, expires_at, language FROM line_states")
+    assert row is not None
+    assert (row["state"], row["claimed_at"], row["language"]) == ("claimed", first.at, "fr")
+    assert row["expires_at"] - row["claimed_at"] == timedelta(days=30)
+
+
+async def test_what_must_wait_is_served_after_the_commit(database: Database) -> None:
+    fulfiller = Recording(has_stock=False)
+    assert (await claiming(database, fulfiller).claim(attempt(2), None)).outcome is Outcome.CLAIMED
+    assert (fulfiller.settled, fulfiller.served) == ([(2, 7)], [(7, 500)])
+
+
+async def test_a_wrong_pin_and_a_cancelled_line_claim_nothing(database: Database) -> None:
+    fulfiller = Recording(has_stock=True)
+    claims = claiming(database, fulfiller)
+    wrong = f"{(CODES[0].pin + 1) % 1_000_000:06d}"
+    assert (await claims.claim(attempt(1, wrong), None)).outcome is Outcome.REFUSED
+    async with database.transaction() as connection:
+        at = await connection.fetchval("SELECT clock_now()")
+        await record_cancelled(connection, 1, [2], at)
+    assert (await claims.claim(attempt(2), None)).outcome is Outcome.WITHDRAWN
+    assert fulfiller.settled == []
+    async with database.connection() as connection:
+        states = [(await read_progress(connection, (1, number))).state for number in (1, 2)]
+    assert states == [State.ISSUED, State.CANCELLED]
