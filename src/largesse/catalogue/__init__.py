@@ -4,6 +4,7 @@ from largesse.catalogue.amounts import Price, collection_price, gift_price
 from largesse.catalogue.cache import Catalogue, load_snapshot
 from largesse.catalogue.collections import Collection
 from largesse.catalogue.products import Product
+from largesse.catalogue.saving import save_collections, save_products
 from largesse.catalogue.shapes import CollectionShape, ProductShape
 from largesse.catalogue.snapshot import Snapshot
 
@@ -18,4 +19,6 @@ __all__ = [
     "collection_price",
     "gift_price",
     "load_snapshot",
+    "save_collections",
+    "save_products",
 ]

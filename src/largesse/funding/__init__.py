@@ -18,6 +18,7 @@ from largesse.funding.ledger import (
     top_up,
 )
 from largesse.funding.receivables import Receivable, list_receivables, settle
+from largesse.funding.saving import assign, save_accounts
 from largesse.funding.statements import Statement, StatementEntry, read_statement, statement_entries
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Receivable",
     "Statement",
     "StatementEntry",
+    "assign",
     "find_funding_account",
     "list_accounts",
     "list_funding_accounts",
@@ -38,6 +40,7 @@ __all__ = [
     "posting_arguments",
     "posting_ctes",
     "read_statement",
+    "save_accounts",
     "settle",
     "statement_entries",
     "top_up",

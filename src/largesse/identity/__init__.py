@@ -13,6 +13,7 @@ from largesse.identity.keys import (
     list_keys,
 )
 from largesse.identity.principal import Principal
+from largesse.identity.saving import save_customers, save_keys, save_service_accounts, save_users
 from largesse.identity.standing import (
     Standing,
     hold_key,
@@ -44,5 +45,9 @@ __all__ = [
     "require_admission",
     "require_own",
     "require_standing",
+    "save_customers",
+    "save_keys",
+    "save_service_accounts",
+    "save_users",
     "standings",
 ]

@@ -8,8 +8,9 @@ from datetime import datetime
 from largesse.base.money import to_number
 from largesse.database import Connection, Row
 from largesse.identity import Principal
+from largesse.templates.saving import save_templates
 
-__all__ = ["Template", "list_templates", "read_template"]
+__all__ = ["Template", "list_templates", "read_template", "save_templates"]
 
 _COLUMNS = """
     id, name, product_id, collection_id, gift_name, value_minor, currency, country, wrapping_key, from_name, message,

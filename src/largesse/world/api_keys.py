@@ -6,24 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from largesse.database import Connection
-from largesse.identity import deleted_keys
+from largesse.identity import deleted_keys, save_keys
 from largesse.identity.secret import new_secret, secret_hash
 from largesse.world.document import World
-from largesse.world.saving import NewRow, Table, save
-
-_API_KEYS = Table(
-    "api_keys",
-    {
-        "customer_id": "integer",
-        "key": "text",
-        "service_account_id": "integer",
-        "environment": "text",
-        "hash": "bytea",
-    },
-    match="saved.customer_id = new.customer_id AND saved.key = new.key AND saved.deleted_at IS NULL",
-    fixed=("service_account_id", "environment"),
-    unwatched=("customer_id", "key", "hash"),
-)
+from largesse.world.saving import NewRow, save
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +55,7 @@ async def save_api_keys(
         )
         for customer, api_key, secret in kept
     ]
-    saved = await save(connection, _API_KEYS, rows)
+    saved = await save(connection, save_keys, rows)
     secrets = {
         (customer.key, api_key.key): secret
         for (customer, api_key, secret), created in zip(kept, saved.created, strict=True)

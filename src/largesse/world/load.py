@@ -7,110 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from largesse import funding
+from largesse import catalogue, funding, identity
 from largesse.database import Connection
+from largesse.templates import save_templates
 from largesse.world.api_keys import save_api_keys
 from largesse.world.document import Collection, Customer, Product, Template, World
 from largesse.world.fields import Mistakes
-from largesse.world.saving import NewRow, Table, save
+from largesse.world.saving import NewRow, save
 
 _ONE_LOAD_AT_A_TIME = 7_526_913_001  # an advisory lock of this installation's database
 
-_CUSTOMERS = Table(
-    "customers",
-    {"key": "text", "name": "text", "plan": "text", "funding": "text"},
-    match="saved.key = new.key",
-)
-_USERS = Table(
-    "users",
-    {"customer_id": "integer", "email": "text", "name": "text", "role": "text", "is_active": "boolean"},
-    match="saved.customer_id = new.customer_id AND lower(saved.email) = lower(new.email)",
-)
-_SERVICE_ACCOUNTS = Table(
-    "service_accounts",
-    {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
-    match="saved.customer_id = new.customer_id AND saved.key = new.key",
-)
-_ACCOUNTS = Table(
-    "service_accounts",
-    {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
-    match="saved.customer_id = new.customer_id AND saved.key = new.key",
-)
-_ACCOUNTS = Table(
-    "accounts",
-    {
-        "customer_id": "integer",
-        "key": "text",
-        "kind": "text",
-        "name": "text",
-        "is_master": "boolean",
-        "open_to_all": "boolean",
-        "currency": "text",
-        "environment": "text",
-    },
-    match="saved.customer_id = new.customer_id AND saved.key = new.key",
-    fixed=("currency", "environment"),
-)
-_PRODUCTS = Table(
-    "products",
-    {
-        "key": "text",
-        "name": "text",
-        "is_digital": "boolean",
-        "currency": "text",
-        "countries": "text[]",
-        "denominations_minor": "bigint[]",
-        "min_amount_minor": "bigint",
-        "max_amount_minor": "bigint",
-        "cost_minor": "bigint",
-        "markup_percent": "numeric",
-        "postage_minor": "jsonb",
-        "vat_percent": "jsonb",
-        "customer_ids": "integer[]",
-        "active": "boolean",
-    },
-    match="saved.key = new.key",
-    fixed=("currency",),
-)
-_COLLECTIONS = Table(
-    "collections",
-    {
-        "key": "text",
-        "customer_id": "integer",
-        "name": "text",
-        "country": "text",
-        "currency": "text",
-        "value_minor": "bigint",
-        "value_points_minor": "bigint[]",
-        "allow_custom_value": "boolean",
-        "product_ids": "integer[]",
-        "active": "boolean",
-    },
-    match="saved.key = new.key",
-    fixed=("customer_id", "currency"),
-)
-_TEMPLATES = Table(
-    "templates",
-    {
-        "customer_id": "integer",
-        "key": "text",
-        "name": "text",
-        "product_id": "integer",
-        "collection_id": "integer",
-        "gift_name": "text",
-        "value_minor": "bigint",
-        "currency": "text",
-        "country": "text",
-        "wrapping_key": "text",
-        "from_name": "text",
-        "message": "text",
-        "expiry_after_days": "integer",
-    },
-    match="saved.customer_id = new.customer_id AND saved.key = new.key",
-    unwatched=(
-        "gift_name",
-    ),  # the name when the template was saved: renaming the gift alone saves no template
-)
 
 _Ids = dict[str, int]
 _OwnIds = dict[tuple[str, str], int]  # by the customer's key and the own
@@ -188,7 +94,7 @@ async def _save_customers(connection: Connection, world: World) -> _Ids:
         NewRow(c.place, {"key": c.key, "name": c.name, "plan": c.plan, "funding": c.funding})
         for c in world.customers
     ]
-    saved = await save(connection, _CUSTOMERS, rows)
+    saved = await save(connection, identity.save_customers, rows)
     return dict(zip((customer.key for customer in world.customers), saved.ids, strict=True))
 
 
@@ -207,7 +113,7 @@ async def _save_users(connection: Connection, world: World, customers: _Ids) -> 
         for customer in world.customers
         for user in customer.users
     ]
-    await save(connection, _USERS, rows)
+    await save(connection, identity.save_users, rows)
 
 
 async def _save_service_accounts(connection: Connection, world: World, customers: _Ids) -> _OwnIds:
@@ -224,13 +130,13 @@ async def _save_service_accounts(connection: Connection, world: World, customers
         )
         for customer, account in owned
     ]
-    saved = await save(connection, _SERVICE_ACCOUNTS, rows)
+    saved = await save(connection, identity.save_service_accounts, rows)
     return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
 
 
 async def _save_products(connection: Connection, world: World, customers: _Ids) -> _Ids:
     rows = [NewRow(product.place, _product_values(product, customers)) for product in world.products]
-    saved = await save(connection, _PRODUCTS, rows)
+    saved = await save(connection, catalogue.save_products, rows)
     return dict(zip((product.key for product in world.products), saved.ids, strict=True))
 
 
@@ -260,7 +166,7 @@ async def _save_collections(connection: Connection, world: World, customers: _Id
         NewRow(collection.place, _collection_values(collection, customers, products))
         for collection in world.collections
     ]
-    saved = await save(connection, _COLLECTIONS, rows)
+    saved = await save(connection, catalogue.save_collections, rows)
     return dict(zip((collection.key for collection in world.collections), saved.ids, strict=True))
 
 
@@ -307,7 +213,7 @@ async def _save_templates(
 
     owned = [(customer, template) for customer in world.customers for template in customer.templates]
     rows = [NewRow(template.place, values(customer, template)) for customer, template in owned]
-    saved = await save(connection, _TEMPLATES, rows)
+    saved = await save(connection, save_templates, rows)
     return {(customer.key, template.key): n for (customer, template), n in zip(owned, saved.ids, strict=True)}
 
 
@@ -331,43 +237,17 @@ async def _save_accounts(
         )
         for customer, account in owned
     ]
-    saved = await save(connection, _ACCOUNTS, rows)
+    saved = await save(connection, funding.save_accounts, rows)
     assigned = [
         (account_id, service_accounts[customer.key, key])
         for (customer, account), account_id in zip(owned, saved.ids, strict=True)
         for key in account.service_accounts or ()
     ]
-    await _assign(connection, saved.ids, assigned)
+    await funding.assign(connection, saved.ids, assigned)
     for (_, account), account_id, created in zip(owned, saved.ids, saved.created, strict=True):
         if created and account.balance_minor:
             await funding.top_up(connection, account_id, account.balance_minor, None)
     return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
-
-
-async def _assign(connection: Connection, account_ids: list[int], assigned: list[tuple[int, int]]) -> None:
-    """Makes these the only assignments of those accounts: who leaves the list may draw no more."""
-    pairs = (
-        [account_id for account_id, _ in assigned],
-        [service_account_id for _, service_account_id in assigned],
-    )
-    await connection.execute(
-        """
-        DELETE FROM account_service_accounts AS saved
-        WHERE account_id = ANY($1::int[]) AND NOT EXISTS (
-            SELECT FROM unnest($2::int[], $3::int[]) AS new (account_id, service_account_id)
-            WHERE new.account_id = saved.account_id AND new.service_account_id = saved.service_account_id)
-        """,
-        account_ids,
-        *pairs,
-    )
-    await connection.execute(
-        """
-        INSERT INTO account_service_accounts (account_id, service_account_id)
-        SELECT * FROM unnest($1::int[], $2::int[])
-        ON CONFLICT DO NOTHING
-        """,
-        *pairs,
-    )
 
 
 async def _unfunded(connection: Connection, world: World, service_accounts: _OwnIds) -> list[str]:

@@ -1,67 +1,18 @@
-"""Bringing the rows of one table in line with a file: whole lists at a time, found by key, written only where different.
-
-A row that agrees already is not touched, and a statement with nothing to do is not sent: a trigger for each
-statement (`catalogue_changed`) fires even when no row is hit.
-"""
+"""Handing what a file wants to the rooms that own the tables, and telling of what they refuse by its place in the file."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from largesse.base.errors import StartError
 from largesse.database import Connection
-from largesse.database import Row as DatabaseRow
+from largesse.database.saving import FixedColumn, Saved, Values
 from largesse.world.document import Place
 
 _FIELDS = {"customer_id": "customer", "service_account_id": "service_account"}  # as the file calls them
 
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table, and which of its columns a file decides.
-
-    `columns` gives each its SQL type. A row is found by `match`, a condition on `saved` and `new`. Columns in
-    `fixed` are settled when it is created: another value is refused. Those in `unwatched` are written with the
-    row, but a difference in them alone is no reason to write it.
-    """
-
-    name: str
-    columns: Mapping[str, str]
-    match: str
-    fixed: tuple[str, ...] = ()
-    unwatched: tuple[str, ...] = ()
-
-    @property
-    def find(self) -> str:
-        """Each new row with the id of the one saved, if any, and whether that is different."""
-        watched = [name for name in self.columns if name not in self.fixed and name not in self.unwatched]
-        old, new = (", ".join(f"{row}.{name}" for name in watched) for row in ("saved", "new"))
-        differs = f"ROW({old}) IS DISTINCT FROM ROW({new})" if watched else "false"
-        fixed = "".join(f", saved.{name} AS {name}" for name in self.fixed)
-        return (
-            f"SELECT saved.id AS saved_id, {differs} AS differs{fixed} "  # noqa: S608 - put together from constants
-            f"FROM {self._new} LEFT JOIN {self.name} AS saved ON {self.match} ORDER BY new.n"
-        )
-
-    @property
-    def insert(self) -> str:
-        """Adds rows, with ids in the order of the file."""
-        names = ", ".join(self.columns)
-        return f"INSERT INTO {self.name} ({names}) SELECT {names} FROM {self._new} ORDER BY n"  # noqa: S608 - as above
-
-    @property
-    def update(self) -> str:
-        """Overwrites rows by id."""
-        values = ", ".join(f"{name} = new.{name}" for name in self.columns if name not in self.fixed)
-        return f"UPDATE {self.name} AS saved SET {values} FROM {self._new} WHERE saved.id = new.saved_id"  # noqa: S608 - as above
-
-    @property
-    def _new(self) -> str:
-        columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
-        return f"jsonb_to_recordset($1::text::jsonb) AS new (n integer, saved_id integer, {columns})"
+Saving = Callable[[Connection, Sequence[Values]], Awaitable[Saved]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,57 +20,18 @@ class NewRow:
     """A row as the file wants it, by column."""
 
     place: Place
-    values: Mapping[str, Any]
+    values: Values
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """What became of the rows, in their order."""
+async def save(connection: Connection, saving: Saving, rows: Sequence[NewRow]) -> Saved:
+    """Has `saving` add the rows that are missing and overwrite those that differ.
 
-    ids: list[int]
-    created: list[bool]
-
-
-async def save(connection: Connection, table: Table, rows: Sequence[NewRow]) -> Saved:
-    """Adds the rows that are missing and overwrites those that differ; never deletes.
-
-    Raises StartError, with the place in the file, where a fixed column would change.
+    Raises StartError, with the place in the file, where a column would change that cannot.
     """
-    if not rows:
-        return Saved([], [])
-    found = await connection.fetch(table.find, _json(row.values for row in rows))
-    for row, old in zip(rows, found, strict=True):
-        _check_fixed(table, row, old)
-    changed = [
-        {**row.values, "saved_id": old["saved_id"]}
-        for row, old in zip(rows, found, strict=True)
-        if old["saved_id"] is not None and old["differs"]
-    ]
-    if changed:
-        await connection.execute(table.update, _json(changed))
-    ids: list[int | None] = [old["saved_id"] for old in found]
-    missing = [number for number, saved_id in enumerate(ids) if saved_id is None]
-    if missing:
-        added = _json(rows[number].values for number in missing)
-        await connection.execute(table.insert, added)
-        for number, new in zip(missing, await connection.fetch(table.find, added), strict=True):
-            ids[number] = new["saved_id"]
-    created = set(missing)
-    return Saved(
-        [saved_id for saved_id in ids if saved_id is not None], [n in created for n in range(len(ids))]
-    )
-
-
-def _check_fixed(table: Table, row: NewRow, old: DatabaseRow) -> None:
-    if old["saved_id"] is None:
-        return
-    for name in table.fixed:
-        if old[name] != row.values[name]:
-            was = f", and is {old[name]}" if isinstance(old[name], str) else ""
-            raise StartError(
-                row.place.mistake(_FIELDS.get(name, name), f"cannot change once it is loaded{was}")
-            )
-
-
-def _json(rows: Iterable[Mapping[str, Any]]) -> str:
-    return json.dumps([{"n": n, **values} for n, values in enumerate(rows)])
+    try:
+        return await saving(connection, [row.values for row in rows])
+    except FixedColumn as fixed:
+        was = f", and is {fixed.was}" if isinstance(fixed.was, str) else ""
+        field = _FIELDS.get(fixed.column, fixed.column)
+        mistake = rows[fixed.place].place.mistake(field, f"cannot change once it is loaded{was}")
+        raise StartError(mistake) from None
