@@ -1,4 +1,4 @@
-"""What leaves the house: the queue of what is due, webhooks, and mail.
+"""What leaves the house: the outbox of mail, the queue of what is due, webhooks, and mail.
 
 The words, which are those of code, SQL and docs alike:
 
@@ -11,6 +11,7 @@ The words, which are those of code, SQL and docs alike:
     notifier            what wakes workers when there is work: PostgreSQL's NOTIFY
     maintenance         what is old is pruned, and what waits is measured
 
+What orders and fulfilment hand over, mail to be, comes in by outbox.py, in their own transaction; events come in by largesse.events.
 Webhooks and mail have the same files where they do the same: fan_out.py makes what is to be delivered, recording.py writes down
 what came of it, transport.py talks to the outside, maintenance.py says what is old.
 """

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from largesse.base.vault import Vault
 from largesse.database import Connection
-from largesse.delivery.queue import notify
+from largesse.delivery.outbox import add_notification
 from largesse.lines.states import LineKey
 
 VOUCHER_READY = "voucher_ready"
@@ -31,19 +31,9 @@ async def write_notice(connection: Connection, vault: Vault, line: LineKey, kind
     email = open_email(vault, row["sealed_email"], line) if row["sealed_email"] else row["recipient_email"]
     if email is None:
         return False
-    await connection.execute(
-        """
-        INSERT INTO messages (order_id, environment, kind, edition, email, name, line_numbers, due_at, rank_at, created_at)
-        VALUES ($1, $3, $4, $2::int, $5, $6, ARRAY[$2::int], $7, $7, $7) ON CONFLICT DO NOTHING
-        """,
-        *line,
-        row["environment"],
-        kind,
-        email,
-        row["recipient_name"],
-        at,
+    await add_notification(
+        connection, line, kind, at, environment=row["environment"], email=email, name=row["recipient_name"]
     )
-    await notify(connection)
     return True
 
 

@@ -125,6 +125,23 @@ async def has_left_email(connection: Connection, line: LineKey) -> bool:
     return bool(left)
 
 
+async def lock_issued(connection: Connection, order_id: int) -> list[int]:
+    """Locks an order's lines and returns the numbers of those still issued.
+
+    Two statements: what the first sees may be older than its locks.
+    """
+    await connection.execute("SELECT FROM lines WHERE order_id = $1 ORDER BY number FOR UPDATE", order_id)
+    rows = await connection.fetch(
+        """
+        SELECT number FROM lines l WHERE order_id = $1 AND NOT EXISTS (
+            SELECT FROM line_states s WHERE s.order_id = l.order_id AND s.number = l.number)
+        ORDER BY number
+        """,
+        order_id,
+    )
+    return [row["number"] for row in rows]
+
+
 async def record_cancelled(
     connection: Connection, order_id: int, numbers: Sequence[int], at: datetime
 ) -> None:

@@ -10,9 +10,10 @@ from msgspec import Meta
 
 from largesse.base.money import to_number
 from largesse.database import Connection, Row
+from largesse.delivery.outbox import hold_mail_back
 from largesse.funding import Posting, lock_balances, own_accounts, post
 from largesse.identity import Principal
-from largesse.lines.states import record_cancelled
+from largesse.lines.states import lock_issued, record_cancelled
 from largesse.orders.acts import record_cancel
 from largesse.orders.finding import find_own_order
 
@@ -39,31 +40,14 @@ async def cancel_order(
     Raises NotFound for an order of another customer or environment, OtherServiceAccount for one of another service account.
     """
     order = await find_own_order(connection, principal, reference)
-    issued = await _lock_issued(connection, order["id"])
+    issued = await lock_issued(connection, order["id"])
     if issued:
         at: datetime = await connection.fetchval("SELECT clock_now()")
         await record_cancelled(connection, order["id"], issued, at)
         await _refund(connection, order, len(issued), at)
-        await _hold_mail_back(connection, order["id"])
+        await hold_mail_back(connection, order["id"])
         await record_cancel(connection, principal, address, order["id"])
     return await _standing(connection, order)
-
-
-async def _lock_issued(connection: Connection, order_id: int) -> list[int]:
-    """Locks the order's lines and returns the numbers of those still issued.
-
-    Two statements: what the first sees may be older than its locks.
-    """
-    await connection.execute("SELECT FROM lines WHERE order_id = $1 ORDER BY number FOR UPDATE", order_id)
-    rows = await connection.fetch(
-        """
-        SELECT number FROM lines l WHERE order_id = $1 AND NOT EXISTS (
-            SELECT FROM line_states s WHERE s.order_id = l.order_id AND s.number = l.number)
-        ORDER BY number
-        """,
-        order_id,
-    )
-    return [row["number"] for row in rows]
 
 
 async def _refund(connection: Connection, order: Row, count: int, at: datetime) -> None:
@@ -80,37 +64,6 @@ async def _refund(connection: Connection, order: Row, count: int, at: datetime) 
             for account_id, change in ((payer_id, amount_minor), (own["sales"], -amount_minor))
         ],
         at,
-    )
-
-
-async def _hold_mail_back(connection: Connection, order_id: int) -> None:
-    """Takes the voided lines out of mail that has not left; a job or message without any lines left ends here."""
-    # A fan-out locks the job while it makes the messages: what it made is seen below, and it sees what was voided here.
-    await connection.execute("SELECT FROM mail_jobs WHERE order_id = $1 FOR UPDATE", order_id)
-    await connection.execute(
-        """
-        UPDATE mail_jobs SET fanned_out_at = clock_now() WHERE order_id = $1 AND fanned_out_at IS NULL
-        AND NOT EXISTS (SELECT FROM lines l WHERE l.order_id = $1 AND NOT EXISTS (
-            SELECT FROM line_states s WHERE s.order_id = l.order_id AND s.number = l.number AND s.state = 'cancelled'))
-        """,
-        order_id,
-    )
-    await connection.execute(
-        """
-        WITH rest AS (
-            SELECT m.id, ARRAY(
-                SELECT line FROM unnest(m.line_numbers) AS line WHERE NOT EXISTS (
-                    SELECT FROM line_states s
-                    WHERE s.order_id = m.order_id AND s.number = line AND s.state = 'cancelled')
-                ORDER BY line) AS numbers
-            FROM messages m WHERE m.order_id = $1 AND m.kind = 'gift' AND m.state IN ('pending', 'held'))
-        UPDATE messages SET
-            line_numbers = CASE WHEN numbers = '{}' THEN line_numbers ELSE numbers END,
-            state = CASE WHEN numbers = '{}' THEN 'cancelled' ELSE state END,
-            finished_at = CASE WHEN numbers = '{}' THEN clock_now() END
-        FROM rest WHERE messages.id = rest.id AND messages.state IN ('pending', 'held')
-        """,
-        order_id,
     )
 
 

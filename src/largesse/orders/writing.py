@@ -15,8 +15,10 @@ from itertools import chain, islice, repeat
 import msgspec
 
 from largesse.database import Connection
+from largesse.delivery.outbox import mail_jobs_cte
 from largesse.events import ORDER_CREATED, recorded_cte
 from largesse.funding import posting_arguments, posting_ctes
+from largesse.lines.writing import LineColumns, LineRow, copy_lines, lines_cte
 from largesse.orders.horizon import drawn_ids
 from largesse.orders.order import Order, Placed
 from largesse.orders.rules import Decided
@@ -25,8 +27,6 @@ from largesse.orders.shapes import order_record
 _encode = msgspec.json.Encoder().encode
 _ROWS_AT_ONCE = 100
 _PIECES_AHEAD = 2
-
-_Line = tuple[int, int, str | None, str | None, int, bytes]
 
 
 async def write_orders(
@@ -40,7 +40,7 @@ async def write_orders(
     """
     rows = [_order_row(place, order, at) for place, order in enumerate(decided.placed, 1)]
     rows.sort(key=lambda row: (row.customer_id, row.environment, row.external_reference or ""))
-    lines = [_LineRow(*line) for line in _lines(enumerate(decided.placed, 1))] if ids is None else []
+    lines = [LineRow(*line) for line in _lines(enumerate(decided.placed, 1))] if ids is None else []
     await connection.execute(
         _WRITE_ORDERS,
         at,
@@ -131,17 +131,6 @@ def _event_after_id(order: Order, at: datetime) -> str:
     return record[len(_NO_ID) :]
 
 
-class _LineRow(msgspec.Struct, gc=False):
-    """A row of `lines`, but that the place of its order stands for the order's id."""
-
-    place: int
-    number: int
-    recipient_email: str | None
-    recipient_name: str | None
-    code_lookup: int
-    sealed: bytes
-
-
 _NO_ID = '{"id":0'
 _BODY = f"'{_NO_ID[:-1]}' || id || event_after_id"
 _DRAWN_ID = "(SELECT ids FROM drawn)[place]"
@@ -156,16 +145,11 @@ _WRITE_ORDERS = f"""
             total_minor bigint, code_count integer, recipient_count integer, delivery_mode text,
             wrapping_key text, from_name text, message text, scheduled_for timestamptz,
             expiry_after_days integer, account_id integer, api_key_id integer, address inet, event_after_id text)
-    ), new_lines AS (
-        INSERT INTO lines (order_id, number, recipient_email, recipient_name, code_lookup, sealed)
-        SELECT {_DRAWN_ID}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
-        FROM json_to_recordset($6::json) AS new (
-            place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
-            sealed text)
-    ), {recorded_cte("new", order_id="id", event="$7", body=_BODY, at="$1")}, new_mail_jobs AS (
-        INSERT INTO mail_jobs (order_id, environment, due_at)
-        SELECT id, environment, coalesce(scheduled_for, $1) FROM new WHERE delivery_mode = 'send'
-    ), {posting_ctes("$1", "$2", "$3", "$4", order_id="(SELECT ids FROM drawn)[order_id]")}
+    ),
+    {lines_cte("$6", order_id=_DRAWN_ID)},
+    {recorded_cte("new", order_id="id", event="$7", body=_BODY, at="$1")},
+    {mail_jobs_cte("new", "$1")},
+    {posting_ctes("$1", "$2", "$3", "$4", order_id="(SELECT ids FROM drawn)[order_id]")}
     INSERT INTO orders (
         id, reference, customer_id, environment, service_account_id, source, external_reference,
         gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
@@ -179,8 +163,6 @@ _WRITE_ORDERS = f"""
     FROM new
 """  # noqa: S608 - constants
 
-_LINE_COLUMNS = ("order_id", *_LineRow.__struct_fields__[1:])
-
 
 async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]]) -> None:
     """Writes the lines of large orders under the ids given, one row for each code.
@@ -192,16 +174,16 @@ async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]
     pieces = deque(asyncio.create_task(_take(lines)) for _ in range(_PIECES_AHEAD))
     while piece := await pieces.popleft():
         pieces.append(asyncio.create_task(_take(lines)))
-        await connection.copy_records_to_table("lines", records=piece, columns=_LINE_COLUMNS)
+        await copy_lines(connection, piece)
 
 
-async def _take(lines: Iterator[_Line]) -> list[_Line]:
+async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
     """The next piece; taking lines seals their codes."""
     return list(islice(lines, _ROWS_AT_ONCE))
 
 
-def _lines(orders: Iterable[tuple[int, Order]]) -> Iterator[_Line]:
-    """The lines of orders under the ids given, or what stands for them, in the order of `_LINE_COLUMNS`."""
+def _lines(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
+    """The lines of orders under the ids given, or what stands for them, in the order of their columns."""
     for order_id, order in orders:
         for number, ((email, name), code) in enumerate(zip(_addressees(order), order.sealed, strict=True), 1):
             yield order_id, number, email, name, code.lookup, code.sealed

@@ -1,0 +1,82 @@
+"""The outbox of mail: what a transaction hands over with the rest of its work, so that all of it exists or none does.
+
+Orders hand over jobs, from which their messages are made when they are due, and fulfilment hands over notifications, which are messages
+at once; a cancellation takes back what has not left. `delivery.mail` sends what is here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from largesse.database import Connection
+from largesse.delivery.queue import notify
+
+
+def mail_jobs_cte(orders: str, at: str) -> str:
+    """SQL that makes the mail job of each of `orders` that is emailed, as a common table expression of a larger statement.
+
+    `orders` is one before it with `id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
+    """
+    return f"""
+        new_mail_jobs AS (
+            INSERT INTO mail_jobs (order_id, environment, due_at)
+            SELECT id, environment, coalesce(scheduled_for, {at}) FROM {orders} WHERE delivery_mode = 'send'
+        )
+    """  # noqa: S608 - placeholders
+
+
+async def add_notification(
+    connection: Connection,
+    line: tuple[int, int],
+    kind: str,
+    at: datetime,
+    *,
+    environment: str,
+    email: str,
+    name: str | None,
+) -> None:
+    """Makes a notification of a line, its order and number, due, once for each kind, and wakes the workers after the commit."""
+    await connection.execute(
+        """
+        INSERT INTO messages (order_id, environment, kind, edition, email, name, line_numbers, due_at, rank_at, created_at)
+        VALUES ($1, $3, $4, $2::int, $5, $6, ARRAY[$2::int], $7, $7, $7) ON CONFLICT DO NOTHING
+        """,
+        *line,
+        environment,
+        kind,
+        email,
+        name,
+        at,
+    )
+    await notify(connection)
+
+
+async def hold_mail_back(connection: Connection, order_id: int) -> None:
+    """Takes the cancelled lines of an order out of its mail that has not left; a job or message without any lines left ends here."""
+    # A fan-out locks the job while it makes the messages: what it made is seen below, and it sees what was voided here.
+    await connection.execute("SELECT FROM mail_jobs WHERE order_id = $1 FOR UPDATE", order_id)
+    await connection.execute(
+        """
+        UPDATE mail_jobs SET fanned_out_at = clock_now() WHERE order_id = $1 AND fanned_out_at IS NULL
+        AND NOT EXISTS (SELECT FROM lines l WHERE l.order_id = $1 AND NOT EXISTS (
+            SELECT FROM line_states s WHERE s.order_id = l.order_id AND s.number = l.number AND s.state = 'cancelled'))
+        """,
+        order_id,
+    )
+    await connection.execute(
+        """
+        WITH rest AS (
+            SELECT m.id, ARRAY(
+                SELECT line FROM unnest(m.line_numbers) AS line WHERE NOT EXISTS (
+                    SELECT FROM line_states s
+                    WHERE s.order_id = m.order_id AND s.number = line AND s.state = 'cancelled')
+                ORDER BY line) AS numbers
+            FROM messages m WHERE m.order_id = $1 AND m.kind = 'gift' AND m.state IN ('pending', 'held'))
+        UPDATE messages SET
+            line_numbers = CASE WHEN numbers = '{}' THEN line_numbers ELSE numbers END,
+            state = CASE WHEN numbers = '{}' THEN 'cancelled' ELSE state END,
+            finished_at = CASE WHEN numbers = '{}' THEN clock_now() END
+        FROM rest WHERE messages.id = rest.id AND messages.state IN ('pending', 'held')
+        """,
+        order_id,
+    )
