@@ -16,7 +16,8 @@ from largesse.funding import lock_balances, own_accounts
 from largesse.identity import Principal
 from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.aside import WaitingRoom
-from largesse.orders.order import Gift, Order, OwnAccounts, Placed
+from largesse.orders.options import Options
+from largesse.orders.order import Gift, Order, OwnAccounts, Placed, new_order
 from largesse.orders.placer import Placer
 from largesse.orders.reading import BEGIN, wait_for_accounts
 from largesse.orders.reference import new_reference
@@ -50,7 +51,7 @@ class Town:
     def order(self, customer: int, external_reference: str | None = None, *, codes: int = 1) -> Order:
         reference = new_reference(NOW)
         drawn = draw_codes(codes)
-        return Order(
+        return new_order(
             reference=reference,
             principal=Principal(
                 customer, "production", customer, "Customer", "pro", "invoiced", customer, "Bot", True
@@ -60,9 +61,7 @@ class Town:
                 source="api",
                 recipients=(),
                 code_count=codes,
-                wrapping_key=None,
-                from_name=None,
-                message=None,
+                options=Options(),
                 scheduled_for=None,
                 account_id=None,
                 expiry_after_days=None,

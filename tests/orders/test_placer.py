@@ -17,7 +17,8 @@ from largesse.database import Connection, Database
 from largesse.funding import own_accounts
 from largesse.identity import Principal
 from largesse.lines import SealedCodes, draw_codes
-from largesse.orders.order import Gift, Order, OwnAccounts, Placed
+from largesse.orders.options import Options
+from largesse.orders.order import Gift, Order, OwnAccounts, Placed, new_order
 from largesse.orders.placer import Placer
 from largesse.orders.reference import new_reference
 from largesse.orders.request import Wanted
@@ -55,7 +56,7 @@ class Desk:
     ) -> Order:
         reference = new_reference(NOW)
         drawn = draw_codes(codes)
-        return Order(
+        return new_order(
             reference=reference,
             principal=Principal(key_id, "production", 1, "Acme Ltd", "pro", "balance", 1, "Bot", True),
             gift=Gift("gift", 1, None, None, "GB", "GBP", cost_minor, cost_minor),
@@ -63,9 +64,7 @@ class Desk:
                 source="api",
                 recipients=(),
                 code_count=codes,
-                wrapping_key=None,
-                from_name=None,
-                message=None,
+                options=Options(),
                 scheduled_for=None,
                 account_id=1,
                 expiry_after_days=None,
@@ -199,8 +198,8 @@ async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
             await desk.waited_for(holder)
             for codes in (1, 100):
                 order = desk.order(codes=codes)
-                wanted = msgspec.structs.replace(order.wanted, account_id=None)
-                order = msgspec.structs.replace(order, principal=other, wanted=wanted, own_accounts=accounts)
+                kept = msgspec.structs.replace(order.kept, customer_id=2, account_id=None)
+                order = msgspec.structs.replace(order, principal=other, kept=kept, own_accounts=accounts)
                 assert (await asyncio.wait_for(placer.place(order), 30)).order is order
             assert not waiting.done()
             await holding.rollback()

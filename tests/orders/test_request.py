@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.base.errors import InvalidRequest
+from largesse.orders.options import Options
 from largesse.orders.recipients import read_recipients
 from largesse.orders.reference import is_reference, new_reference
 from largesse.orders.request import (
@@ -104,10 +105,10 @@ def test_no_quantity_is_one() -> None:
 def test_blank_texts_are_as_if_left_out(blank: str) -> None:
     recipients = [Recipient(email="sam@example.com", name=blank)]
     wanted = read(recipients=recipients, wrapping_key=blank, from_name=blank, message=blank)
-    assert (wanted.wrapping_key, wanted.from_name, wanted.message) == (None, None, None)
+    assert wanted.options == Options()
     assert wanted.recipients[0].name is None
-    filled = wanted.with_defaults(wrapping_key="gold", from_name="Ada", message="Hi", expiry_after_days=7)
-    assert (filled.wrapping_key, filled.from_name, filled.message) == ("gold", "Ada", "Hi")
+    preset = Options(wrapping_key="gold", from_name="Ada", message="Hi")
+    assert wanted.or_else(preset, 7).options == preset
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=30))

@@ -21,7 +21,8 @@ from largesse.base.errors import (
     Unauthorized,
 )
 from largesse.identity import Principal, Standing
-from largesse.orders.order import Gift, Order, OwnAccounts
+from largesse.orders.options import Options
+from largesse.orders.order import Gift, Order, OwnAccounts, new_order
 from largesse.orders.request import Wanted
 from largesse.orders.rules import Decided, Ground, LedgerAccount, decide
 
@@ -42,7 +43,7 @@ def make_order(
     codes: int = 1,
     external_reference: str | None = None,
 ) -> Order:
-    return Order(
+    return new_order(
         reference=f"R{next(references)}",
         principal=Principal(
             key, environment, customer, "Acme", "pro", "balance", service_account, "Bot", True
@@ -52,9 +53,7 @@ def make_order(
             source="api",
             recipients=(),
             code_count=codes,
-            wrapping_key=None,
-            from_name=None,
-            message=None,
+            options=Options(),
             scheduled_for=None,
             account_id=account,
             expiry_after_days=None,

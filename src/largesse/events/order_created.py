@@ -14,7 +14,7 @@ _Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
 _NAME = "order.created"
 
 
-class OrderRecord(msgspec.Struct, kw_only=True, rename="camel"):
+class OrderRecord(msgspec.Struct, rename="camel"):
     """An order as GET /orders lists it and the order.created event tells it."""
 
     id: Annotated[int, Meta(description="Stable per order; a deduplication key")]

@@ -9,9 +9,10 @@ from largesse.orders.records import read_order
 from largesse.orders.request import SendBody, SendCollection, SendGift, SendTemplate
 from largesse.orders.requested import OrderRequest, read_request
 from largesse.orders.sending import Sender
-from largesse.orders.shapes import SendResponse
+from largesse.orders.shapes import EXAMPLE_RESPONSE, SendResponse
 
 __all__ = [
+    "EXAMPLE_RESPONSE",
     "FEW_IDS",
     "LAST_ID",
     "MAX_ORDERS",

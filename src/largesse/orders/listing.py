@@ -12,11 +12,11 @@ from typing import NamedTuple
 import msgspec
 
 from largesse.base.batching import Batcher
-from largesse.base.money import to_number
-from largesse.database import Database, Row
-from largesse.events import ORDER_CREATED, OrderRecord
+from largesse.database import Database
+from largesse.events import OrderRecord
 from largesse.identity import Principal
 from largesse.orders.horizon import read_horizon
+from largesse.orders.record import TOLD_COLUMNS, order_record
 
 _LISTS_AT_ONCE = 100
 _encode = msgspec.json.Encoder().encode
@@ -73,8 +73,8 @@ class OrderLists:
         lists = list(dict.fromkeys(wanted))
         rows = await self._database.fetch(query, *map(list, zip(*lists, strict=True)), *arguments)
         records: list[list[OrderRecord]] = [[] for _ in lists]
-        for row in rows:
-            records[row["at"] - 1].append(_record(row))
+        for list_at, order_id, created_at, *told in rows:
+            records[list_at - 1].append(order_record(order_id, told, created_at))
         answers = dict(zip(lists, map(_encode, records), strict=True))
         return [answers[each] for each in wanted]
 
@@ -82,9 +82,7 @@ class OrderLists:
 def _reading(which: str) -> str:
     """SQL for the orders of lists, `which` of them each. It reads by `orders_newest`, which is what the `+ 0` are for."""
     return f"""
-        SELECT list.at, o.id, o.reference, o.customer_id, o.value_minor, o.currency, o.country, o.source,
-               o.external_reference, o.gift_selection, o.product_id, o.collection_id, o.wrapping_key, o.from_name,
-               o.delivery_mode, o.code_count, o.service_account_id, o.created_at
+        SELECT list.at, o.id, o.created_at, {", ".join(f"o.{name}" for name in TOLD_COLUMNS)}
         FROM unnest($1::int[], $2::text[], $3::int[], $4::int[]) WITH ORDINALITY
             AS list (customer_id, environment, length, after, at)
         CROSS JOIN LATERAL (
@@ -97,26 +95,3 @@ def _reading(which: str) -> str:
 
 _NEWEST = f"{_reading('ORDER BY id + 0 DESC')} ORDER BY list.at, o.id DESC"
 _NEXT = f"{_reading('AND id + 0 > list.after AND id + 0 <= $5 ORDER BY id + 0')} ORDER BY list.at, o.id"
-
-
-def _record(row: Row) -> OrderRecord:
-    return OrderRecord(
-        id=row["id"],
-        event=ORDER_CREATED.name,
-        reference=row["reference"],
-        customer_id=row["customer_id"],
-        value=to_number(row["value_minor"], row["currency"]),
-        currency=row["currency"],
-        country=row["country"],
-        source_type=row["source"],
-        external_reference=row["external_reference"],
-        gift_selection_type=row["gift_selection"],
-        gift_product_id=row["product_id"],
-        gifts_collection_id=row["collection_id"],
-        wrapping_key=row["wrapping_key"],
-        from_name=row["from_name"],
-        delivery_mode=row["delivery_mode"],
-        line_count=row["code_count"],
-        created_by=row["service_account_id"],
-        creation_date=row["created_at"],
-    )

@@ -9,6 +9,8 @@ import msgspec
 
 from largesse.identity import Principal
 from largesse.lines import IssuedCode, SealedCode
+from largesse.orders.kept import KeptOrder
+from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import Wanted
 from largesse.orders.wrappings import DEFAULT_WRAPPING
 
@@ -41,22 +43,24 @@ class OwnAccounts(msgspec.Struct, frozen=True):
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """A checked order with its codes drawn, ready to be written. Those of a large one are sealed as they are written."""
 
-    reference: str
+    kept: KeptOrder
     principal: Principal
-    gift: Gift
-    wanted: Wanted
+    recipients: tuple[OrderRecipient, ...]  # none of a code batch
     own_accounts: OwnAccounts
     codes: list[IssuedCode]
     sealed: Iterable[SealedCode]
-    address: str | None = None  # the network address that the caller sent it from
+
+    @property
+    def reference(self) -> str:
+        return self.kept.reference
 
     @property
     def currency(self) -> str:
-        return self.gift.currency
+        return self.kept.currency
 
     @property
     def account_id(self) -> int | None:
-        return self.wanted.account_id
+        return self.kept.account_id
 
     @property
     def payer_id(self) -> int:
@@ -69,23 +73,69 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return (self.payer_id, self.own_accounts.sales)
 
     @property
-    def wrapping_key(self) -> str:
-        return self.wanted.wrapping_key or DEFAULT_WRAPPING
-
-    @property
     def code_count(self) -> int:
-        return self.wanted.code_count
+        return self.kept.code_count
 
     @property
     def total_minor(self) -> int:
-        return self.gift.unit_cost_minor * self.wanted.code_count
+        return self.kept.total_minor
 
     @property
     def reference_key(self) -> ReferenceKey | None:
         """What no other order may have; None when the caller gave no reference."""
-        if self.wanted.external_reference is None:
+        kept = self.kept
+        if kept.external_reference is None:
             return None
-        return (self.principal.customer_id, self.principal.environment, self.wanted.external_reference)
+        return (kept.customer_id, kept.environment, kept.external_reference)
+
+
+def new_order(
+    *,
+    reference: str,
+    principal: Principal,
+    gift: Gift,
+    wanted: Wanted,
+    own_accounts: OwnAccounts,
+    codes: list[IssuedCode],
+    sealed: Iterable[SealedCode],
+    address: str | None = None,
+) -> Order:
+    """The order that `principal` wants, sent from the network address `address`, under a reference drawn for it."""
+    options = msgspec.structs.asdict(wanted.options)
+    options["wrapping_key"] = options["wrapping_key"] or DEFAULT_WRAPPING
+    kept = KeptOrder(
+        reference=reference,
+        customer_id=principal.customer_id,
+        environment=principal.environment,
+        service_account_id=principal.service_account_id,
+        source=wanted.source,
+        external_reference=wanted.external_reference,
+        gift_selection=gift.selection,
+        product_id=gift.product_id,
+        collection_id=gift.collection_id,
+        template_id=gift.template_id,
+        country=gift.country,
+        currency=gift.currency,
+        value_minor=gift.value_minor,
+        total_minor=gift.unit_cost_minor * wanted.code_count,
+        code_count=wanted.code_count,
+        recipient_count=wanted.recipient_count,
+        delivery_mode=wanted.delivery_mode,
+        scheduled_for=wanted.scheduled_for,
+        expiry_after_days=wanted.expiry_after_days,
+        account_id=wanted.account_id,
+        api_key_id=principal.key_id,
+        address=address,
+        **options,
+    )
+    return Order(
+        kept=kept,
+        principal=principal,
+        recipients=wanted.recipients,
+        own_accounts=own_accounts,
+        codes=codes,
+        sealed=sealed,
+    )
 
 
 class Placed(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from largesse.base.vault import Vault
 from largesse.database import Database
 from largesse.identity import Caller, Standing
 from largesse.orders.findings import Findings
-from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey
+from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey, new_order
 from largesse.orders.quotes import make_quote
 from largesse.orders.reading import read_account, read_references
 from largesse.orders.recipients import read_recipients, read_recipients_of
@@ -136,7 +136,7 @@ class Quoter:
             if not isinstance(refusal, ReferenceUsed):
                 break
             wanted = msgspec.structs.replace(wanted, external_reference=None)
-            order = msgspec.structs.replace(order, wanted=wanted)
+            order = _order(caller, gift, wanted)
             decided = decide([order], ground)
         return decided
 
@@ -174,7 +174,7 @@ def _is_given(value: msgspec.Raw | None) -> bool:
 
 def _order(caller: Caller, gift: Gift, wanted: Wanted) -> Order:
     """The order as the rules look at it: without codes, beside accounts that stand for the customer's own."""
-    return Order(
+    return new_order(
         reference="",
         principal=caller.principal,
         gift=gift,

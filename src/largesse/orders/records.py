@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from largesse.base.money import to_number
 from largesse.base.vault import Vault
 from largesse.database import Connection
 from largesse.identity import Principal, require_own
 from largesse.lines import CODES_AT_ONCE, IssuedCode, open_code
 from largesse.orders.acts import record_reading
 from largesse.orders.finding import find_order
-from largesse.orders.shapes import SendResponse, issued_codes
+from largesse.orders.kept import kept_order
+from largesse.orders.shapes import SendResponse, send_response
 
 
 async def read_order(
@@ -35,19 +35,7 @@ async def read_order(
         require_own(principal, row["service_account_id"], row["reference"])
         codes = await _read_codes(connection, vault, reference, row["id"])
         await record_reading(connection, principal, address, row["id"])
-    return SendResponse(
-        reference=row["reference"],
-        gift_selection_type=row["gift_selection"],
-        value=to_number(row["value_minor"], row["currency"]),
-        currency=row["currency"],
-        code_count=row["code_count"],
-        recipient_count=row["recipient_count"],
-        total_cost=to_number(row["total_minor"], row["currency"]),
-        delivery_mode=row["delivery_mode"],
-        scheduled_for=row["scheduled_for"],
-        external_reference=row["external_reference"],
-        codes=await issued_codes(codes, vault, public_url),
-    )
+    return await send_response(kept_order(row), codes, vault, public_url)
 
 
 async def _read_codes(

@@ -17,9 +17,9 @@ from msgspec import UNSET, Meta, UnsetType
 from largesse.base.decoding import decode_part
 from largesse.base.email import address_key
 from largesse.base.errors import InvalidRequest
+from largesse.orders.options import OptionMembers, Options, read_options
 from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, count_codes
-from largesse.orders.texts import read_key, read_text
-from largesse.orders.wrappings import WRAPPINGS
+from largesse.orders.texts import read_key
 
 MAX_REFERENCE = 128
 MAX_SOURCE = 32
@@ -27,7 +27,6 @@ MAX_QUOTE = 256
 DEFAULT_SOURCE = "api"
 DEFAULT_COUNTRY = "GB"
 
-_KNOWN_WRAPPINGS = ", ".join(f"`{key}`" for key in WRAPPINGS)
 _INT32 = 2_147_483_647
 Id = Annotated[int, Meta(ge=1, le=_INT32)]
 # max_length as well, since `$` also matches before a line break at the end.
@@ -64,8 +63,8 @@ _NUMBER = re.compile(rb"[-0-9]")  # what a JSON number begins with
 _WORD = re.compile(r"[a-z0-9]+")
 
 
-class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
-    """What the three send bodies share."""
+class SendBody(OptionMembers, kw_only=True, rename="camel"):
+    """What the three send bodies share: the options, and these."""
 
     source: (
         Annotated[
@@ -97,25 +96,6 @@ class SendBody(msgspec.Struct, kw_only=True, rename="camel"):
                 description="Anonymous codes, returned and not emailed. Excludes `recipients`.",
             ),
         ]
-        | None
-    ) = None
-    wrapping_key: (
-        Annotated[
-            str,
-            Meta(
-                max_length=64,
-                description=f"Wrapping of the gift, by default the template's, or `default`. Known are {_KNOWN_WRAPPINGS}; "
-                "any other is kept, and looks like `default`.",
-                examples=["confetti"],
-            ),
-        ]
-        | None
-    ) = None
-    from_name: (
-        Annotated[str, Meta(max_length=32, description="Sender name", examples=["The People team"])] | None
-    ) = None
-    message: (
-        Annotated[str, Meta(max_length=256, description="Message to the recipient", examples=["Thank you!"])]
         | None
     ) = None
     send_at: Annotated[msgspec.Raw, Meta(extra_json_schema=msgspec.json.schema(SendAt))] | UnsetType = UNSET
@@ -200,9 +180,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     recipients: tuple[OrderRecipient, ...]
     code_count: int
-    wrapping_key: str | None  # None: not said, which only a template may fill
-    from_name: str | None
-    message: str | None
+    options: Options  # what was not said, only a template may fill
     scheduled_for: datetime | None
     account_id: int | None
     expiry_after_days: int | None
@@ -217,20 +195,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         """Distinct addresses, letter case ignored."""
         return len({address_key(recipient.email) for recipient in self.recipients})
 
-    def with_defaults(
-        self,
-        *,
-        wrapping_key: str | None,
-        from_name: str | None,
-        message: str | None,
-        expiry_after_days: int | None,
-    ) -> Wanted:
+    def or_else(self, options: Options, expiry_after_days: int | None) -> Wanted:
         """The same with what was not said filled in."""
         return msgspec.structs.replace(
             self,
-            wrapping_key=self.wrapping_key or wrapping_key,
-            from_name=self.from_name or from_name,
-            message=self.message or message,
+            options=self.options.or_else(options),
             expiry_after_days=self.expiry_after_days or expiry_after_days,
         )
 
@@ -244,9 +213,7 @@ def read_send(body: SendBody, *, plan: str, now: datetime) -> Wanted:
         source=read_source(body.source),
         recipients=(),
         code_count=_count_codes(body),
-        wrapping_key=read_text("wrappingKey", body.wrapping_key),
-        from_name=read_text("fromName", body.from_name),
-        message=read_text("message", body.message, line_breaks=True),
+        options=read_options(body),
         scheduled_for=_read_send_at(body.send_at, now) if body.recipients else None,
         account_id=body.account_id,
         expiry_after_days=_read_expiry(body.expiry_after_days, plan),

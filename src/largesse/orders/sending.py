@@ -17,7 +17,8 @@ from largesse.database import Database
 from largesse.funding import list_funding_accounts, own_accounts
 from largesse.identity import Caller, Principal
 from largesse.lines import SealedCodes, draw_codes
-from largesse.orders.order import Gift, Order, OwnAccounts
+from largesse.orders.options import Options
+from largesse.orders.order import Gift, Order, OwnAccounts, new_order
 from largesse.orders.placer import Placer, is_large
 from largesse.orders.quotes import QUOTE_REFUSED, require_quoted
 from largesse.orders.reading import read_references
@@ -80,13 +81,17 @@ class Sender:
             raise
         if not is_large(order.code_count):
             await self._place(order)
-            return await send_response(order, self._vault, self._public_url)
+            return await self._answer(order)
         # The answer to a large order is written while the database writes its lines.
         placing = asyncio.create_task(self._place(order))
         try:
-            return await send_response(order, self._vault, self._public_url)
+            return await self._answer(order)
         finally:
             await placing
+
+    async def _answer(self, order: Order) -> SendResponse:
+        codes = [] if order.recipients else order.codes
+        return await send_response(order.kept, codes, self._vault, self._public_url)
 
     async def _place(self, order: Order) -> None:
         try:
@@ -108,7 +113,7 @@ class Sender:
         reference = new_reference(caller.now)
         codes = draw_codes(wanted.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
-        return Order(
+        return new_order(
             reference=reference,
             principal=principal,
             gift=gift,
@@ -288,9 +293,7 @@ def _collection_gift(collection_id: int, country: str, price: Price, *, template
 
 def _with_template(wanted: Wanted, template: Template, plan: str) -> Wanted:
     """`wanted` with what the caller left out taken from the template."""
-    return wanted.with_defaults(
-        wrapping_key=template.wrapping_key,
-        from_name=template.from_name,
-        message=template.message,
-        expiry_after_days=template.expiry_after_days if plan == "enterprise" else None,
+    options = Options(
+        wrapping_key=template.wrapping_key, from_name=template.from_name, message=template.message
     )
+    return wanted.or_else(options, template.expiry_after_days if plan == "enterprise" else None)

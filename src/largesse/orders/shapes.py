@@ -1,4 +1,4 @@
-"""The JSON of orders: what sending answers, and the order record of an order that is being placed."""
+"""The JSON of orders: what sending answers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from msgspec import Meta
 
 from largesse.base.money import to_number
 from largesse.base.vault import Vault
-from largesse.events import ORDER_CREATED, OrderRecord
 from largesse.lines import CODES_AT_ONCE, IssuedCode
-from largesse.orders.order import Order
+from largesse.orders.kept import KeptOrder
+from largesse.orders.options import told_options
 
 
 class IssuedCodeShape(msgspec.Struct, rename="camel", gc=False):
@@ -43,22 +43,41 @@ class SendResponse(msgspec.Struct, kw_only=True, rename="camel"):
     ]
 
 
-async def send_response(order: Order, vault: Vault, public_url: str) -> SendResponse:
-    """What the caller of a send endpoint gets."""
-    manual = order.wanted.delivery_mode == "manual"
-    codes = await issued_codes(order.codes, vault, public_url) if manual else []
+EXAMPLE_RESPONSE = SendResponse(
+    reference="0WBQK7M2PXR4D9VA1C3E",
+    gift_selection_type="gift",
+    value=10.0,
+    currency="GBP",
+    code_count=1,
+    recipient_count=1,
+    total_cost=10.0,
+    delivery_mode="send",
+    scheduled_for=None,
+    external_reference="payroll-2030-12-1138",
+    codes=[],
+)
+
+
+_ANSWERED = told_options(SendResponse)
+
+
+async def send_response(
+    order: KeptOrder, codes: Sequence[IssuedCode], vault: Vault, public_url: str
+) -> SendResponse:
+    """What the caller of a send endpoint gets, with `codes` in clear."""
     return SendResponse(
         reference=order.reference,
-        gift_selection_type=order.gift.selection,
-        value=to_number(order.gift.value_minor, order.currency),
+        gift_selection_type=order.gift_selection,
+        value=to_number(order.value_minor, order.currency),
         currency=order.currency,
         code_count=order.code_count,
-        recipient_count=order.wanted.recipient_count,
+        recipient_count=order.recipient_count,
         total_cost=to_number(order.total_minor, order.currency),
-        delivery_mode=order.wanted.delivery_mode,
-        scheduled_for=order.wanted.scheduled_for,
-        external_reference=order.wanted.external_reference,
-        codes=codes,
+        delivery_mode=order.delivery_mode,
+        scheduled_for=order.scheduled_for,
+        external_reference=order.external_reference,
+        codes=await issued_codes(codes, vault, public_url),
+        **{name: getattr(order, name) for name in _ANSWERED},
     )
 
 
@@ -85,27 +104,3 @@ def claim_link(code: IssuedCode, vault: Vault, public_url: str) -> str:
 def claim_links(codes: Iterable[IssuedCode], vault: Vault, public_url: str) -> list[str]:
     """`claim_link` of each code."""
     return [f"{public_url}/claim/{token}" for token in vault.token_all(code.code for code in codes)]
-
-
-def order_record(order: Order, order_id: int, created_at: datetime) -> OrderRecord:
-    """The order record of an order that is being placed."""
-    return OrderRecord(
-        id=order_id,
-        event=ORDER_CREATED.name,
-        reference=order.reference,
-        customer_id=order.principal.customer_id,
-        value=to_number(order.gift.value_minor, order.currency),
-        currency=order.currency,
-        country=order.gift.country,
-        source_type=order.wanted.source,
-        external_reference=order.wanted.external_reference,
-        gift_selection_type=order.gift.selection,
-        gift_product_id=order.gift.product_id,
-        gifts_collection_id=order.gift.collection_id,
-        wrapping_key=order.wrapping_key,
-        from_name=order.wanted.from_name,
-        delivery_mode=order.wanted.delivery_mode,
-        line_count=order.code_count,
-        created_by=order.principal.service_account_id,
-        creation_date=created_at,
-    )

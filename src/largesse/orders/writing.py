@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice, repeat
+from operator import attrgetter
 
 import msgspec
 
@@ -20,9 +21,10 @@ from largesse.events import ORDER_CREATED, recorded_cte
 from largesse.funding import posting_arguments, posting_ctes
 from largesse.lines.writing import LineColumns, LineRow, copy_lines, lines_cte
 from largesse.orders.horizon import drawn_ids
+from largesse.orders.kept import COLUMNS, KeptOrder, sql_columns
 from largesse.orders.order import Order, Placed
+from largesse.orders.record import TOLD_COLUMNS, order_record
 from largesse.orders.rules import Decided
-from largesse.orders.shapes import order_record
 
 _encode = msgspec.json.Encoder().encode
 _ROWS_AT_ONCE = 100
@@ -38,18 +40,20 @@ async def write_orders(
     entries with the balances they leave. Orders go in by the caller's reference, so that two batches that share references
     wait for each other in one direction only.
     """
-    rows = [_order_row(place, order, at) for place, order in enumerate(decided.placed, 1)]
-    rows.sort(key=lambda row: (row.customer_id, row.environment, row.external_reference or ""))
+    by_reference = sorted(enumerate(decided.placed, 1), key=_reference_of)
+    orders = [order.kept for _, order in by_reference]
+    beside = [_BesideOrder(place, _event_after_id(order.kept, at)) for place, order in by_reference]
     lines = [LineRow(*line) for line in _lines(enumerate(decided.placed, 1))] if ids is None else []
     await connection.execute(
         _WRITE_ORDERS,
         at,
         *posting_arguments(decided.postings),
-        _encode(rows).decode(),
+        _encode(orders).decode(),
         _encode(lines).decode(),
         ORDER_CREATED.name,
         ids,
-        len(rows),
+        len(orders),
+        _encode(beside).decode(),
     )
     return [Placed(order, at) for order in decided.placed]
 
@@ -60,77 +64,27 @@ async def draw_ids(connection: Connection, count: int) -> list[int]:
     return ids
 
 
-class _OrderRow(msgspec.Struct):
-    """A row of `orders` but for its id, for which its place stands, and the body of its event from there on."""
+class _BesideOrder(msgspec.Struct):
+    """What is written with an order: its place, which stands for its id, and the body of its event from there on."""
 
     place: int
-    reference: str
-    customer_id: int
-    environment: str
-    service_account_id: int
-    source: str
-    external_reference: str | None
-    gift_selection: str
-    product_id: int | None
-    collection_id: int | None
-    template_id: int | None
-    country: str
-    currency: str
-    value_minor: int
-    total_minor: int
-    code_count: int
-    recipient_count: int
-    delivery_mode: str
-    wrapping_key: str
-    from_name: str | None
-    message: str | None
-    scheduled_for: datetime | None
-    expiry_after_days: int | None
-    account_id: int | None
-    api_key_id: int
-    address: str | None
     event_after_id: str
 
 
-def _order_row(place: int, order: Order, at: datetime) -> _OrderRow:
-    return _OrderRow(
-        place,
-        order.reference,
-        order.principal.customer_id,
-        order.principal.environment,
-        order.principal.service_account_id,
-        order.wanted.source,
-        order.wanted.external_reference,
-        order.gift.selection,
-        order.gift.product_id,
-        order.gift.collection_id,
-        order.gift.template_id,
-        order.gift.country,
-        order.gift.currency,
-        order.gift.value_minor,
-        order.total_minor,
-        order.code_count,
-        order.wanted.recipient_count,
-        order.wanted.delivery_mode,
-        order.wrapping_key,
-        order.wanted.from_name,
-        order.wanted.message,
-        order.wanted.scheduled_for,
-        order.wanted.expiry_after_days,
-        order.account_id,
-        order.principal.key_id,
-        order.address,
-        _event_after_id(order, at),
-    )
+def _reference_of(place_and_order: tuple[int, Order]) -> tuple[int, str, str]:
+    kept = place_and_order[1].kept
+    return kept.customer_id, kept.environment, kept.external_reference or ""
 
 
-def _event_after_id(order: Order, at: datetime) -> str:
+def _event_after_id(order: KeptOrder, at: datetime) -> str:
     """The order record in JSON but for the id that it begins with, which the database will draw."""
-    record = _encode(order_record(order, 0, at)).decode()
+    record = _encode(order_record(0, _told(order), at)).decode()
     assert record.startswith(_NO_ID), "an order record begins with its id"
     return record[len(_NO_ID) :]
 
 
+_told = attrgetter(*TOLD_COLUMNS)
+_COLUMNS = ", ".join(COLUMNS)
 _NO_ID = '{"id":0'
 _BODY = f"'{_NO_ID[:-1]}' || id || event_after_id"
 _DRAWN_ID = "(SELECT ids FROM drawn)[place]"
@@ -138,29 +92,15 @@ _WRITE_ORDERS = f"""
     WITH drawn AS MATERIALIZED (
         SELECT coalesce($8::int[], {drawn_ids("$9::int")}) AS ids
     ), new AS MATERIALIZED (
-        SELECT {_DRAWN_ID} AS id, new.* FROM json_to_recordset($5::json) AS new (
-            place integer, reference text, customer_id integer, environment text, service_account_id integer,
-            source text, external_reference text, gift_selection text, product_id integer,
-            collection_id integer, template_id integer, country text, currency text, value_minor bigint,
-            total_minor bigint, code_count integer, recipient_count integer, delivery_mode text,
-            wrapping_key text, from_name text, message text, scheduled_for timestamptz,
-            expiry_after_days integer, account_id integer, api_key_id integer, address inet, event_after_id text)
+        SELECT {_DRAWN_ID} AS id, new.* FROM ROWS FROM (
+            json_to_recordset($5::json) AS ({sql_columns()}),
+            json_to_recordset($10::json) AS (place integer, event_after_id text)) AS new
     ),
     {lines_cte("$6", order_id=_DRAWN_ID)},
     {recorded_cte("new", order_id="id", event="$7", body=_BODY, at="$1")},
     {mail_jobs_cte("new", "$1")},
     {posting_ctes("$1", "$2", "$3", "$4", order_id="(SELECT ids FROM drawn)[order_id]")}
-    INSERT INTO orders (
-        id, reference, customer_id, environment, service_account_id, source, external_reference,
-        gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
-        total_minor, code_count, recipient_count, delivery_mode, wrapping_key, from_name, message,
-        scheduled_for, expiry_after_days, account_id, api_key_id, address, created_at)
-    SELECT
-        id, reference, customer_id, environment, service_account_id, source, external_reference,
-        gift_selection, product_id, collection_id, template_id, country, currency, value_minor,
-        total_minor, code_count, recipient_count, delivery_mode, wrapping_key, from_name, message,
-        scheduled_for, expiry_after_days, account_id, api_key_id, address, $1
-    FROM new
+    INSERT INTO orders (id, created_at, {_COLUMNS}) SELECT id, $1, {_COLUMNS} FROM new
 """  # noqa: S608 - constants
 
 
@@ -191,6 +131,6 @@ def _lines(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
 
 def _addressees(order: Order) -> Iterable[tuple[str | None, str | None]]:
     """The address and name of each line of an order, in the order of its codes."""
-    if not order.wanted.recipients:
+    if not order.recipients:
         return repeat((None, None), order.code_count)
-    return chain.from_iterable(repeat((r.email, r.name), r.quantity) for r in order.wanted.recipients)
+    return chain.from_iterable(repeat((r.email, r.name), r.quantity) for r in order.recipients)

@@ -8,6 +8,7 @@ which they would make types, and no events, which have a document of their own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from inspect import get_annotations
 from itertools import groupby
 from typing import Any
 
@@ -198,10 +199,11 @@ def build_document(operations: Sequence[Operation]) -> Json:
 
 
 def _tell_gift_first(schema: Json, body: type[SendBody]) -> None:
-    """Puts the members of `body` itself before those it shares with the other send bodies."""
-    own = [field.encode_name for field in msgspec.structs.fields(body) if field.name in body.__annotations__]
+    """Puts the members of `body` itself first, then those of each class it is made from."""
     members = schema["properties"]
-    schema["properties"] = {name: members[name] for name in own} | members
+    encode_name = {field.name: field.encode_name for field in msgspec.structs.fields(body)}
+    own = (name for kind in body.__mro__ for name in get_annotations(kind))
+    schema["properties"] = {encode_name[name]: members[encode_name[name]] for name in own}
 
 
 def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -15,8 +16,9 @@ from largesse.base.errors import (
     QuoteExpired,
     ReferenceUsed,
 )
-from largesse.events import OrderRecord
+from largesse.events import ORDER_CREATED, OrderRecord, Sampled
 from largesse.orders import (
+    EXAMPLE_RESPONSE,
     Cancellation,
     OrderRequest,
     SendBody,
@@ -32,19 +34,20 @@ from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
-_RESPONSE = {
-    "reference": "0WBQK7M2PXR4D9VA1C3E",
-    "giftSelectionType": "gift",
-    "value": 10.0,
-    "currency": "GBP",
-    "codeCount": 1,
-    "recipientCount": 1,
-    "totalCost": 10.0,
-    "deliveryMode": "send",
-    "scheduledFor": None,
-    "externalReference": "payroll-2030-12-1138",
-    "codes": [],
-}
+# Of values, so that an example has every member there is.
+_RESPONSE = msgspec.to_builtins(EXAMPLE_RESPONSE)
+_RECORD = msgspec.to_builtins(
+    msgspec.structs.replace(
+        ORDER_CREATED.sample(Sampled(1, 1, datetime(2030, 1, 2, 9, tzinfo=UTC))),
+        id=1,
+        reference=EXAMPLE_RESPONSE.reference,
+        source_type="api",
+        external_reference=EXAMPLE_RESPONSE.external_reference,
+        gift_product_id=1,
+        from_name=None,
+        delivery_mode="send",
+    )
+)
 _REFERENCE: dict[str, dict[str, Any]] = {
     "reference": {
         "type": "string",
@@ -173,28 +176,7 @@ OPERATIONS = (
         description="Newest first, each as the order.created event tells it; for polling. With `after`, an addition to the "
         "specification, oldest first: whoever asks again with the last `id` misses none. An order that was placed but a "
         "moment ago is held back while one with a lower `id` may still come.",
-        example=[
-            {
-                "id": 1,
-                "event": "order.created",
-                "reference": "0WBQK7M2PXR4D9VA1C3E",
-                "customerId": 1,
-                "value": 10.0,
-                "currency": "GBP",
-                "country": "GB",
-                "sourceType": "api",
-                "externalReference": "payroll-2030-12-1138",
-                "giftSelectionType": "gift",
-                "giftProductId": 1,
-                "giftsCollectionId": None,
-                "wrappingKey": "default",
-                "fromName": None,
-                "deliveryMode": "send",
-                "lineCount": 1,
-                "createdBy": 1,
-                "creationDate": "2030-01-02T09:00:00Z",
-            }
-        ],
+        example=[_RECORD],
     ),
     Operation(
         "GET",

@@ -1,0 +1,67 @@
+"""An order as the database keeps it: a row of `orders`, and what is told of it.
+
+The columns are named here alone; what writes or reads the table takes their names from here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from largesse.database import Row
+from largesse.orders.options import Options
+
+Inet = Annotated[str, "inet"]
+_SQL_TYPES = {str: "text", int: "bigint", datetime: "timestamptz"}
+
+
+class KeptOrder(Options, frozen=True, kw_only=True):
+    """A row of `orders` but for its id and the time it was placed, which are known only then; its options are columns too."""
+
+    reference: str
+    customer_id: int
+    environment: str
+    service_account_id: int
+    source: str
+    external_reference: str | None
+    gift_selection: str  # gift: one product; gifts: a collection
+    product_id: int | None
+    collection_id: int | None
+    template_id: int | None
+    country: str
+    currency: str
+    value_minor: int
+    total_minor: int
+    code_count: int
+    recipient_count: int
+    delivery_mode: str  # send or manual
+    scheduled_for: datetime | None
+    expiry_after_days: int | None
+    account_id: int | None
+    api_key_id: int
+    address: Inet | None
+
+
+COLUMNS = KeptOrder.__struct_fields__
+
+
+def kept_order(row: Row) -> KeptOrder:
+    """The order in a row that has all columns of `orders`."""
+    kept = {name: row[name] for name in COLUMNS}
+    address = kept.pop("address")
+    return KeptOrder(**kept, address=None if address is None else str(address))
+
+
+def sql_columns() -> str:
+    """The columns with their types, for a record that is read from JSON."""
+    hints = get_type_hints(KeptOrder, include_extras=True)
+    return ", ".join(f"{name} {_sql_type(hints[name])}" for name in COLUMNS)
+
+
+def _sql_type(hint: Any) -> str:
+    """The type of PostgreSQL that holds what a field is declared to be; of every integer the larger, as JSON has but one."""
+    if inner := [part for part in get_args(hint) if part is not type(None)]:
+        if get_origin(hint) is Annotated:
+            return next((part for part in inner if isinstance(part, str)), None) or _sql_type(inner[0])
+        return _sql_type(inner[0])
+    return _SQL_TYPES[hint]

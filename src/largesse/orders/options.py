@@ -1,0 +1,107 @@
+"""What a caller may say of an order and need not: each declared here, once.
+
+A field of `Options` is a column of `orders`. From its declaration follow the member of the send bodies with its limit, how it is
+read, written with an order and read back; what answers and events tell of it is a member of the same name in their shapes.
+CONTRIBUTING.md says how one is added.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from largesse.orders.texts import read_text
+from largesse.orders.wrappings import WRAPPINGS
+
+_KNOWN_WRAPPINGS = ", ".join(f"`{key}`" for key in WRAPPINGS)
+_LINE_BREAKS = {"line_breaks": True}  # what a text may hold that others may not
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The optional texts of an order; None for what was not said, or only in blanks."""
+
+    wrapping_key: (
+        Annotated[
+            str,
+            Meta(
+                max_length=64,
+                description=f"Wrapping of the gift, by default the template's, or `default`. Known are {_KNOWN_WRAPPINGS}; "
+                "any other is kept, and looks like `default`.",
+                examples=["confetti"],
+            ),
+        ]
+        | None
+    ) = None
+    from_name: (
+        Annotated[str, Meta(max_length=32, description="Sender name", examples=["The People team"])] | None
+    ) = None
+    message: (
+        Annotated[
+            str,
+            Meta(
+                max_length=256,
+                description="Message to the recipient",
+                examples=["Thank you!"],
+                extra=_LINE_BREAKS,
+            ),
+        ]
+        | None
+    ) = None
+
+    def or_else(self, others: Options) -> Options:
+        """The same, with what was not said as in `others`."""
+        pairs = zip(_values(self), _values(others), strict=True)
+        return Options(*(own or other for own, other in pairs))
+
+
+OPTIONS = Options.__struct_fields__
+_NONE_SAID = Options()
+_values = attrgetter(*OPTIONS)
+
+
+def told_options(shape: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The options that a shape has a member for."""
+    return tuple(name for name in OPTIONS if name in shape.__struct_fields__)
+
+
+if TYPE_CHECKING:
+    OptionMembers = msgspec.Struct
+else:
+    # The options as members of a body.
+    OptionMembers = msgspec.defstruct(
+        "OptionMembers",
+        [(field.name, field.type, field.default) for field in msgspec.structs.fields(Options)],
+        kw_only=True,
+        rename="camel",
+    )
+
+
+def _may_break_lines(annotation: Any) -> bool:
+    """Whether a field of `Options` is declared to take line breaks."""
+    kinds = msgspec.inspect.type_info(annotation)
+    assert isinstance(kinds, msgspec.inspect.UnionType), "an option may be left out"
+    return any(
+        isinstance(kind, msgspec.inspect.Metadata) and kind.extra == _LINE_BREAKS for kind in kinds.types
+    )
+
+
+# Of each option the member it is in, and whether it takes line breaks.
+_READ = tuple(
+    (field.encode_name, _may_break_lines(field.type)) for field in msgspec.structs.fields(OptionMembers)
+)
+
+
+def read_options(body: Any) -> Options:
+    """The options in a body that has `OptionMembers`. Raises InvalidRequest for what no text may hold."""
+    texts = _values(body)
+    if not any(texts):
+        return _NONE_SAID
+    return Options(
+        *[
+            read_text(member, text, line_breaks=line_breaks)
+            for (member, line_breaks), text in zip(_READ, texts, strict=True)
+        ]
+    )
