@@ -14,7 +14,7 @@ import pytest
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
 from largesse.base.vault import Vault
 from largesse.database import Connection, Database
-from largesse.funding import own_accounts
+from largesse.funding import OnInvoice, own_accounts
 from largesse.identity import Principal
 from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.options import Options
@@ -199,7 +199,9 @@ async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
             for codes in (1, 100):
                 order = desk.order(codes=codes)
                 kept = msgspec.structs.replace(order.kept, customer_id=2, account_id=None)
-                order = msgspec.structs.replace(order, principal=other, kept=kept, own_accounts=accounts)
+                order = msgspec.structs.replace(
+                    order, principal=other, kept=kept, source=OnInvoice(), own_accounts=accounts
+                )
                 assert (await asyncio.wait_for(placer.place(order), 30)).order is order
             assert not waiting.done()
             await holding.rollback()

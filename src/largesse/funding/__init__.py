@@ -19,23 +19,42 @@ from largesse.funding.ledger import (
 )
 from largesse.funding.receivables import Receivable, list_receivables, settle
 from largesse.funding.saving import assign, save_accounts
+from largesse.funding.sources import (
+    SOURCES,
+    FromAccount,
+    OnInvoice,
+    PaymentSource,
+    is_fitting,
+    is_payer,
+    names_account,
+    payment_source,
+    unfitting,
+)
 from largesse.funding.statements import Statement, StatementEntry, read_statement, statement_entries
 
 __all__ = [
+    "SOURCES",
     "AccountRecord",
+    "FromAccount",
     "FundingAccount",
+    "OnInvoice",
+    "PaymentSource",
     "Posting",
     "Receivable",
     "Statement",
     "StatementEntry",
     "assign",
     "find_funding_account",
+    "is_fitting",
+    "is_payer",
     "list_accounts",
     "list_funding_accounts",
     "list_receivables",
     "list_unfunded",
     "lock_balances",
+    "names_account",
     "own_accounts",
+    "payment_source",
     "post",
     "posting_arguments",
     "posting_ctes",
@@ -44,4 +63,5 @@ __all__ = [
     "settle",
     "statement_entries",
     "top_up",
+    "unfitting",
 ]

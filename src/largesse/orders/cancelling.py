@@ -11,7 +11,7 @@ from msgspec import Meta
 from largesse.base.money import to_number
 from largesse.database import Connection, Row
 from largesse.delivery.outbox import hold_mail_back
-from largesse.funding import Posting, lock_balances, own_accounts, post
+from largesse.funding import Posting, lock_balances, own_accounts, payment_source, post
 from largesse.identity import Principal
 from largesse.lines.states import lock_issued, record_cancelled
 from largesse.orders.acts import record_cancel
@@ -51,9 +51,9 @@ async def cancel_order(
 
 
 async def _refund(connection: Connection, order: Row, count: int, at: datetime) -> None:
-    """Moves what `count` lines cost out of sales, back to the funding account or off the receivable one."""
+    """Moves what `count` lines cost out of sales, back to where the order was paid from."""
     own = await own_accounts(connection, order["customer_id"], order["environment"], order["currency"])
-    payer_id = own["receivable"] if order["account_id"] is None else order["account_id"]
+    payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
     balances = await lock_balances(connection, [payer_id, own["sales"]])
     movement_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     amount_minor = order["total_minor"] // order["code_count"] * count

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from largesse.funding import PaymentSource, payment_source
 from largesse.identity import Principal
 from largesse.lines import IssuedCode, SealedCode
 from largesse.orders.kept import KeptOrder
@@ -45,6 +46,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     kept: KeptOrder
     principal: Principal
+    source: PaymentSource
     recipients: tuple[OrderRecipient, ...]  # none of a code batch
     own_accounts: OwnAccounts
     codes: list[IssuedCode]
@@ -59,13 +61,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return self.kept.currency
 
     @property
-    def account_id(self) -> int | None:
-        return self.kept.account_id
-
-    @property
     def payer_id(self) -> int:
-        """The account that the order is paid from: the funding account, or the receivable one."""
-        return self.own_accounts.receivable if self.account_id is None else self.account_id
+        """The ledger account that the order is paid from."""
+        return self.source.payer_id(self.own_accounts.receivable)
 
     @property
     def account_ids(self) -> AccountIds:
@@ -131,6 +129,7 @@ def new_order(
     return Order(
         kept=kept,
         principal=principal,
+        source=payment_source(wanted.account_id),
         recipients=wanted.recipients,
         own_accounts=own_accounts,
         codes=codes,

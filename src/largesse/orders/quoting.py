@@ -18,7 +18,8 @@ from largesse.base.decoding import Unreadable, WrongItem, decode_body
 from largesse.base.errors import InvalidRequest, ReferenceUsed
 from largesse.base.money import to_number
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import Connection, Database
+from largesse.funding import FromAccount, PaymentSource, payment_source
 from largesse.identity import Caller, Standing
 from largesse.orders.findings import Findings
 from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey, new_order
@@ -119,7 +120,7 @@ class Quoter:
         if "accountId" in found:
             wanted = msgspec.structs.replace(wanted, account_id=None)
         async with self._database.connection() as connection:
-            account = None if wanted.account_id is None else await read_account(connection, wanted.account_id)
+            account = await _read_account(connection, payment_source(wanted.account_id))
             if gift is None:
                 gift = _free_gift(account.currency if account else "")
             elif any(member in found for member in _PRICING):
@@ -152,7 +153,11 @@ class Quoter:
             total_cost=to_number(order.total_minor, gift.currency),
             delivery_mode=wanted.delivery_mode,
             scheduled_for=wanted.scheduled_for,
-            balance_after=None if order.account_id is None else to_number(paid.balance_minor, gift.currency),
+            balance_after=(
+                to_number(paid.balance_minor, gift.currency)
+                if isinstance(order.source, FromAccount)
+                else None
+            ),
             expires_at=expires_at,
             quote=token,
         )
@@ -170,6 +175,11 @@ def _without(raw: bytes, member: str) -> bytes:
 
 def _is_given(value: msgspec.Raw | None) -> bool:
     return value is not None and bytes(value).translate(None, b" \t\r\n") not in {b"null", b"[]"}
+
+
+async def _read_account(connection: Connection, source: PaymentSource) -> LedgerAccount | None:
+    """The funding account that an order is to be paid from, whoever's it is; None for one on invoice."""
+    return await read_account(connection, source.account_id) if isinstance(source, FromAccount) else None
 
 
 def _order(caller: Caller, gift: Gift, wanted: Wanted) -> Order:

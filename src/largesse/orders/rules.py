@@ -8,7 +8,7 @@ from datetime import datetime
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.base.money import canonical
-from largesse.funding import Posting
+from largesse.funding import FromAccount, Posting
 from largesse.identity import Standing, require_standing
 from largesse.orders.order import Order, ReferenceKey
 
@@ -93,7 +93,7 @@ def _refuse(order: Order, ground: Ground) -> None:
     require_standing(order.principal, ground.standings.get(order.principal.key_id))
     if order.reference_key is not None and (holder := ground.references.get(order.reference_key)):
         raise reference_used(holder)
-    account = None if order.account_id is None else _funding_account(order, ground)
+    account = _funding_account(order, ground) if isinstance(order.source, FromAccount) else None
     if not ground.locked.issuperset(order.account_ids):
         raise Held
     if account is not None and account.balance_minor < order.total_minor:

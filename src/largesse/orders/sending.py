@@ -14,7 +14,16 @@ from largesse.base.slices import Result, Slices, Steps, first_slice
 from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue, Price, Snapshot, collection_price, gift_price
 from largesse.database import Database
-from largesse.funding import list_funding_accounts, own_accounts
+from largesse.funding import (
+    FromAccount,
+    PaymentSource,
+    is_fitting,
+    list_funding_accounts,
+    names_account,
+    own_accounts,
+    payment_source,
+    unfitting,
+)
 from largesse.identity import Caller, Principal
 from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.options import Options
@@ -147,7 +156,7 @@ class Sender:
         steps = read_recipients(given)
         recipients = first_slice(steps)
         if recipients is None:
-            await self._check_account(principal, wanted.account_id, gift.currency)
+            await self._check_account(principal, payment_source(wanted.account_id), gift.currency)
             await self._check_reference_free(principal, wanted.external_reference)
             recipients = await self.finish(principal, steps)
         return recipients
@@ -159,19 +168,19 @@ class Sender:
 
     async def check_account_given(self, principal: Principal, wanted: Wanted) -> None:
         """Raises InvalidRequest when an account must be named and is not, or the other way round."""
-        if principal.funding == "balance" and wanted.account_id is None:
+        if is_fitting(payment_source(wanted.account_id), principal.funding):
+            return
+        if names_account(principal.funding):
             await self.check_some_account(principal)
-            raise InvalidRequest("`accountId` is required: this customer pays from a topped-up balance.")
-        if principal.funding == "invoiced" and wanted.account_id is not None:
-            raise InvalidRequest("`accountId` must be omitted: this customer is invoiced.")
+        raise unfitting(principal.funding)
 
-    async def _check_account(self, principal: Principal, account_id: int | None, currency: str) -> None:
+    async def _check_account(self, principal: Principal, source: PaymentSource, currency: str) -> None:
         """Raises InvalidRequest when the caller cannot draw from the account in that currency, whatever it holds."""
-        if account_id is None:
+        if not isinstance(source, FromAccount):
             return
         async with self._database.connection() as connection:
             accounts = await list_funding_accounts(connection, principal)
-        account = next((account for account in accounts if account.id == account_id), None)
+        account = next((account for account in accounts if account.id == source.account_id), None)
         if account is None:
             await self.check_some_account(principal)
             raise InvalidRequest(NO_SUCH_ACCOUNT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from largesse.funding import is_payer
 from largesse.verify.check import Check
 
 CLAIMS = (
@@ -38,7 +39,7 @@ CLAIMS = (
         "refunds-fit-cancellations",
         "What an order gave back is what its cancelled lines cost: from the customer's sales to the account it was "
         "paid from, or off the receivable one.",
-        """
+        f"""
         SELECT o.id FROM orders o
         JOIN (
             SELECT order_id FROM line_states WHERE state = 'cancelled'
@@ -51,8 +52,7 @@ CLAIMS = (
             SELECT e.order_id, sum(e.amount_minor) FILTER (WHERE e.amount_minor > 0) AS back_minor,
                    sum(e.amount_minor) FILTER (WHERE e.amount_minor < 0) AS taken_minor,
                    bool_and(CASE WHEN e.amount_minor < 0 THEN a.kind = 'sales'
-                                 WHEN r.account_id IS NULL THEN a.kind = 'receivable'
-                                 ELSE a.id = r.account_id END
+                                 ELSE {is_payer("a", "r")} END
                             AND (a.customer_id, a.environment, a.currency) = (r.customer_id, r.environment, r.currency)
                            ) AS accounts_fit
             FROM entries e JOIN accounts a ON a.id = e.account_id JOIN orders r ON r.id = e.order_id
@@ -61,7 +61,7 @@ CLAIMS = (
         WHERE (coalesce(b.back_minor, 0) = o.total_minor / o.code_count * c.cancelled
                AND coalesce(b.taken_minor, 0) = -coalesce(b.back_minor, 0)
                AND coalesce(b.accounts_fit, true)) IS NOT TRUE
-        """,
+        """,  # noqa: S608 - made of constants
     ),
     Check(
         "vouchers-fit",

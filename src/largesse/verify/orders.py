@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from largesse.events import EVENTS, OLD, ORDER_CREATED
+from largesse.funding import is_payer
 from largesse.verify.check import Check
 
 EVENTS_KEPT_DAYS = OLD.days  # older ones may have been pruned
@@ -13,7 +14,7 @@ ORDERS = (
         "orders-are-charged-once",
         "An order has one movement, of its total, from its funding account (or, invoiced, from the customer's "
         "receivable) to the customer's sales in its currency and environment.",
-        """
+        f"""
         SELECT o.id FROM orders o
         LEFT JOIN (
             SELECT order_id, count(*) AS entries,
@@ -26,13 +27,12 @@ ORDERS = (
         LEFT JOIN accounts sales ON sales.id = m.sales_id
         WHERE (m.entries = 2 AND m.one_movement
                AND m.paid_minor = -o.total_minor AND m.sold_minor = o.total_minor
-               AND CASE WHEN o.account_id IS NULL THEN payer.kind = 'receivable'
-                        ELSE payer.kind = 'funding' AND payer.id = o.account_id END
+               AND {is_payer("payer", "o")}
                AND sales.kind = 'sales'
                AND (payer.customer_id, payer.environment, payer.currency) = (o.customer_id, o.environment, o.currency)
                AND (sales.customer_id, sales.environment, sales.currency) = (o.customer_id, o.environment, o.currency)
               ) IS NOT TRUE
-        """,
+        """,  # noqa: S608 - made of constants
     ),
     Check(
         "totals-fit",

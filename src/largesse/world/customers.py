@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from largesse.funding import SOURCES
 from largesse.world.document import (
     ApiKey,
     Collection,
@@ -20,7 +21,6 @@ from largesse.world.fields import Fields, Mistakes
 from largesse.world.gifts import collection_value, product_value, sold_in
 
 PLANS = ("starter", "pro", "enterprise")
-FUNDINGS = ("balance", "invoiced")
 ENVIRONMENTS = ("production", "staging")
 ROLES = ("admin", "member")
 _NAME_LENGTH = 200
@@ -46,7 +46,7 @@ def read_customer(fields: Fields, gifts: Gifts) -> Customer:
         key=key,
         name=fields.text("name", _NAME_LENGTH, required=True) or "",
         plan=fields.choice("plan", PLANS),
-        funding=fields.choice("funding", FUNDINGS),
+        funding=fields.choice("funding", tuple(SOURCES)),
         users=tuple(_read_user(user) for user in fields.objects("users")),
         service_accounts=tuple(
             _read_service_account(account) for account in fields.objects("service_accounts")

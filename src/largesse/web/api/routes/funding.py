@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from largesse.base.money import label, to_number
-from largesse.funding import FundingAccount, list_funding_accounts
+from largesse.funding import FundingAccount, list_funding_accounts, names_account
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -29,7 +29,7 @@ class FundingAccountShape(msgspec.Struct, rename="camel"):
 
 
 async def _funding_accounts(services: Services, call: Call) -> Reply:
-    if call.principal.funding == "invoiced":
+    if not names_account(call.principal.funding):
         return Reply(b"[]")
     async with services.database.connection() as connection:
         accounts = await list_funding_accounts(connection, call.principal)

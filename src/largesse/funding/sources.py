@@ -1,0 +1,73 @@
+"""What an order is paid from: each payment source is a class here, which says what follows from it.
+
+Whose orders are paid from which is the customer's `funding`. An order keeps the account it was paid from as its `account_id`; null
+says that it was invoiced. CONTRIBUTING.md says what a payment source more takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+import msgspec
+
+from largesse.base.errors import InvalidRequest
+
+
+class FromAccount(msgspec.Struct, frozen=True):
+    """A funding account, which the caller names and which must hold what the order costs."""
+
+    account_id: int
+
+    rule: ClassVar[str] = "`accountId` is required: this customer pays from a topped-up balance."
+
+    def payer_id(self, receivable_id: int) -> int:  # noqa: ARG002 - of this source, another account pays
+        """The ledger account that pays, for a customer with that receivable one."""
+        return self.account_id
+
+
+class OnInvoice(msgspec.Struct, frozen=True):
+    """An invoice: what the customer owes stands in its receivable account, which may go below zero without a limit."""
+
+    account_id: ClassVar[None] = None
+    rule: ClassVar[str] = "`accountId` must be omitted: this customer is invoiced."
+
+    def payer_id(self, receivable_id: int) -> int:
+        """The ledger account that pays, for a customer with that receivable one."""
+        return receivable_id
+
+
+PaymentSource = FromAccount | OnInvoice
+
+# What the orders of a customer are paid from, by its `funding`.
+SOURCES: Mapping[str, type[PaymentSource]] = MappingProxyType({"balance": FromAccount, "invoiced": OnInvoice})
+_ON_INVOICE = OnInvoice()
+
+
+def payment_source(account_id: int | None) -> PaymentSource:
+    """What an order is paid from that names, or keeps, that funding account; None: an invoice."""
+    return _ON_INVOICE if account_id is None else FromAccount(account_id)
+
+
+def is_fitting(source: PaymentSource, funding: str) -> bool:
+    """Whether a customer with that `funding` pays so."""
+    return isinstance(source, SOURCES[funding])
+
+
+def unfitting(funding: str) -> InvalidRequest:
+    """The refusal of an order that is to be paid in another way than a customer with that `funding` pays."""
+    return InvalidRequest(SOURCES[funding].rule)
+
+
+def names_account(funding: str) -> bool:
+    """Whether a customer with that `funding` has funding accounts to name."""
+    return SOURCES[funding] is FromAccount
+
+
+def is_payer(account: str, order: str) -> str:
+    """SQL: whether the row `account` of the ledger's accounts is of the kind that the row `order` was paid from, and the one."""
+    return f"""
+        CASE WHEN {order}.account_id IS NULL THEN {account}.kind = 'receivable'
+             ELSE {account}.kind = 'funding' AND {account}.id = {order}.account_id END
+    """
