@@ -33,7 +33,7 @@ async def list_newest_orders(
     connection: Connection, customer_id: int | None, *, before: int, limit: int
 ) -> list[OrderOverview]:
     """The `limit` newest orders with ids below `before`, newest first: of one customer, or of all."""
-    # By the primary key for all of them, by `orders_newest` for one customer's.
+    # By the primary key for all of them, by `orders_newest` for one customer's: `+ 0` as `orders.listing` explains.
     newest = (
         "SELECT * FROM orders WHERE id < $1 ORDER BY id DESC LIMIT $2"
         if customer_id is None

@@ -1,4 +1,8 @@
-"""Reading what a batch of orders is decided on, under the locks of its accounts."""
+"""Reading what a batch of orders is decided on, under the locks of its accounts.
+
+Two statements are put together from parts, all of them constants: what both must read alike, an account or the holders of references,
+is written once, and neither asks the database a second time for it.
+"""
 
 from __future__ import annotations
 

@@ -91,12 +91,14 @@ class Sender:
         if not is_large(order.code_count):
             await self._place(order)
             return await self._answer(order)
-        # The answer to a large order is written while the database writes its lines.
+        # The answer to a large order is written while the database writes its lines. Whatever becomes of the answer, and of
+        # whoever waits for it, the order is placed or refused first.
         placing = asyncio.create_task(self._place(order))
         try:
-            return await self._answer(order)
+            answer = await self._answer(order)
         finally:
             await placing
+        return answer
 
     async def _answer(self, order: Order) -> SendResponse:
         codes = [] if order.recipients else order.codes
