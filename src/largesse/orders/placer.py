@@ -66,8 +66,8 @@ def is_large(code_count: int) -> bool:
 class Placer:
     """Places orders. `max_orders` bounds a batch; the benchmark sets 1 to see what one commit an order costs.
 
-    `on_placed` is called after each order: it wakes whoever delivers. An order whose accounts somebody else has locked waits
-    aside for at most `patience_s`.
+    `on_placed` is called when orders have been placed, once for those of a transaction: it wakes whoever delivers. An order
+    whose accounts somebody else has locked waits aside for at most `patience_s`.
     """
 
     def __init__(
@@ -125,12 +125,11 @@ class Placer:
             placed = await self._submit(order)
         except Unsettled as unsettled:
             placed = await unsettled.outcome()
-            metrics.PLACED.inc()
+            self._tell_placed(1)
         finally:
             self._under_way -= 1
             if not self._under_way:
                 self._all_done.set()
-        self._on_placed()
         return placed
 
     async def close(self) -> None:
@@ -214,9 +213,13 @@ class Placer:
                     unsettled = self._settler.settle(orders, written.ground.transaction_id)
                     outcomes = dict(zip(outcomes, unsettled, strict=True))
                 else:
-                    metrics.PLACED.inc(len(written.placed))
+                    self._tell_placed(len(written.placed))
         metrics.count_batch(len(batch), written.refusals.values())
         return [written.refusals.get(at) or outcomes[order.reference] for at, order in enumerate(batch)]
+
+    def _tell_placed(self, orders: int) -> None:
+        metrics.PLACED.inc(orders)
+        self._on_placed()
 
 
 def _customer_of(order: Order) -> int:

@@ -231,7 +231,9 @@ def read_reference(text: str | None) -> str | None:
 
 def read_source(text: str | None) -> str:
     """The reporting token: lower case, runs of other characters than a-z and 0-9 one hyphen, at most 32."""
-    words = (found[0] for found in _WORD.finditer((text or "").lower()))
+    if not text:
+        return DEFAULT_SOURCE
+    words = (found[0] for found in _WORD.finditer(text.lower()))
     return "-".join(islice(words, MAX_SOURCE))[:MAX_SOURCE].strip("-") or DEFAULT_SOURCE
 
 
