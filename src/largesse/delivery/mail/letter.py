@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.utils import parseaddr
+from functools import lru_cache
 from typing import Any
 
 import idna
@@ -57,7 +58,7 @@ class Letter:
 
     @property
     def subject(self) -> str:
-        return _subject_and_sender(self, _words(self), "")[0]
+        return _subject_and_sender(self, "")[0]
 
 
 def message_id(letter: Letter, domain: str) -> str:
@@ -69,8 +70,8 @@ def message_id(letter: Letter, domain: str) -> str:
 def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
     """The whole message, from the configured sender. `at` is its date, in seconds since 1970."""
     words = _words(letter)
-    house, address = parseaddr(mail_from)
-    subject, sender = _subject_and_sender(letter, words, house or address.rpartition("@")[2])
+    house, address = _house(mail_from)
+    subject, sender = _subject_and_sender(letter, house or address.rpartition("@")[2])
     headers = _headers(letter, subject, sender or house, address)
     steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
     more = {
@@ -109,10 +110,23 @@ def _words(letter: Letter) -> dict[str, Any]:
     }
 
 
-def _subject_and_sender(letter: Letter, words: Mapping[str, Any], house: str) -> tuple[str, str]:
+_house = lru_cache(maxsize=8)(parseaddr)
+
+
+def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
     """The subject, and who it is from: the sender by way of the house; empty where nobody is named."""
-    subject, _, sender = render("headers.txt", letter.language, {**words, "house": house}).partition("\n")
-    return subject, sender.strip()
+    is_one = len(letter.codes) <= 1
+    return _kept_subject_and_sender(letter.language, letter.kind, _line(letter.sender), house, is_one)
+
+
+@lru_cache(maxsize=1_000)
+def _kept_subject_and_sender(
+    language: Language, kind: str, sender: str, house: str, is_one: bool
+) -> tuple[str, str]:
+    """Kept, since an order's recipients are all told the same."""
+    values = {"kind": kind, "sender": sender, "house": house, "is_one": is_one}
+    subject, _, told = render("headers.txt", language, values).partition("\n")
+    return subject, told.strip()
 
 
 def _headers(letter: Letter, subject: str, sender: str, address: str) -> dict[str, str]:

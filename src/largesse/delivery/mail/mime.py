@@ -10,10 +10,10 @@ import binascii
 import re
 from collections.abc import Mapping
 from email.utils import formatdate
+from functools import lru_cache
 
 # Cannot occur in a quoted-printable body, where every "=" is followed by two hex digits or the line's end.
 _BOUNDARY = "=_largesse"
-_LINE_BREAKS = re.compile(r"\r\n?|\n")
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
 # An encoded-word has at most 75 characters, 12 of them `=?utf-8?b?` and `?=`; 45 bytes are 60 in base64.
@@ -51,7 +51,7 @@ def build(headers: Mapping[str, str], text: str, html: str, *, at: float) -> byt
     """The message: its headers (values already encoded), and the same content as text and as HTML."""
     lines = [
         *(f"{name}: {value}" for name, value in headers.items()),
-        f"Date: {formatdate(at, usegmt=True).replace('GMT', '+0000')}",
+        f"Date: {_date(int(at))}",
         "MIME-Version: 1.0",
         f'Content-Type: multipart/alternative; boundary="{_BOUNDARY}"',
         "",
@@ -61,13 +61,20 @@ def build(headers: Mapping[str, str], text: str, html: str, *, at: float) -> byt
     return "\r\n".join(lines).encode() + body
 
 
+@lru_cache(maxsize=2)
+def _date(at_s: int) -> str:
+    """The value of Date, kept since a worker writes many messages a second."""
+    return formatdate(at_s, usegmt=True).replace("GMT", "+0000")
+
+
 def _part(subtype: str, content: str) -> bytes:
     head = (
         f"--{_BOUNDARY}\r\n"
         f"Content-Type: text/{subtype}; charset=utf-8\r\n"
         "Content-Transfer-Encoding: quoted-printable\r\n\r\n"
     )
-    encoded = binascii.b2a_qp(_LINE_BREAKS.sub("\r\n", content).encode())
+    lines = content.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n")
+    encoded = binascii.b2a_qp(lines.encode())
     # Mailboxes of the mbox kind would put a ">" before such a line. The soft break keeps it below 77 characters.
     encoded = encoded.replace(b"\r\nFrom ", b"\r\n=46rom=\r\n ")
     return head.encode() + encoded + b"\r\n"

@@ -22,7 +22,7 @@ _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECT
 
 def render(template: str, language: Language, values: Mapping[str, Any]) -> str:
     """What the template says in that language."""
-    return _templates(language.tag).get_template(template).render(values, language=language)
+    return _template(language.tag, template).render(values, language=language)
 
 
 @lru_cache(maxsize=1_000)
@@ -47,6 +47,14 @@ def apart(context: EvalContext, text: str) -> str:
     ):
         return f"{_FIRST_STRONG_ISOLATE}{text}{_POP_ISOLATE}"
     return text
+
+
+@cache
+def _template(tag: str, name: str) -> jinja2.Template:
+    """A template of that language. What all may name is put into one dict: searching Jinja's chain takes longer than a letter's text."""
+    template = _templates(tag).get_template(name)
+    template.globals = dict(template.globals)
+    return template
 
 
 @cache
