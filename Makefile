@@ -14,7 +14,7 @@ CREATED := .venv/.created
 INSTALLED := .venv/.installed
 INSTALLED_DEV := .venv/.installed-dev
 
-.PHONY: help install install-dev demo test pytest test-pgbouncer check format lock dist bench performance-doc clean
+.PHONY: help install install-dev demo test pytest test-pgbouncer check format lock docs dist bench performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -65,13 +65,26 @@ format: install-dev  ## Rewrite the code in the house format
 	$(BIN)/ruff format --quiet
 
 # uv resolves for every platform at once; it comes from the package index unpinned, since it only writes the locks.
-LOCK = .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --group build
+COMPILE = .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+LOCK = $(COMPILE) pyproject.toml --group build
+LOCK_DOCS = $(COMPILE) --group docs
 
 lock: $(CREATED)  ## Bring the locks in line with pyproject.toml (UPGRADE=1: to the newest versions)
 	$(BIN)/python -m venv .venv/lock && .venv/lock/bin/python -m pip install --quiet uv
 	$(LOCK) $(if $(UPGRADE),--upgrade) --output-file requirements.lock
 	$(LOCK) $(if $(UPGRADE),--upgrade) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(LOCK_DOCS) $(if $(UPGRADE),--upgrade) --output-file requirements-docs.lock
+
+# Sphinx has an environment of its own: the service and its tests need nothing of it.
+docs: .venv/docs/.installed  ## The documentation as one site in build/docs: whatever is doubtful about it ends this
+	.venv/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs -d build/doctrees . build/docs
+	$(BIN)/python -m tools.check_site build/docs
+
+.venv/docs/.installed: requirements-docs.lock | $(CREATED)
+	$(BIN)/python -m venv --clear .venv/docs
+	.venv/docs/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r requirements-docs.lock
+	@touch $@
 
 dist: install-dev  ## The wheels and source archives of both packages in dist/, built twice and held against each other
 	$(BIN)/python -m tools.dist

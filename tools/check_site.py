@@ -1,0 +1,87 @@
+"""Looks at a built site as it lies in its folder: every link leads somewhere, and nothing is loaded from elsewhere.
+
+    python -m tools.check_site FOLDER
+
+Sphinx has checked the sources; this checks what came of them, menus and pictures included. Links to other hosts are left alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+# What a browser fetches by itself, by tag and attribute.
+_LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "srcset")}
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, and the places in it that can be linked to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.places = {"", "top"}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if value is None:
+                continue
+            if name == "id" or (tag == "a" and name == "name"):
+                self.places.add(value)
+            elif (tag, name) in _LOADED:
+                self.loaded.append(value)
+            elif tag == "a" and name == "href":
+                self.links.append(value)
+
+
+def faults(folder: Path) -> Iterator[str]:
+    """What is wrong with the site in a folder, a line each."""
+    pages = {path.resolve(): Page(path.read_text("utf-8")) for path in sorted(folder.rglob("*.html"))}
+    if not pages:
+        yield f"{folder}: no page"
+    for needed in ("index.html", "searchindex.js", "search.html"):
+        if not (folder / needed).is_file():
+            yield f"{needed} is missing"
+    for path, page in pages.items():
+        name = path.relative_to(folder.resolve())
+        yield from (f"{name} loads {fault}" for fault in _loaded_wrongly(path, page))
+        yield from (f"{name} leads to {fault}" for fault in _led_astray(path, page, pages))
+
+
+def _loaded_wrongly(path: Path, page: Page) -> Iterator[str]:
+    for address in page.loaded:
+        parts = urlsplit(address)
+        if address.startswith("#"):  # the page itself
+            continue
+        if parts.netloc or parts.scheme not in {"", "data"}:
+            yield f"{address} from elsewhere"
+        elif not parts.scheme and not (path.parent / unquote(parts.path)).is_file():
+            yield f"{address}, which is not there"
+
+
+def _led_astray(path: Path, page: Page, pages: Mapping[Path, Page]) -> Iterator[str]:
+    for address in page.links:
+        parts = urlsplit(address)
+        if parts.scheme or parts.netloc:
+            continue
+        target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+        if not target.is_file():
+            yield f"{address}, which is not there"
+        elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
+            yield f"{address}, where there is no such place"
+
+
+def main() -> None:
+    found = list(faults(Path(sys.argv[1])))
+    if found:
+        sys.exit("\n".join(found))
+    print(f"{sys.argv[1]}: every link leads somewhere, and nothing comes from elsewhere")
+
+
+if __name__ == "__main__":
+    main()
