@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from largesse.base.errors import TooManyRequests
-from largesse.base.throttle import Pacer, Rate, Throttle, network_of
+from largesse.base.throttle import Pacer, Rate, Throttle, Waits, network_of
 
 
 class Watch:
@@ -104,3 +104,23 @@ def test_spending_says_what_was_too_much() -> None:
         throttle.spend("a", "One is enough.")
     assert refused.value.retry_after_s == 60.0
     throttle.spend("b", "One is enough.")
+
+
+def test_who_was_told_to_wait_waits_until_then() -> None:
+    now_s = 100.0
+    waits: Waits[str] = Waits(now_s=lambda: now_s)
+    assert waits.left_s("a") == 0
+    waits.tell("a", 10.0)
+    assert (waits.left_s("a"), waits.left_s("b")) == (10.0, 0.0)
+    now_s = 109.5
+    assert waits.left_s("a") == 0.5
+    now_s = 110.0
+    assert (waits.left_s("a"), len(waits)) == (0.0, 0)
+
+
+def test_those_told_first_are_forgotten_first() -> None:
+    waits: Waits[int] = Waits(remembered=3, now_s=lambda: 0.0)
+    for key in (1, 2, 3, 1, 4):
+        waits.tell(key, 10.0)
+    assert [waits.left_s(key) for key in (1, 2, 3, 4)] == [10.0, 0.0, 10.0, 10.0]
+    assert len(waits) == 3

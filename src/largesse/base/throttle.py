@@ -1,6 +1,6 @@
 """Throttling: how often somebody may do something, counted in memory by each process for itself.
 
-A `Throttle` refuses who has used an allowance up; a `Pacer` lets everybody wait for a turn. Counts that must outlive a
+A `Throttle` refuses who has used an allowance up, `Waits` remembers who was told to wait, a `Pacer` lets everybody wait for a turn. Counts that must outlive a
 process, such as wrong PINs, are kept in the database, by the arithmetic of the same `Rate`.
 """
 
@@ -82,6 +82,39 @@ class Throttle(Generic[Key]):
     def _left_of(self, key: Key, now_s: float) -> float:
         left, at_s = self._left.get(key, (self._rate.most, now_s))
         return self._rate.left_after(left, now_s - at_s)
+
+
+class Waits(Generic[Key]):
+    """Who was told to wait, and for how long still: they are told so again at no cost.
+
+    At most `remembered` are; beyond that those told first are forgotten, and find out anew.
+    """
+
+    def __init__(self, *, remembered: int = _REMEMBERED, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._remembered = remembered
+        self._now_s = now_s
+        self._until_s: dict[Key, float] = {}  # the latest told last
+
+    def __len__(self) -> int:
+        return len(self._until_s)
+
+    def tell(self, key: Key, wait_s: float) -> None:
+        """Has that one wait for so long from now on."""
+        self._until_s.pop(key, None)
+        self._until_s[key] = self._now_s() + wait_s
+        if len(self._until_s) > self._remembered:
+            del self._until_s[next(iter(self._until_s))]
+
+    def left_s(self, key: Key) -> float:
+        """How long that one has to wait still; 0 when it need not."""
+        until_s = self._until_s.get(key)
+        if until_s is None:
+            return 0.0
+        left_s = until_s - self._now_s()
+        if left_s > 0:
+            return left_s
+        del self._until_s[key]
+        return 0.0
 
 
 class Pacer:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Protocol
 
-from largesse.base.throttle import Pacer, network_of
+from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.base.vault import SealBroken, Vault
 from largesse.database import Connection, Database
 from largesse.lines.attempts import Attempt, Examined, Examiner, forget_failures, record_failure
@@ -92,6 +93,7 @@ class Claiming:
         *,
         default_expiry_days: int,
         turns: Turns,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._vault = vault
@@ -101,7 +103,7 @@ class Claiming:
         self._turns = turns
         self._examiner = Examiner(vault, environment)
         self._pacers = {Outcome.REFUSED: Pacer(_REFUSED_PER_S), Outcome.SLOWED: Pacer(_SLOWED_PER_S)}
-        self._slowed: dict[bytes, float] = {}  # network address to when it may try again
+        self._slowed: Waits[bytes] = Waits(remembered=_REMEMBERED_ADDRESSES, now_s=now_s)
 
     async def find(self, token: str) -> tuple[Line, Progress] | None:
         """The line a claim link leads to, and how far it has come; None for a link that leads nowhere. Changes nothing."""
@@ -166,18 +168,10 @@ class Claiming:
 
     def _slowed_for(self, network: bytes) -> Claim | None:
         """What an address known to have to wait gets, at no cost; the database decides again after that."""
-        until = self._slowed.get(network)
-        if until is None:
-            return None
-        wait_s = until - time.monotonic()
-        if wait_s > 0:
-            return Claim(Outcome.SLOWED, wait_s=wait_s)
-        del self._slowed[network]
-        return None
+        wait_s = self._slowed.left_s(network)
+        return Claim(Outcome.SLOWED, wait_s=wait_s) if wait_s else None
 
     def _slow(self, network: bytes, examined: Examined) -> Claim:
         wait_s = examined.wait.total_seconds()
-        if len(self._slowed) >= _REMEMBERED_ADDRESSES:
-            self._slowed.clear()
-        self._slowed[network] = time.monotonic() + wait_s
+        self._slowed.tell(network, wait_s)
         return Claim(Outcome.SLOWED, wait_s=wait_s)
