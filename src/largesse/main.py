@@ -36,8 +36,11 @@ from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.delivery.queue import Notifier
 from largesse.delivery.webhooks import DeliveryLimits, Resolver
+from largesse.fulfilment import ClaimedGifts, Issuer, StockIssuer, TestIssuer
 from largesse.identity import Authenticator, WrongKeys
 from largesse.lines import is_sealed, prove_master_key
+from largesse.lines.claiming import Claiming
+from largesse.lines.claiming import Turns as RecipientTurns
 from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Quoter, Sender, read_ids_left
 from largesse.web.api import OPERATIONS, Application
 from largesse.web.claim import claim_pages
@@ -87,7 +90,7 @@ def build_app(
             if with_worker:
                 await stack.enter_async_context(open_worker(settings, captures=mailbox))
             services = await stack.enter_async_context(
-                open_services(settings, max_orders=max_orders, wrong_keys=wrong_keys)
+                open_services(settings, makes_vouchers=mailbox, max_orders=max_orders, wrong_keys=wrong_keys)
             )
             # What lives now lives to the end: collections need not walk it again and again.
             gc.collect()
@@ -96,7 +99,7 @@ def build_app(
 
     def pages(services: Services) -> list[BaseRoute]:
         has_mailbox = mailbox or settings.environment == "staging"
-        routes = [*docs_pages(settings, has_mailbox=has_mailbox), *claim_pages(settings, is_demo=mailbox)]
+        routes = [*docs_pages(settings, has_mailbox=has_mailbox), *claim_pages(services)]
         return [*routes, *mailbox_pages(services, listens_on)] if has_mailbox else routes
 
     return Application(OPERATIONS, lifespan=lifespan, pages=pages, rate_limit=settings.rate_limit)
@@ -118,10 +121,15 @@ def _end_with_parent() -> None:
 
 @asynccontextmanager
 async def open_services(
-    settings: Settings, *, max_orders: int = MAX_ORDERS, wrong_keys: WrongKeys | None = None
+    settings: Settings,
+    *,
+    makes_vouchers: bool = False,
+    max_orders: int = MAX_ORDERS,
+    wrong_keys: WrongKeys | None = None,
 ) -> AsyncIterator[Services]:
-    """Everything the operations work with; on the way out, what is under way is finished first.
+    """Everything operations and pages work with; on the way out, what is under way is finished first.
 
+    `makes_vouchers`: what is not in stock gets a test voucher in production too, as the demo does.
     Raises StartError when the database cannot be reached or its schema is not the current one.
     """
     async with AsyncExitStack() as stack:
@@ -148,6 +156,7 @@ async def open_services(
         stack.push_async_callback(order_lists.close)
         resolver = Resolver()
         stack.push_async_callback(resolver.close)
+        claiming, gifts = _recipients(settings, database, vault, makes_vouchers=makes_vouchers)
         sender = Sender(database, catalogue, placer, vault, patience, settings.public_url)
         yield Services(
             settings=settings,
@@ -158,11 +167,38 @@ async def open_services(
             sender=sender,
             quoter=Quoter(database, sender, vault),
             order_lists=order_lists,
+            claiming=claiming,
+            gifts=gifts,
             resolver=resolver,
             delivery_limits=DeliveryLimits(),
             patience=patience,
             writing_turns=Turns(at_once=6, each=3, max_waiting=1_000),
         )
+
+
+def _recipients(
+    settings: Settings, database: Database, vault: Vault, *, makes_vouchers: bool
+) -> tuple[Claiming, ClaimedGifts]:
+    """What recipients do, before a gift is claimed and after.
+
+    Voucher numbers come from stock; in staging, and for what is not in stock where it `makes_vouchers`, they are made up.
+    """
+    issuer: Issuer = StockIssuer()
+    if settings.environment == "staging":
+        issuer = TestIssuer(vault)
+    elif makes_vouchers:
+        issuer = TestIssuer(vault, StockIssuer())
+    turns = RecipientTurns()
+    gifts = ClaimedGifts(database, vault, settings.environment, issuer, turns)
+    claiming = Claiming(
+        database,
+        vault,
+        settings.environment,
+        gifts,
+        default_expiry_days=settings.default_expiry_days,
+        turns=turns,
+    )
+    return claiming, gifts
 
 
 @asynccontextmanager

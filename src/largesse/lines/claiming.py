@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Protocol
 
+from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.base.vault import SealBroken, Vault
 from largesse.database import Connection, Database
@@ -31,6 +32,8 @@ _REMEMBERED_ADDRESSES = 10_000
 # Refusals a process gives a second: an evaluated guess costs about ten times what a slowed one does.
 _REFUSED_PER_S = 200.0
 _SLOWED_PER_S = 500.0
+
+_LEADS_NOWHERE = "This link leads to no gift."
 
 
 class Outcome(Enum):
@@ -105,24 +108,26 @@ class Claiming:
         self._pacers = {Outcome.REFUSED: Pacer(_REFUSED_PER_S), Outcome.SLOWED: Pacer(_SLOWED_PER_S)}
         self._slowed: Waits[bytes] = Waits(remembered=_REMEMBERED_ADDRESSES, now_s=now_s)
 
-    async def find(self, token: str) -> tuple[Line, Progress] | None:
-        """The line a claim link leads to, and how far it has come; None for a link that leads nowhere. Changes nothing."""
+    async def find(self, token: str) -> tuple[Line, Progress]:
+        """The line a claim link leads to, and how far it has come. Changes nothing. Raises NotFound for a link that leads nowhere."""
         try:
             code = self._vault.code_of_token(token)
         except SealBroken:
-            return None
+            raise NotFound(_LEADS_NOWHERE) from None
         async with self._turns.looks, self._database.connection() as connection:
             line = await find_line(connection, self._vault.lookups(code), self._environment)
             if line is None or not line.is_sent(await connection.fetchval("SELECT clock_now()")):
-                return None
+                raise NotFound(_LEADS_NOWHERE)
             return line, await read_progress(connection, line.key)
 
     async def open(self, token: str) -> None:
-        """Records that a person did something on the page of a claim link."""
-        found = await self.find(token)
-        if found is not None:
-            async with self._turns.looks, self._database.connection() as connection:
-                await record_opened(connection, found[0].key)
+        """Records that a person did something on the page of a claim link; of one that leads nowhere there is nothing to record."""
+        try:
+            line, _ = await self.find(token)
+        except NotFound:
+            return
+        async with self._turns.looks, self._database.connection() as connection:
+            await record_opened(connection, line.key)
 
     async def claim(self, attempt: Attempt, language: str | None) -> Claim:
         """Claims the gift of a code and PIN, once. Refusals are paced."""

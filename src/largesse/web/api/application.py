@@ -133,7 +133,7 @@ class Application:
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
             await send(message)
 
-        scope["app"] = self
+        scope["app"] = self  # with it the router raises what it else would answer in plain text
         scope["request_id"] = request_id.decode()
         try:
             check_size(headers)

@@ -11,20 +11,25 @@ import jinja2
 import segno
 from markupsafe import Markup
 
-from largesse.base.i18n import LANGUAGES, Language, template_environment
-from largesse.web.claim.assets import served_name
+from largesse.base.i18n import LANGUAGES, Language
 from largesse.web.claim.designs import Design, design
+from largesse.web.kit.assets import Assets
+from largesse.web.kit.security import content_policy, page_headers
+from largesse.web.kit.templates import page_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
+    **page_headers(
+        content_policy(
+            style_src="'self'",
+            script_src="'self'",
+            img_src="'self'",
+            connect_src="'self'",
+            form_action="'self'",
+        )
+    ),
     "X-Frame-Options": "DENY",
-    "X-Robots-Tag": "noindex, nofollow",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
@@ -33,8 +38,9 @@ HEADERS = {
 class Renderer:
     """Renders templates for one installation; `base` is the path its public address begins with."""
 
-    def __init__(self, base: str, environment: str) -> None:
+    def __init__(self, base: str, environment: str, assets: Assets) -> None:
         self._base = base
+        self._assets = assets
         self._environment = environment
         self._kept: dict[tuple[str, str], str] = {}  # pages without values, by template and language
 
@@ -67,7 +73,7 @@ class Renderer:
         )
 
     def _asset(self, name: str) -> str:
-        return f"{self._base}/claim/assets/{served_name(name)}"
+        return self._base + self._assets.address_of(name)
 
 
 def qr_code(text: str) -> Markup:
@@ -87,7 +93,4 @@ def grouped(number: str) -> list[str]:
 
 @cache
 def _templates(tag: str) -> jinja2.Environment:
-    environment = template_environment(TEMPLATES, tag)
-    environment.filters["qr_code"] = qr_code
-    environment.filters["grouped"] = grouped
-    return environment
+    return page_templates(TEMPLATES, tag, qr_code=qr_code, grouped=grouped)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from largesse.base.vault import SealBroken, Vault
+from largesse.base.vault import Vault
 from largesse.lines.states import LineKey
+from largesse.web.kit.sessions import form_key, is_form_of, open_cookie, seal_cookie
 
 COOKIE = "gift"
 LASTS = timedelta(hours=1)
-_LONGEST = 400
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -25,29 +24,27 @@ class Session:
 
     def form_key(self, vault: Vault) -> str:
         """What a form of this session carries, so that no other site can send one."""
-        return f"{vault.lookup(b'form/' + self.cookie.encode()) & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+        return form_key(vault, self.cookie)
+
+    def sent(self, vault: Vault, form: Mapping[str, str]) -> bool:
+        """Whether one of its forms was posted."""
+        return is_form_of(vault, self.cookie, form.get("key", ""))
 
 
 def new_session(vault: Vault, environment: str, line: LineKey, now: datetime) -> Session:
     """A session that lasts from `now`."""
-    ends_s = int((now + LASTS).timestamp())
-    sealed = vault.seal(b"%d/%d/%d" % (*line, ends_s), _context(environment))
-    return Session(line, handle_of(vault, line), base64.urlsafe_b64encode(sealed).decode("ascii").rstrip("="))
+    cookie = seal_cookie(vault, _purpose(environment), b"%d/%d" % line, now + LASTS)
+    return Session(line, handle_of(vault, line), cookie)
 
 
 def read_session(vault: Vault, environment: str, cookie: str, handle: str, now: datetime) -> Session | None:
     """The session of a cookie; None when it is over, of another gift, or none of ours."""
-    if not cookie or len(cookie) > _LONGEST:
+    about = open_cookie(vault, _purpose(environment), cookie, now)
+    if about is None:
         return None
-    try:
-        sealed = base64.urlsafe_b64decode(cookie.encode("ascii") + b"=" * (-len(cookie) % 4))
-        order_id, number, ends_s = map(int, vault.open(sealed, _context(environment)).split(b"/"))
-    except (SealBroken, binascii.Error, UnicodeError, ValueError):
-        return None
-    line = (order_id, number)
-    if ends_s <= now.timestamp() or handle_of(vault, line) != handle:
-        return None
-    return Session(line, handle, cookie)
+    order_id, _, number = about.partition(b"/")
+    line = (int(order_id), int(number))
+    return Session(line, handle, cookie) if handle_of(vault, line) == handle else None
 
 
 def handle_of(vault: Vault, line: LineKey) -> str:
@@ -55,5 +52,5 @@ def handle_of(vault: Vault, line: LineKey) -> str:
     return f"{vault.lookup(b'gift/%d/%d' % line) & 0xFFFF_FFFF_FFFF_FFFF:016x}"
 
 
-def _context(environment: str) -> bytes:
-    return f"claim-session/{environment}".encode("ascii")
+def _purpose(environment: str) -> str:
+    return f"claim-session/{environment}"

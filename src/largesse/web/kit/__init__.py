@@ -7,8 +7,9 @@
 `problems`     how each error is told over HTTP: the one table of status, title and explanation
 `failing`      what becomes of an error that was raised: the one handler
 `replies`      answers of programs, and how one is sent; `asgi` has the types
-`pages`        pages for people: how one is answered
+`pages`        pages for people: how one is answered, and what goes wrong shown as one
 `templates`    the Jinja environment that they are rendered in; `assets` their styles, scripts and icons
+`sessions`     what a browser keeps so that it may come back
 `security`     what browsers are told of a page
 
 The kit knows none of the rooms that use it.

@@ -1,4 +1,4 @@
-"""Pages for people: how one is answered."""
+"""Pages for people: how one is answered, and how what goes wrong is shown as one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
+
+from largesse.base.errors import Problem
+from largesse.base.patience import Patience
+from largesse.web.kit.failing import problem_of
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -19,3 +23,33 @@ def public_path(public_url: str) -> str:
 def page(html: str, headers: Mapping[str, str], *, status: int = 200) -> Response:
     """A page with its headers (`largesse.web.kit.security`)."""
     return Response(html, status_code=status, media_type="text/html", headers=headers)
+
+
+def see(address: str, headers: Mapping[str, str]) -> Response:
+    """Sends the browser to read another page, after a form that was posted (303)."""
+    return RedirectResponse(address, status_code=303, headers=headers)
+
+
+def guarded(
+    endpoint: Endpoint,
+    patience: Patience,
+    show: Callable[[Request, Problem], Response],
+    expected: Mapping[type[Exception], Callable[[Request], Response]],
+) -> Endpoint:
+    """`endpoint` whose errors become pages: those `expected`, each in its way, all others as the problem that `show` shows.
+
+    Addresses are not logged: they may hold tokens.
+    """
+    name = endpoint.__name__.strip("_")
+
+    async def answer(request: Request) -> Response:
+        try:
+            with patience.wait():
+                return await endpoint(request)
+        except Exception as error:  # noqa: BLE001 - each is shown
+            if type(error) in expected:
+                return expected[type(error)](request)
+            problem = problem_of(error, page=name, request_id=request.scope["request_id"])
+            return show(request, problem)
+
+    return answer

@@ -11,7 +11,9 @@ from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue
 from largesse.database import Database
 from largesse.delivery.webhooks import DeliveryLimits, Resolver
+from largesse.fulfilment import ClaimedGifts
 from largesse.identity import Authenticator
+from largesse.lines.claiming import Claiming
 from largesse.orders import OrderLists, Quoter, Sender
 
 
@@ -27,6 +29,8 @@ class Services:
     sender: Sender
     quoter: Quoter
     order_lists: OrderLists
+    claiming: Claiming
+    gifts: ClaimedGifts
     resolver: Resolver
     delivery_limits: DeliveryLimits
     patience: Patience

@@ -1,0 +1,135 @@
+"""The pages of a claimed gift, for the browser that has its session: looking, choosing, giving an address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from largesse.base.email import EmailError, normalise_email
+from largesse.fulfilment import ClaimedGift, Step
+from largesse.web.claim.addresses import address_fields, check_address
+from largesse.web.claim.frame import Frame
+from largesse.web.claim.language import chosen_tag
+from largesse.web.claim.session import COOKIE, Session, read_session
+from largesse.web.kit.forms import BadForm, read_form
+from largesse.web.kit.services import Services
+
+
+class GiftPages:
+    """A claimed gift's page, and the forms on it."""
+
+    def __init__(self, services: Services, frame: Frame) -> None:
+        self._services = services
+        self._frame = frame
+
+    async def show(self, request: Request) -> Response:
+        """The gift as it stands."""
+        session = await self._session(request)
+        gift = None if session is None else await self._services.gifts.read(session.line)
+        if session is None or gift is None:
+            return self._frame.ended(request)
+        return self._show(request, session, gift)
+
+    async def choose(self, request: Request) -> Response:
+        """Chooses a product of the collection: asks whether it is sure, then settles it."""
+        session, form = await self._posted(request)
+        gift = await self._services.gifts.read(session.line)
+        chosen = next((p for p in gift.choices if str(p.id) == form.get("product")), None) if gift else None
+        if gift is None or chosen is None:
+            return self._frame.see_gift(session.handle)
+        if form.get("sure") != "yes":
+            return self._show(request, session, gift, template="confirm.html", chosen=chosen)
+        await self._services.gifts.choose(session.line, chosen.id, chosen_tag(request))
+        return self._frame.see_gift(session.handle, "#open")
+
+    async def address(self, request: Request) -> Response:
+        """Takes the address that a parcel goes to; shows the form again with what is wrong with it."""
+        session, form = await self._posted(request)
+        gift = await self._services.gifts.read(session.line)
+        if gift is None or gift.step is not Step.ADDRESS:
+            return self._frame.see_gift(session.handle)
+        checked = check_address(gift.line.country, form)
+        errors = dict(checked.errors)
+        email = None if gift.has_email else _typed_email(form, errors, is_required=False)
+        if errors:
+            typed = {**checked.address, "email": form.get("email", "")}
+            return self._show(request, session, gift, status=422, typed=typed, errors=errors)
+        await self._services.gifts.deliver_to(session.line, checked.address, email, chosen_tag(request))
+        return self._frame.see_gift(session.handle)
+
+    async def email(self, request: Request) -> Response:
+        """Takes the address of who wants to be told when the voucher is there."""
+        session, form = await self._posted(request)
+        errors: dict[str, str] = {}
+        email = _typed_email(form, errors, is_required=True)
+        if email is None:
+            gift = await self._services.gifts.read(session.line)
+            if gift is None:
+                return self._frame.see_gift(session.handle)
+            typed = {"email": form.get("email", "")}
+            return self._show(request, session, gift, status=422, typed=typed, errors=errors)
+        await self._services.gifts.tell(session.line, email, chosen_tag(request))
+        return self._frame.see_gift(session.handle)
+
+    def _show(
+        self,
+        request: Request,
+        session: Session,
+        gift: ClaimedGift,
+        *,
+        template: str = "gift.html",
+        status: int = 200,
+        typed: Mapping[str, str] | None = None,
+        errors: Mapping[str, str] | None = None,
+        **values: Any,
+    ) -> Response:
+        is_form = gift.step is Step.ADDRESS
+        return self._frame.page(
+            request,
+            template,
+            status=status,
+            wrapping=gift.line.wrapping_key,
+            sender=gift.line.from_name,
+            gift=gift,
+            line=gift.line,
+            step=gift.step.name.lower(),
+            gift_address=self._frame.gift_address(session.handle),
+            form_key=session.form_key(self._services.vault),
+            fields=address_fields(gift.line.country) if is_form else [],
+            typed=typed if typed is not None else {"name": gift.line.recipient_name or ""},
+            errors=errors or {},
+            **values,
+        )
+
+    async def _session(self, request: Request) -> Session | None:
+        cookie = request.cookies.get(COOKIE, "")
+        if not cookie:
+            return None
+        now = await self._services.gifts.now()
+        environment = self._services.settings.environment
+        return read_session(self._services.vault, environment, cookie, request.path_params["handle"], now)
+
+    async def _posted(self, request: Request) -> tuple[Session, dict[str, str]]:
+        """The session and form of a post. Raises BadForm for one that none of the session's pages sent."""
+        form = await read_form(request)
+        session = await self._session(request)
+        if session is None or not session.sent(self._services.vault, form):
+            raise BadForm
+        return session, form
+
+
+def _typed_email(form: Mapping[str, str], errors: dict[str, str], *, is_required: bool) -> str | None:
+    """The normal form of the address typed; None when there is none. What is wrong goes into `errors`."""
+    text = form.get("email", "").strip()
+    if not text:
+        if is_required:
+            errors["email"] = "required"
+        return None
+    try:
+        return normalise_email(text)
+    except EmailError:
+        errors["email"] = "invalid"
+        return None

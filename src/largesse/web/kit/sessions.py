@@ -1,0 +1,69 @@
+"""What a browser keeps so that it may come back: a cookie that is sealed, ends, and cannot be made up.
+
+Nothing of a session is kept here. What it is about is inside the cookie; forms carry a key that goes with it, so that no other site
+can send one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from datetime import datetime
+from typing import Literal
+
+from starlette.responses import Response
+
+from largesse.base.vault import SealBroken, Vault
+
+_LONGEST = 400
+
+
+def seal_cookie(vault: Vault, purpose: str, about: bytes, ends_at: datetime) -> str:
+    """The value of a cookie for that purpose, about what `about` says, until then."""
+    sealed = vault.seal(about + b"/%d" % int(ends_at.timestamp()), purpose.encode("ascii"))
+    return base64.urlsafe_b64encode(sealed).decode("ascii").rstrip("=")
+
+
+def open_cookie(vault: Vault, purpose: str, cookie: str, now: datetime) -> bytes | None:
+    """What the cookie is about; None when it has ended, is for another purpose, or none of ours."""
+    if not cookie or len(cookie) > _LONGEST:
+        return None
+    try:
+        sealed = base64.urlsafe_b64decode(cookie.encode("ascii") + b"=" * (-len(cookie) % 4))
+        about, _, ends_s = vault.open(sealed, purpose.encode("ascii")).rpartition(b"/")
+        return about if int(ends_s) > now.timestamp() else None
+    except (SealBroken, binascii.Error, UnicodeError, ValueError):
+        return None
+
+
+def form_key(vault: Vault, cookie: str) -> str:
+    """What the forms of that session carry: nobody can tell it who has not seen its pages."""
+    return f"{vault.lookup(b'form/' + cookie.encode()) & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+
+
+def is_form_of(vault: Vault, cookie: str, key: str) -> bool:
+    """Whether a form with that key was posted from a page of the session."""
+    return hmac.compare_digest(form_key(vault, cookie).encode(), key.encode())
+
+
+def give_cookie(
+    response: Response,
+    name: str,
+    value: str,
+    *,
+    lasts_s: int,
+    path: str,
+    is_secure: bool,
+    same_site: Literal["lax", "strict"],
+) -> None:
+    """Has the browser keep a cookie that no script reads, for pages below `path`."""
+    response.set_cookie(
+        name,
+        value,
+        max_age=lasts_s,
+        path=path,
+        secure=is_secure,
+        httponly=True,
+        samesite=same_site,
+    )

@@ -1,0 +1,97 @@
+"""What goes wrong on a page for people is shown as a page, and logged where it is ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from structlog.testing import capture_logs
+
+from largesse.base.errors import NotFound, Problem
+from largesse.base.patience import Patience
+from largesse.web.kit.forms import BadForm
+from largesse.web.kit.pages import guarded, page, public_path, see
+from largesse.web.kit.problems import InternalError, problem_type
+
+
+@pytest.fixture
+async def patience() -> AsyncIterator[Patience]:
+    patience = Patience(0.05)
+    yield patience
+    await patience.close()
+
+
+def a_request() -> Request:
+    scope = {"type": "http", "method": "GET", "path": "/claim/secret", "headers": [], "query_string": b""}
+    return Request({**scope, "request_id": "r1"})
+
+
+def show(_: Request, problem: Problem) -> Response:
+    return page(problem.detail, {}, status=problem_type(type(problem)).status)
+
+
+async def shown(patience: Patience, error: Exception | None) -> Response:
+    async def _the_page(_: Request) -> Response:
+        if error is not None:
+            raise error
+        return page("fine", {"Cache-Control": "no-store"})
+
+    endpoint = guarded(_the_page, patience, show, {BadForm: lambda _: page("ended", {}, status=403)})
+    return await endpoint(a_request())
+
+
+async def test_a_page_that_goes_well(patience: Patience) -> None:
+    response = await shown(patience, None)
+    assert (response.status_code, response.body) == (200, b"fine")
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+
+
+async def test_what_is_expected_goes_its_own_way(patience: Patience) -> None:
+    response = await shown(patience, BadForm())
+    assert (response.status_code, response.body) == (403, b"ended")
+
+
+async def test_problems_are_shown_and_not_logged(patience: Patience) -> None:
+    with capture_logs() as logged:
+        response = await shown(patience, NotFound("nothing here"))
+    assert (response.status_code, response.body) == (404, b"nothing here")
+    assert logged == []
+
+
+async def test_a_bug_is_logged_without_the_address(patience: Patience) -> None:
+    with capture_logs() as logged:
+        response = await shown(patience, RuntimeError("a bug"))
+    assert response.status_code == problem_type(InternalError).status == 500
+    [line] = logged
+    assert line["event"] == "request_failed"
+    assert (line["page"], line["request_id"]) == ("the_page", "r1")
+    assert "secret" not in str({name: value for name, value in line.items() if name != "exc_info"})
+
+
+async def test_a_database_that_is_away_is_waited_for_no_longer_than_patience_lasts(
+    patience: Patience,
+) -> None:
+    async def _waiting(_: Request) -> Response:
+        await asyncio.sleep(3600)
+        return page("never", {})
+
+    with capture_logs() as logged:
+        async with asyncio.timeout(20):
+            response = await guarded(_waiting, patience, show, {})(a_request())
+    assert response.status_code == 503
+    assert [line["event"] for line in logged] == ["database_away"]
+
+
+def test_where_the_public_address_begins() -> None:
+    assert public_path("https://gifts.example") == public_path("https://gifts.example/") == ""
+    assert public_path("https://shop.example/gifts/") == "/gifts"
+
+
+def test_seeing_another_page() -> None:
+    response = see("/claim", {"Cache-Control": "no-store"})
+    assert (response.status_code, response.headers["location"]) == (303, "/claim")
+    assert response.headers["cache-control"] == "no-store"
