@@ -20,11 +20,11 @@ def test_addresses_that_only_look_alike_get_their_own_codes(service: Any, run_on
     ).json()
     assert (sent["codeCount"], sent["recipientCount"]) == (4, 2)
 
-    async def fan_out(connection: Connection) -> None:
+    async def make_messages(connection: Connection) -> None:
         async with connection.transaction():
             await fan_out(connection, 10)
 
-    run_on_database(service.database_url, fan_out)
+    run_on_database(service.database_url, make_messages)
     rows = service.sql("SELECT email, line_numbers FROM messages ORDER BY line_numbers")
     assert [tuple(row) for row in rows] == [
         ("stra\u00dfe@example.com", [1]),
