@@ -145,7 +145,9 @@ def _forget(made: Installation) -> None:
     """Makes both customers' subscriptions as good as new; no worker is running."""
     made.sql("UPDATE events SET fanned_out_at = now() WHERE fanned_out_at IS NULL")
     made.sql("UPDATE deliveries SET state = 'cancelled', finished_at = now() WHERE state = 'pending'")
-    made.sql("UPDATE webhook_lanes SET failing = false, due_at = 'infinity', leased_until = '-infinity'")
+    made.sql(
+        "UPDATE subscription_queues SET failing = false, due_at = 'infinity', leased_until = '-infinity'"
+    )
 
 
 @contextmanager
