@@ -6,7 +6,7 @@
                       the document and the reference page, `verify`
     outbox.py         the table `events`, which nobody else writes: recording, fanning out, what is old
 
-A type more is a file, its line in the registry, and the place that records it.
+A type more is a file, its line in the registry, and the place that records it; CONTRIBUTING.md goes through it.
 """
 
 from largesse.events.kind import EventType, Sampled
