@@ -43,6 +43,7 @@ from largesse.lines.claiming import Claiming
 from largesse.lines.claiming import Turns as RecipientTurns
 from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Quoter, Sender, read_ids_left
 from largesse.web.api import OPERATIONS, Application
+from largesse.web.api.shapes.catalogue import CatalogueInJson
 from largesse.web.claim import claim_pages
 from largesse.web.docs import docs_pages
 from largesse.web.kit.services import Services
@@ -136,7 +137,7 @@ async def open_services(
         database = await stack.enter_async_context(open_database(settings, limits=REQUESTS))
         await check_schema(database)
         vault = await open_vault(database, settings)
-        catalogue = Catalogue(database)
+        catalogue = Catalogue(database, CatalogueInJson())
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
         patience = Patience()

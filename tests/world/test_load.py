@@ -12,6 +12,7 @@ from largesse.base.errors import StartError
 from largesse.catalogue import load_snapshot
 from largesse.identity import create_key, delete_key
 from largesse.identity.secret import secret_hash, well_formed
+from largesse.web.api.shapes.catalogue import CatalogueInJson
 from largesse.world import LoadedWorld, demo_world, load_world, parse_world
 
 WORLD = """
@@ -464,10 +465,10 @@ async def test_two_first_loads_at_once_make_everything_once(database_url: str) -
 async def test_the_catalogue_reads_what_was_loaded(connection: asyncpg.Connection) -> None:
     loaded = await load_world(connection, demo_world())
 
-    snapshot = await load_snapshot(connection)
+    snapshot = await load_snapshot(connection, CatalogueInJson())
 
     hamper = loaded.ids["products"]["autumn-hamper"]
-    product = json.loads(snapshot.product_json(hamper, "GB", loaded.ids["customers"]["acme"]))
+    product = json.loads(snapshot.tell_product(hamper, "GB", loaded.ids["customers"]["acme"]))
     assert product["totalPrice"] == 52.14  # 35.00 and 10 %, postage 4.95, VAT 20 %
     hoodie = loaded.ids["products"]["acme-hoodie"]
     assert snapshot.product(hoodie, "GB", loaded.ids["customers"]["acme"]) is not None

@@ -5,17 +5,17 @@ from largesse.catalogue.cache import Catalogue, load_snapshot
 from largesse.catalogue.collections import Collection
 from largesse.catalogue.products import Product
 from largesse.catalogue.saving import save_collections, save_products
-from largesse.catalogue.shapes import CollectionShape, ProductShape
 from largesse.catalogue.snapshot import Snapshot
+from largesse.catalogue.telling import Telling, Told
 
 __all__ = [
     "Catalogue",
     "Collection",
-    "CollectionShape",
     "Price",
     "Product",
-    "ProductShape",
     "Snapshot",
+    "Telling",
+    "Told",
     "collection_price",
     "gift_price",
     "load_snapshot",

@@ -9,14 +9,16 @@ from largesse.base.errors import Unavailable
 from largesse.catalogue.collections import collection_from_row
 from largesse.catalogue.products import product_from_row
 from largesse.catalogue.snapshot import Snapshot
+from largesse.catalogue.telling import Telling
 from largesse.database import Connection, Database, Row
 
 
 class Catalogue:
     """Gives out snapshots and loads a new one when a newer version is asked for."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, telling: Telling) -> None:
         self._database = database
+        self._telling = telling
         self._snapshot: Snapshot | None = None
         self._loading: asyncio.Task[None] | None = None
 
@@ -44,7 +46,7 @@ class Catalogue:
 
     async def _replace(self) -> None:
         async with self._database.connection() as connection:
-            self._snapshot = await load_snapshot(connection)
+            self._snapshot = await load_snapshot(connection, self._telling)
         # It lives until the catalogue changes: collections need not walk its products again and again.
         gc.freeze()
 
@@ -55,7 +57,7 @@ def _mark_failure_seen(loading: asyncio.Task[None]) -> None:
         loading.exception()
 
 
-async def load_snapshot(connection: Connection) -> Snapshot:
+async def load_snapshot(connection: Connection, telling: Telling) -> Snapshot:
     """The catalogue as it is now. `connection` must not be in a transaction.
 
     Version and rows are read in one REPEATABLE READ transaction, so they belong together.
@@ -77,8 +79,8 @@ async def load_snapshot(connection: Connection) -> Snapshot:
             """
         )
     # A large catalogue takes a tenth of a second to build, and the loop has other work meanwhile.
-    return await asyncio.to_thread(_build, version, products, collections)
+    return await asyncio.to_thread(_build, version, products, collections, telling)
 
 
-def _build(version: int, products: list[Row], collections: list[Row]) -> Snapshot:
-    return Snapshot(version, map(product_from_row, products), map(collection_from_row, collections))
+def _build(version: int, products: list[Row], collections: list[Row], telling: Telling) -> Snapshot:
+    return Snapshot(version, map(product_from_row, products), map(collection_from_row, collections), telling)

@@ -1,4 +1,4 @@
-"""What lists are made of: gifts with their JSON, encoded when first asked for, and the filters over them."""
+"""What lists are made of: gifts with what callers are told of them, made when first asked for, and the filters over them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from collections.abc import Iterable, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Protocol, TypeVar
 
-import msgspec
-
 from largesse.base.money import exponent
 from largesse.catalogue.amounts import least_collection_minor, least_gift_minor
 from largesse.catalogue.collections import Collection
 from largesse.catalogue.products import Product
-from largesse.catalogue.shapes import collection_shape, product_shape
-
-_encode = msgspec.json.Encoder().encode
+from largesse.catalogue.telling import Telling, Told
 
 # More than any gift can cost; keeps the arithmetic on a caller's number within the context's 28 digits.
 _MOST = Decimal(10**20)
@@ -33,21 +29,22 @@ class Item(Protocol):
     @property
     def least_minor(self) -> int | None: ...
     @property
-    def json(self) -> bytes: ...
+    def told(self) -> Told: ...
 
 
 class ProductItem:
-    """A product as sold in one country. (A digital one reads the same in all of its countries.)"""
+    """A product as sold in one country. (A digital one is told alike in all of its countries.)"""
 
-    __slots__ = ("_country", "_json", "_least_minor", "_product", "currency", "id", "name")
+    __slots__ = ("_country", "_least_minor", "_product", "_telling", "_told", "currency", "id", "name")
 
-    def __init__(self, product: Product, country: str) -> None:
+    def __init__(self, product: Product, country: str, telling: Telling) -> None:
         self.id = product.id
         self.name = product.name
         self.currency = product.currency
         self._product = product
         self._country = country
-        self._json: bytes | None = None
+        self._telling = telling
+        self._told: Told | None = None
         self._least_minor: int | None = None
 
     @property
@@ -57,33 +54,34 @@ class ProductItem:
         return self._least_minor
 
     @property
-    def json(self) -> bytes:
-        if self._json is None:
-            self._json = _encode(product_shape(self._product, self._country))
-        return self._json
+    def told(self) -> Told:
+        if self._told is None:
+            self._told = self._telling.product(self._product, self._country)
+        return self._told
 
 
 class CollectionItem:
     """A collection as listed."""
 
-    __slots__ = ("_json", "collection", "currency", "id", "name")
+    __slots__ = ("_telling", "_told", "collection", "currency", "id", "name")
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: Collection, telling: Telling) -> None:
         self.id = collection.id
         self.name = collection.name
         self.currency = collection.currency
         self.collection = collection
-        self._json: bytes | None = None
+        self._telling = telling
+        self._told: Told | None = None
 
     @property
     def least_minor(self) -> int | None:
         return least_collection_minor(self.collection)
 
     @property
-    def json(self) -> bytes:
-        if self._json is None:
-            self._json = _encode(collection_shape(self.collection))
-        return self._json
+    def told(self) -> Told:
+        if self._told is None:
+            self._told = self._telling.collection(self.collection)
+        return self._told
 
 
 AnyItem = TypeVar("AnyItem", bound=Item)
@@ -111,11 +109,6 @@ def costing_at_most(items: Sequence[AnyItem], amount: Decimal) -> list[AnyItem]:
         for item in items
         if (least_minor := item.least_minor) is not None and least_minor <= limits_minor[item.currency]
     ]
-
-
-def joined(items: Iterable[Item]) -> bytes:
-    """A JSON array of the items."""
-    return b"[" + b",".join([item.json for item in items]) + b"]"
 
 
 def _whole_minor(amount: Decimal, currency: str) -> int:

@@ -1,4 +1,4 @@
-"""The catalogue in memory: immutable, of one version, with listings joined from JSON encoded once."""
+"""The catalogue in memory: immutable, of one version, with lists of what each gift is told as, made once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from largesse.catalogue.listing import (
     ProductItem,
     costing_at_most,
     in_currency,
-    joined,
     named,
 )
 from largesse.catalogue.products import Product
 from largesse.catalogue.recent import Recent
+from largesse.catalogue.telling import Telling, Told
 
-# Bounds of what one snapshot keeps: joined pages by their bytes, filtered lists by the items in them, and
+# Bounds of what one snapshot keeps: pages by their length, filtered lists by the items in them, and
 # both by number, for callers choose the filters.
 _PAGES_BYTES = 16 * 2**20
 _LISTS_ITEMS = 500_000
@@ -34,23 +34,25 @@ class Snapshot:
     What a caller may not see (unknown, inactive, not sold in the country, somebody else's) is None alike.
     """
 
-    def __init__(self, version: int, products: Iterable[Product], collections: Iterable[Collection]) -> None:
+    def __init__(
+        self, version: int, products: Iterable[Product], collections: Iterable[Collection], telling: Telling
+    ) -> None:
         self.version = version
-        self._products = _Products(products)
-        self._collections = _Collections(collections)
+        self._products = _Products(products, telling)
+        self._collections = _Collections(collections, telling)
 
     def product(self, product_id: int, country: str, customer_id: int) -> Product | None:
         """The product, when it is sold in `country` to this customer."""
         return self._products.find(product_id, country, customer_id)
 
-    def product_json(self, product_id: int, country: str, customer_id: int) -> bytes:
-        """The ProductShape as JSON. Raises NotFound unless it is sold in `country` to this customer."""
-        body = self._products.json(product_id, country, customer_id)
-        if body is None:
+    def tell_product(self, product_id: int, country: str, customer_id: int) -> Told:
+        """The product as callers are told of it. Raises NotFound unless it is sold in `country` to this customer."""
+        told = self._products.tell(product_id, country, customer_id)
+        if told is None:
             raise NotFound(f"There is no product {product_id} available in {country}.")
-        return body
+        return told
 
-    def products_json(
+    def tell_products(
         self,
         customer_id: int,
         country: str,
@@ -59,33 +61,33 @@ class Snapshot:
         keyword: str | None = None,
         page: int = 1,
         limit: int = 100,
-    ) -> bytes:
-        """A page (1-based) of the customer's products in `country`, by id, as a JSON array of ProductShape.
+    ) -> Told:
+        """A page (1-based) of the customer's products in `country`, by id, as callers are told of it.
 
         `amount`, in major units, keeps what can be sent for that or less; `keyword` what has it in its name.
         """
-        return self._products.page_json(customer_id, (country, currency, amount, keyword), page, limit)
+        return self._products.tell_page(customer_id, (country, currency, amount, keyword), page, limit)
 
     def collection(self, collection_id: int, customer_id: int) -> Collection | None:
         """The collection, when it is curated or this customer's own."""
         return self._collections.find(collection_id, customer_id)
 
-    def collection_json(self, collection_id: int, customer_id: int) -> bytes:
-        """The CollectionShape as JSON. Raises NotFound unless it is curated or this customer's own."""
-        body = self._collections.json(collection_id, customer_id)
-        if body is None:
+    def tell_collection(self, collection_id: int, customer_id: int) -> Told:
+        """The collection as callers are told of it. Raises NotFound unless it is curated or this customer's own."""
+        told = self._collections.tell(collection_id, customer_id)
+        if told is None:
             raise NotFound(f"There is no collection {collection_id}.")
-        return body
+        return told
 
-    def collections_json(
+    def tell_collections(
         self,
         customer_id: int,
         country: str | None = None,
         currency: str | None = None,
         amount: Decimal | None = None,
-    ) -> bytes:
-        """All curated collections and the customer's own, by id, as a JSON array of CollectionShape."""
-        return self._collections.list_json(customer_id, country, currency, amount)
+    ) -> Told:
+        """All curated collections and the customer's own, by id, as callers are told of them."""
+        return self._collections.tell_list(customer_id, country, currency, amount)
 
     def has_gift(self, product_id: int | None, collection_id: int | None) -> bool:
         """Whether the product or collection of a template is still in the catalogue, whoever may send it."""
@@ -96,7 +98,8 @@ _Filters = tuple[str, str | None, Decimal | None, str | None]  # country, curren
 
 
 class _Products:
-    def __init__(self, products: Iterable[Product]) -> None:
+    def __init__(self, products: Iterable[Product], telling: Telling) -> None:
+        self._telling = telling
         self._by_id: dict[int, Product] = {}
         self._digital: dict[int, ProductItem] = {}
         self._physical: dict[tuple[int, str], ProductItem] = {}
@@ -104,7 +107,7 @@ class _Products:
         self._restricted: dict[tuple[int, str], list[ProductItem]] = defaultdict(list)
         self._named_customers: set[int] = set()
         self._lists: Recent[list[ProductItem]] = Recent(max_total=_LISTS_ITEMS, max_entries=_MAX_KEPT)
-        self._pages: Recent[bytes] = Recent(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
+        self._pages: Recent[Told] = Recent(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
         for product in sorted(products, key=_BY_ID):
             self._add(product)
 
@@ -122,10 +125,10 @@ class _Products:
     def _new_item(self, product: Product, country: str) -> ProductItem:
         """The item of a product in a country; one for all countries where nothing in it depends on them."""
         if not product.is_digital:
-            item = self._physical[product.id, country] = ProductItem(product, country)
+            item = self._physical[product.id, country] = ProductItem(product, country, self._telling)
             return item
         if product.id not in self._digital:
-            self._digital[product.id] = ProductItem(product, country)
+            self._digital[product.id] = ProductItem(product, country, self._telling)
         return self._digital[product.id]
 
     def has(self, product_id: int | None) -> bool:
@@ -137,25 +140,25 @@ class _Products:
             return None
         return product
 
-    def json(self, product_id: int, country: str, customer_id: int) -> bytes | None:
+    def tell(self, product_id: int, country: str, customer_id: int) -> Told | None:
         product = self.find(product_id, country, customer_id)
         if product is None:
             return None
         item = self._digital[product.id] if product.is_digital else self._physical[product.id, country]
-        return item.json
+        return item.told
 
-    def page_json(self, customer_id: int, filters: _Filters, page: int, limit: int) -> bytes:
+    def tell_page(self, customer_id: int, filters: _Filters, page: int, limit: int) -> Told:
         # Customers whom no product names see the same, so they share what is kept.
         scope = customer_id if customer_id in self._named_customers else None
         key = (scope, filters, page, limit)
-        body = self._pages.get(key)
-        if body is None:
+        told = self._pages.get(key)
+        if told is None:
             start = (page - 1) * limit
             items = self._matching(scope, filters)[start : start + limit]
-            body = joined(items)
+            told = self._telling.listed([item.told for item in items])
             if items:  # pages past the end are without number
-                self._pages.put(key, body)
-        return body
+                self._pages.put(key, told)
+        return told
 
     def _matching(self, scope: int | None, filters: _Filters) -> Sequence[ProductItem]:
         country, currency, amount, keyword = filters
@@ -180,13 +183,14 @@ class _Products:
 
 
 class _Collections:
-    def __init__(self, collections: Iterable[Collection]) -> None:
+    def __init__(self, collections: Iterable[Collection], telling: Telling) -> None:
+        self._telling = telling
         self._by_id: dict[int, CollectionItem] = {}
         self._curated: list[CollectionItem] = []
         self._custom: dict[int, list[CollectionItem]] = defaultdict(list)
-        self._lists: Recent[bytes] = Recent(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
+        self._lists: Recent[Told] = Recent(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
         for collection in sorted(collections, key=_BY_ID):
-            item = self._by_id[collection.id] = CollectionItem(collection)
+            item = self._by_id[collection.id] = CollectionItem(collection, telling)
             if collection.customer_id is None:
                 self._curated.append(item)
             else:
@@ -199,17 +203,17 @@ class _Collections:
         item = self._by_id.get(collection_id)
         return item.collection if item is not None and item.collection.sold_to(customer_id) else None
 
-    def json(self, collection_id: int, customer_id: int) -> bytes | None:
+    def tell(self, collection_id: int, customer_id: int) -> Told | None:
         collection = self.find(collection_id, customer_id)
-        return None if collection is None else self._by_id[collection.id].json
+        return None if collection is None else self._by_id[collection.id].told
 
-    def list_json(
+    def tell_list(
         self, customer_id: int, country: str | None, currency: str | None, amount: Decimal | None
-    ) -> bytes:
+    ) -> Told:
         own = self._custom.get(customer_id, [])
         key = (customer_id if own else None, country, currency, amount)
-        body = self._lists.get(key)
-        if body is None:
+        told = self._lists.get(key)
+        if told is None:
             items = sorted([*self._curated, *own], key=_BY_ID)
             if country is not None:
                 items = [item for item in items if item.collection.country == country]
@@ -217,6 +221,6 @@ class _Collections:
                 items = in_currency(items, currency)
             if amount is not None:
                 items = costing_at_most(items, amount)
-            body = joined(items)
-            self._lists.put(key, body)
-        return body
+            told = self._telling.listed([item.told for item in items])
+            self._lists.put(key, told)
+        return told

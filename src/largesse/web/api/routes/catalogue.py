@@ -10,9 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
-from largesse.catalogue import CollectionShape, ProductShape
 from largesse.orders.request import DEFAULT_COUNTRY, Country
 from largesse.web.api.operation import Call, Operation
+from largesse.web.api.shapes.catalogue import CollectionShape, ProductShape
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 
@@ -87,7 +87,7 @@ async def _products(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
     query: ProductsQuery = call.query
     return Reply(
-        snapshot.products_json(
+        snapshot.tell_products(
             call.principal.customer_id,
             query.country.upper(),
             _upper(query.currency),
@@ -102,14 +102,14 @@ async def _products(services: Services, call: Call) -> Reply:
 async def _product(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
     country = call.query.country.upper()
-    return Reply(snapshot.product_json(call.id(), country, call.principal.customer_id))
+    return Reply(snapshot.tell_product(call.id(), country, call.principal.customer_id))
 
 
 async def _collections(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
     query: CollectionsQuery = call.query
     return Reply(
-        snapshot.collections_json(
+        snapshot.tell_collections(
             call.principal.customer_id, _upper(query.country), _upper(query.currency), _exact(query.amount)
         )
     )
@@ -117,7 +117,7 @@ async def _collections(services: Services, call: Call) -> Reply:
 
 async def _collection(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
-    return Reply(snapshot.collection_json(call.id(), call.principal.customer_id))
+    return Reply(snapshot.tell_collection(call.id(), call.principal.customer_id))
 
 
 def _upper(text: str | None) -> str | None:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from largesse.catalogue import Collection, CollectionShape, Product, ProductShape
-from largesse.catalogue.shapes import collection_shape, product_shape
+from largesse.catalogue import Collection, Product
+from largesse.web.api.shapes.catalogue import CollectionShape, ProductShape, collection_shape, product_shape
 
 GB = frozenset({"GB"})
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from largesse.base.money import canonical, label, prefix, to_number
-from largesse.catalogue.collections import Collection
+from largesse.catalogue import Collection, Product, Told
 from largesse.catalogue.prices import delivered_minor
-from largesse.catalogue.products import Product
+
+_encode = msgspec.json.Encoder().encode
 
 Id = Annotated[int, Meta(ge=1, le=2**31 - 1, extra_json_schema={"format": "int32"})]
 Amount = Annotated[float, Meta(ge=0, extra_json_schema={"format": "double"})]
@@ -175,6 +177,22 @@ def collection_shape(collection: Collection) -> CollectionShape:
         max_value=to_number(points[-1], currency) if points else None,
         label=_label(collection.name, shown, currency),
     )
+
+
+class CatalogueInJson:
+    """Tells the catalogue in JSON (`largesse.catalogue.Telling`)."""
+
+    def product(self, product: Product, country: str) -> Told:
+        """A ProductShape."""
+        return _encode(product_shape(product, country))
+
+    def collection(self, collection: Collection) -> Told:
+        """A CollectionShape."""
+        return _encode(collection_shape(collection))
+
+    def listed(self, told: Sequence[Told]) -> Told:
+        """An array of what has been encoded already."""
+        return b"[" + b",".join(told) + b"]"
 
 
 def _choices(points_minor: Sequence[int], currency: str) -> dict[str, str]:
