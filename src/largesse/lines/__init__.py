@@ -6,17 +6,21 @@ tables of lines; what a claimed gift becomes is fulfilment's.
 """
 
 from largesse.lines.issuing import CODES_AT_ONCE, IssuedCode, SealedCode, SealedCodes, draw_codes, open_code
+from largesse.lines.links import GivenCode, claim_link, give_codes
 from largesse.lines.proof import is_sealed, prove_master_key
 from largesse.lines.text import CodeError, format_code, parse_code
 
 __all__ = [
     "CODES_AT_ONCE",
     "CodeError",
+    "GivenCode",
     "IssuedCode",
     "SealedCode",
     "SealedCodes",
+    "claim_link",
     "draw_codes",
     "format_code",
+    "give_codes",
     "is_sealed",
     "open_code",
     "parse_code",

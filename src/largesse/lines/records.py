@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from largesse.database import Connection
 from largesse.lines.states import State
 
 
-class LineRecord(msgspec.Struct, kw_only=True, rename="camel"):
-    """How far a line has come, and when; null for what has not happened."""
+class LineRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a line has come, and when; None for what has not happened."""
 
-    number: Annotated[int, Meta(description="Counts the order's lines from 1", examples=[1])]
-    state: Annotated[
-        str,
-        Meta(
-            description="`issued` (nobody has claimed it), `claimed` (the recipient has yet to choose), `chosen` (waits for a "
-            "voucher, an address or a parcel), `fulfilled`, `expired` or `cancelled`",
-            examples=["claimed"],
-        ),
-    ]
-    opened_at: (
-        Annotated[datetime, Meta(tz=True, description="When a person first did something with its link")]
-        | None
-    )
-    claimed_at: Annotated[datetime, Meta(tz=True)] | None
-    chosen_at: Annotated[datetime, Meta(tz=True)] | None
-    fulfilled_at: Annotated[datetime, Meta(tz=True)] | None
-    expired_at: Annotated[datetime, Meta(tz=True)] | None
-    cancelled_at: Annotated[datetime, Meta(tz=True)] | None
+    number: int  # counts the order's lines from 1
+    state: str
+    opened_at: datetime | None  # when a person first did something with its link
+    claimed_at: datetime | None
+    chosen_at: datetime | None
+    fulfilled_at: datetime | None
+    expired_at: datetime | None
+    cancelled_at: datetime | None
 
 
 async def read_line_records(

@@ -2,17 +2,17 @@
 
 from largesse.orders.cancelling import Cancellation, cancel_order
 from largesse.orders.ids import FEW_IDS, LAST_ID, IdWatch, read_ids_left
+from largesse.orders.kept import Receipt
 from largesse.orders.listing import OrderLists
+from largesse.orders.options import told_options
 from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoting import Quote, Quoter
 from largesse.orders.records import read_order
 from largesse.orders.request import SendBody, SendCollection, SendGift, SendTemplate
 from largesse.orders.requested import OrderRequest, read_request
 from largesse.orders.sending import Sender
-from largesse.orders.shapes import EXAMPLE_RESPONSE, SendResponse
 
 __all__ = [
-    "EXAMPLE_RESPONSE",
     "FEW_IDS",
     "LAST_ID",
     "MAX_ORDERS",
@@ -23,14 +23,15 @@ __all__ = [
     "Placer",
     "Quote",
     "Quoter",
+    "Receipt",
     "SendBody",
     "SendCollection",
     "SendGift",
-    "SendResponse",
     "SendTemplate",
     "Sender",
     "cancel_order",
     "read_ids_left",
     "read_order",
     "read_request",
+    "told_options",
 ]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
-from largesse.base.money import to_number
 from largesse.database import Connection, Row
 from largesse.delivery.outbox import hold_mail_back
 from largesse.funding import Posting, lock_balances, own_accounts, payment_source, post
@@ -18,15 +15,15 @@ from largesse.orders.acts import record_cancel
 from largesse.orders.finding import find_own_order
 
 
-class Cancellation(msgspec.Struct, kw_only=True, rename="camel"):
+class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
     """How an order stands after its cancellation; the same however often that is repeated."""
 
-    reference: Annotated[str, Meta(description="The order's public key")]
-    code_count: Annotated[int, Meta(description="Codes issued with the order")]
-    cancelled_count: Annotated[int, Meta(description="Codes voided, by this cancellation and earlier ones")]
-    claimed_count: Annotated[int, Meta(description="Codes claimed before, which stay their recipients'")]
-    refunded: Annotated[float, Meta(description="What was given back in all, in the order currency")]
-    currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
+    reference: str
+    code_count: int
+    cancelled_count: int  # by this cancellation and earlier ones
+    claimed_count: int  # before: they stay their recipients'
+    refunded_minor: int  # in all
+    currency: str
 
 
 async def cancel_order(
@@ -83,6 +80,6 @@ async def _standing(connection: Connection, order: Row) -> Cancellation:
         code_count=order["code_count"],
         cancelled_count=row["cancelled"],
         claimed_count=row["claimed"],
-        refunded=to_number(refunded_minor, order["currency"]),
+        refunded_minor=refunded_minor,
         currency=order["currency"],
     )

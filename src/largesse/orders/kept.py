@@ -8,7 +8,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+import msgspec
+
 from largesse.database import Row
+from largesse.lines import GivenCode
 from largesse.orders.options import Options
 
 Inet = Annotated[str, "inet"]
@@ -40,6 +43,18 @@ class KeptOrder(Options, frozen=True, kw_only=True):
     account_id: int | None
     api_key_id: int
     address: Inet | None
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether its codes were handed to the caller, and mailed to nobody."""
+        return self.delivery_mode == "manual"
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What whoever placed an order gets: the order, and the codes of a batch in clear."""
+
+    order: KeptOrder
+    codes: list[GivenCode]
 
 
 COLUMNS = KeptOrder.__struct_fields__

@@ -9,14 +9,11 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from itertools import count
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from largesse.base.decoding import Unreadable, WrongItem, decode_body
 from largesse.base.errors import InvalidRequest, ReferenceUsed
-from largesse.base.money import to_number
 from largesse.base.vault import Vault
 from largesse.database import Connection, Database
 from largesse.funding import FromAccount, PaymentSource, payment_source
@@ -48,22 +45,19 @@ _CHOOSING = ("productId", "collectionId", "templateId", "country")
 _PRICING = (*_CHOOSING, "value", "recipients", "codeQuantity")
 
 
-class Quote(msgspec.Struct, kw_only=True, rename="camel"):
+class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """What a send would be charged, and the token that holds it to that."""
 
-    value: Annotated[float, Meta(description="Per-code face value", examples=[10.0])]
-    currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
-    code_count: Annotated[int, Meta(description="Codes that would be issued")]
-    recipient_count: Annotated[int, Meta(description="Distinct recipients; 0 for a code batch")]
-    total_cost: Annotated[float, Meta(description="What would be charged, in the order currency")]
-    delivery_mode: Annotated[str, Meta(description="`send` or `manual`", examples=["send"])]
-    scheduled_for: Annotated[datetime, Meta(tz=True, description="Null when sent immediately")] | None
-    balance_after: (
-        Annotated[float, Meta(description="What the funding account would hold then; null when invoiced")]
-        | None
-    )
-    expires_at: Annotated[datetime, Meta(tz=True, description="Until when `quote` holds")]
-    quote: Annotated[str, Meta(description="To be sent along: what is placed is then what was quoted")]
+    value_minor: int  # of a code
+    currency: str
+    code_count: int
+    recipient_count: int
+    total_minor: int
+    delivery_mode: str
+    scheduled_for: datetime | None
+    balance_after_minor: int | None  # of the funding account; none on invoice
+    expires_at: datetime
+    token: str
 
 
 class Quoter:
@@ -146,20 +140,16 @@ class Quoter:
         (order,) = decided.placed
         paid = next(posting for posting in decided.postings if posting.account_id == order.payer_id)
         return Quote(
-            value=to_number(gift.value_minor, gift.currency),
+            value_minor=gift.value_minor,
             currency=gift.currency,
             code_count=wanted.code_count,
             recipient_count=wanted.recipient_count,
-            total_cost=to_number(order.total_minor, gift.currency),
+            total_minor=order.total_minor,
             delivery_mode=wanted.delivery_mode,
             scheduled_for=wanted.scheduled_for,
-            balance_after=(
-                to_number(paid.balance_minor, gift.currency)
-                if isinstance(order.source, FromAccount)
-                else None
-            ),
+            balance_after_minor=paid.balance_minor if isinstance(order.source, FromAccount) else None,
             expires_at=expires_at,
-            quote=token,
+            token=token,
         )
 
 

@@ -7,11 +7,10 @@ import asyncio
 from largesse.base.vault import Vault
 from largesse.database import Connection
 from largesse.identity import Principal, require_own
-from largesse.lines import CODES_AT_ONCE, IssuedCode, open_code
+from largesse.lines import CODES_AT_ONCE, IssuedCode, give_codes, open_code
 from largesse.orders.acts import record_reading
 from largesse.orders.finding import find_order
-from largesse.orders.kept import kept_order
-from largesse.orders.shapes import SendResponse, send_response
+from largesse.orders.kept import Receipt, kept_order
 
 
 async def read_order(
@@ -22,8 +21,8 @@ async def read_order(
     reference: str,
     *,
     address: str | None = None,
-) -> SendResponse:
-    """The send response again, for whoever lost it.
+) -> Receipt:
+    """The receipt again, for whoever lost it.
 
     Codes of a batch are given out again, to the service account that placed it alone, and that is recorded
     with `address`; call it
@@ -35,7 +34,7 @@ async def read_order(
         require_own(principal, row["service_account_id"], row["reference"])
         codes = await _read_codes(connection, vault, reference, row["id"])
         await record_reading(connection, principal, address, row["id"])
-    return await send_response(kept_order(row), codes, vault, public_url)
+    return Receipt(kept_order(row), await give_codes(codes, vault, public_url))
 
 
 async def _read_codes(

@@ -25,7 +25,8 @@ from largesse.funding import (
     unfitting,
 )
 from largesse.identity import Caller, Principal
-from largesse.lines import SealedCodes, draw_codes
+from largesse.lines import SealedCodes, draw_codes, give_codes
+from largesse.orders.kept import Receipt
 from largesse.orders.options import Options
 from largesse.orders.order import Gift, Order, OwnAccounts, new_order
 from largesse.orders.placer import Placer, is_large
@@ -45,7 +46,6 @@ from largesse.orders.request import (
     read_send,
 )
 from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
-from largesse.orders.shapes import SendResponse, send_response
 from largesse.templates import Template, read_template
 
 _CACHED_ACCOUNTS = 10_000
@@ -72,7 +72,7 @@ class Sender:
         self._slices = Slices()
         self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
 
-    async def send(self, caller: Caller, raw: bytes, wanted: type[SendBody]) -> SendResponse:
+    async def send(self, caller: Caller, raw: bytes, wanted: type[SendBody]) -> Receipt:
         """Places the order in the JSON body `raw` of the type `wanted`.
 
         Checks in the contract's order: 400 for what cannot be read at all, 409 for a used reference whatever else
@@ -100,9 +100,9 @@ class Sender:
             await placing
         return answer
 
-    async def _answer(self, order: Order) -> SendResponse:
+    async def _answer(self, order: Order) -> Receipt:
         codes = [] if order.recipients else order.codes
-        return await send_response(order.kept, codes, self._vault, self._public_url)
+        return Receipt(order.kept, await give_codes(codes, self._vault, self._public_url))
 
     async def _place(self, order: Order) -> None:
         try:

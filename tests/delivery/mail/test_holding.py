@@ -11,7 +11,6 @@ from largesse.base.errors import InvalidRequest
 from largesse.database.migrate import MIGRATIONS
 from largesse.delivery.mail import (
     RecipientDelivery,
-    Resend,
     holding,
     list_captured,
     list_order_deliveries,
@@ -129,7 +128,7 @@ async def test_held_mail_has_not_left_to_be_sent_again(office: Office) -> None:
     await office.send()
     async with office.database.transaction() as connection:
         with pytest.raises(InvalidRequest, match="not left"):
-            await resend(connection, office.principal, reference, Resend(SAM))
+            await resend(connection, office.principal, reference, SAM)
 
 
 async def test_how_much_is_held_is_measured(office: Office) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.delivery.mail.conftest import Office
 
-from largesse.delivery.mail import Resend, list_order_deliveries, resend
+from largesse.delivery.mail import list_order_deliveries, resend
 from largesse.delivery.mail.mailer import GIVE_UP_AFTER_S
 from largesse.delivery.mail.requeue import Wanted, count_given_up, requeue
 
@@ -94,7 +94,7 @@ async def test_cancelled_codes_and_mail_that_was_asked_for_again_stay(office: Of
     reference = await bounce(office, {SAM: refused, KIM: refused, LEE: refused}, quantity=2)
     await office.cancel(reference, 1, 2, 3)  # Sam's both, and one of Kim's
     async with office.database.transaction() as connection:
-        await resend(connection, office.principal, reference, Resend(LEE))
+        await resend(connection, office.principal, reference, LEE)
     await office.send()
     assert office.server.recipients() == [LEE]
     assert await count_given_up(office.database, Wanted(LONG_AGO)) == 1

@@ -10,7 +10,6 @@ from tests.delivery.mail.conftest import MAIL_FROM, PUBLIC_URL, Office
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.delivery.mail import (
     RecipientDelivery,
-    Resend,
     list_captured,
     list_order_deliveries,
     messages,
@@ -287,7 +286,7 @@ async def test_what_cannot_be_resent(office: Office) -> None:
     for principal in strangers:
         async with office.database.transaction() as connection:
             with pytest.raises(NotFound):
-                await resend(connection, principal, reference, Resend(SAM))
+                await resend(connection, principal, reference, SAM)
             with pytest.raises(NotFound):
                 await list_order_deliveries(connection, principal, reference)
 
@@ -367,7 +366,7 @@ def test_a_password_travels_in_clear_only_when_told_to(url: str, expected: tuple
 
 async def _resend(office: Office, reference: str, address: str) -> RecipientDelivery:
     async with office.database.transaction() as connection:
-        return await resend(connection, office.principal, reference, Resend(address))
+        return await resend(connection, office.principal, reference, address)
 
 
 async def _states_told(office: Office, reference: str) -> list[str]:

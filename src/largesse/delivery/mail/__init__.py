@@ -12,13 +12,12 @@ mailbox.py     captured mail: staging's, and the demo's
 
 from largesse.delivery.mail.mailbox import CapturedMail, OpenedMail, list_captured, open_captured
 from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
-from largesse.delivery.mail.resending import Resend, resend
+from largesse.delivery.mail.resending import resend
 
 __all__ = [
     "CapturedMail",
     "OpenedMail",
     "RecipientDelivery",
-    "Resend",
     "list_captured",
     "list_order_deliveries",
     "open_captured",

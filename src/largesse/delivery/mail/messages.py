@@ -12,9 +12,8 @@ from largesse.base.vault import Vault
 from largesse.database import Connection, Row
 from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
 from largesse.delivery.queue import Lease, Queue, Terms
-from largesse.lines import open_code
+from largesse.lines import claim_link, open_code
 from largesse.orders.recipients import MAX_CODES
-from largesse.orders.shapes import claim_link
 
 _TERMS = Terms()
 

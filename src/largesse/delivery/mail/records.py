@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from largesse.base.email import address_key
 from largesse.database import Connection
@@ -17,46 +15,20 @@ from largesse.lines.records import LineRecord, read_line_records
 from largesse.orders.finding import find_order
 
 
-class RecipientDelivery(msgspec.Struct, kw_only=True, rename="camel"):
+class RecipientDelivery(msgspec.Struct, kw_only=True):
     """How the mail to one recipient of an order is doing."""
 
-    email: Annotated[str, Meta(description="Null in a code batch")] | None
+    email: str | None  # none in a code batch
     name: str | None
-    code_count: Annotated[int, Meta(description="Codes in the mail")]
-    state: Annotated[
-        str,
-        Meta(
-            description="`scheduled` (not due yet), `pending` (due, or to be tried again), `held` (until a mail server is set), "
-            "`sent`, `captured` (staging), `bounced` (refused for good), `exhausted` (given up: not taken for three days) or `cancelled` (with its codes); `manual` in a code batch, whose codes went to the caller",
-            examples=["sent"],
-        ),
-    ]
-    reason: (
-        Annotated[
-            str, Meta(description="What the mail server said, when it did not take it; or why it is held")
-        ]
-        | None
-    )
-    fault: (
-        Annotated[
-            str,
-            Meta(
-                description="Whose fault a refusal is: `recipient`, or `server` when the mail server cannot be talked to or "
-                "refuses whatever it is given, which is tried again",
-                examples=["server"],
-            ),
-        ]
-        | None
-    )
-    due_at: Annotated[datetime, Meta(tz=True, description="When it was, or is, due first")]
-    sent_at: Annotated[datetime, Meta(tz=True)] | None
+    code_count: int
+    state: str
+    reason: str | None  # what the mail server said when it did not take it, or why it is held
+    fault: str | None  # whose a refusal is: recipient or server
+    due_at: datetime
+    sent_at: datetime | None
     attempts: int
-    resends: Annotated[
-        int, Meta(description="How often it was asked for again; the rest tells of the last one")
-    ]
-    lines: Annotated[list[LineRecord], Meta(description="What became of each code")] = msgspec.field(
-        default_factory=list
-    )
+    resends: int  # the rest tells of the last one
+    lines: list[LineRecord] = []
 
 
 async def list_order_deliveries(

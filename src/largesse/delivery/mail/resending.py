@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import msgspec
-from msgspec import Meta
-
-from largesse.base.email import MAX_EMAIL, address_key
+from largesse.base.email import address_key
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.database import Connection
 from largesse.delivery.mail.records import RecipientDelivery
@@ -20,23 +15,15 @@ MAX_RESENDS_A_DAY = 5  # of one recipient of one order
 _DAY_S = 86_400
 
 
-class Resend(msgspec.Struct, rename="camel"):
-    """Body of POST /orders/{reference}/resend."""
-
-    email: Annotated[
-        str, Meta(max_length=MAX_EMAIL, description="A recipient of the order", examples=["sam@example.com"])
-    ]
-
-
 async def resend(
     connection: Connection,
     principal: Principal,
     reference: str,
-    body: Resend,
+    email: str,
     *,
     address: str | None = None,
 ) -> RecipientDelivery:
-    """Sends a recipient's mail once more, as a message of its own. Who asked, from `address`, is kept.
+    """Sends the mail of the recipient at `email` once more, as a message of its own. Who asked, from `address`, is kept.
 
     Call it inside a transaction.
 
@@ -48,7 +35,7 @@ async def resend(
     rows = await connection.fetch(
         "SELECT id, email, name FROM messages WHERE order_id = $1 AND kind = 'gift' AND edition = 0", order_id
     )
-    asked = address_key(body.email.strip())
+    asked = address_key(email.strip())
     first = next((row for row in rows if address_key(row["email"]) == asked), None)
     if first is None:
         if await _is_scheduled(connection, order_id):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import datetime
-from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.database import Connection, Row
@@ -25,46 +23,29 @@ _COLUMNS = """
 """
 
 
-class AttemptRecord(msgspec.Struct, kw_only=True, rename="camel"):
+class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt of a delivery."""
 
     number: int
-    started_at: Annotated[datetime, Meta(tz=True)]
+    started_at: datetime
     duration_ms: int
-    status: Annotated[int, Meta(description="The receiver's HTTP status")] | None
-    error: (
-        Annotated[
-            str,
-            Meta(
-                description="Why there was no status: `timeout`, `dns`, `connect`, `tls`, `connection_lost`, `bad_answer`, "
-                "`forbidden_address` or `forbidden_target`",
-                examples=["timeout"],
-            ),
-        ]
-        | None
-    )
-    answer: Annotated[str, Meta(description="The first 2 KiB of the receiver's answer")] | None
+    status: int | None  # the receiver's
+    error: str | None  # why there was no status
+    answer: str | None  # the beginning of the receiver's
 
 
-class DeliveryRecord(msgspec.Struct, kw_only=True, rename="camel"):
+class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One event on its way to a subscription."""
 
-    id: Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+    id: int
     event: str
-    order_id: Annotated[int, Meta(description="The order record's `id`; null for a sample")] | None
-    state: Annotated[
-        str,
-        Meta(
-            description="`pending`, `delivered` (2xx), `dropped` (another 4xx), `exhausted` (all attempts failed) or "
-            "`cancelled` (the subscription ended)",
-            examples=["delivered"],
-        ),
-    ]
+    order_id: int | None  # none of a sample
+    state: str
     attempts: list[AttemptRecord]
     attempts_left: int
-    next_attempt_at: Annotated[datetime, Meta(tz=True)] | None
-    created_at: Annotated[datetime, Meta(tz=True)]
-    finished_at: Annotated[datetime, Meta(tz=True)] | None
+    next_attempt_at: datetime | None
+    created_at: datetime
+    finished_at: datetime | None
 
 
 async def list_deliveries(

@@ -9,12 +9,14 @@ from msgspec import Meta
 
 from largesse.base.decoding import decode_body
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
-from largesse.delivery.mail import RecipientDelivery, Resend, list_order_deliveries, resend
-from largesse.delivery.webhooks import DeliveryRecord, list_deliveries, redeliver, send_sample
+from largesse.delivery.mail import list_order_deliveries, resend
+from largesse.delivery.webhooks import list_deliveries, redeliver, send_sample
 from largesse.events import ORDER_CREATED
 from largesse.web.api.operation import INT64, Call, Operation
 from largesse.web.api.paging import Paging
-from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.api.shapes import in_shape
+from largesse.web.api.shapes.deliveries import DeliveryRecordShape, RecipientDeliveryShape, Resend
+from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 
 _ADDITION = "An addition to the specification."
@@ -116,7 +118,7 @@ async def _deliveries(services: Services, call: Call) -> Reply:
         found = await list_deliveries(
             connection, call.principal, call.uuid(), before=call.query.before, limit=call.query.limit
         )
-    return Reply(encode_json(found))
+    return Reply(in_shape(found, list[DeliveryRecordShape]))
 
 
 async def _redeliver(services: Services, call: Call) -> Reply:
@@ -124,7 +126,7 @@ async def _redeliver(services: Services, call: Call) -> Reply:
     services.delivery_limits.count_redelivery(call.principal.customer_id)
     async with call.writing(services) as connection:
         delivery = await redeliver(connection, call.principal, subscription_id, delivery_id)
-    return Reply(encode_json(delivery), 202)
+    return Reply(in_shape(delivery, DeliveryRecordShape), 202)
 
 
 async def _test(services: Services, call: Call) -> Reply:
@@ -132,7 +134,7 @@ async def _test(services: Services, call: Call) -> Reply:
     services.delivery_limits.count_sample(call.principal.customer_id, subscription_id)
     async with call.writing(services) as connection:
         delivery = await send_sample(connection, call.principal, subscription_id, call.now)
-    return Reply(encode_json(delivery), 202)
+    return Reply(in_shape(delivery, DeliveryRecordShape), 202)
 
 
 async def _order_deliveries(services: Services, call: Call) -> Reply:
@@ -144,16 +146,16 @@ async def _order_deliveries(services: Services, call: Call) -> Reply:
             offset=call.query.offset,
             limit=call.query.limit,
         )
-    return Reply(encode_json(found))
+    return Reply(in_shape(found, list[RecipientDeliveryShape]))
 
 
 async def _resend(services: Services, call: Call) -> Reply:
     body = decode_body(call.body, Resend)
     async with call.writing(services) as connection:
         recipient = await resend(
-            connection, call.principal, call.path["reference"], body, address=call.address
+            connection, call.principal, call.path["reference"], body.email, address=call.address
         )
-    return Reply(encode_json(recipient), 202)
+    return Reply(in_shape(recipient, RecipientDeliveryShape), 202)
 
 
 OPERATIONS = (
@@ -164,7 +166,7 @@ OPERATIONS = (
         "List what was delivered to a subscription",
         _deliveries,
         "Webhooks",
-        shape=list[DeliveryRecord],
+        shape=list[DeliveryRecordShape],
         query=DeliveriesQuery,
         path_types=_WEBHOOK,
         problems=(NotFound,),
@@ -179,7 +181,7 @@ OPERATIONS = (
         _redeliver,
         "Webhooks",
         status=202,
-        shape=DeliveryRecord,
+        shape=DeliveryRecordShape,
         path_types=_DELIVERY,
         problems=(NotFound,),
         description=(
@@ -197,7 +199,7 @@ OPERATIONS = (
         _test,
         "Webhooks",
         status=202,
-        shape=DeliveryRecord,
+        shape=DeliveryRecordShape,
         path_types=_WEBHOOK,
         problems=(NotFound,),
         description=(
@@ -213,7 +215,7 @@ OPERATIONS = (
         "Tell how the mail and the codes of an order are doing",
         _order_deliveries,
         "Orders",
-        shape=list[RecipientDelivery],
+        shape=list[RecipientDeliveryShape],
         query=Paging,
         path_types=_ORDER,
         problems=(NotFound,),
@@ -231,7 +233,7 @@ OPERATIONS = (
         _resend,
         "Orders",
         status=202,
-        shape=RecipientDelivery,
+        shape=RecipientDeliveryShape,
         body=Resend,
         path_types=_ORDER,
         problems=(NotFound, OtherServiceAccount, TooManyRequests),

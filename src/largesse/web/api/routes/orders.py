@@ -18,19 +18,24 @@ from largesse.base.errors import (
 )
 from largesse.events import ORDER_CREATED, OrderRecord, Sampled
 from largesse.orders import (
-    EXAMPLE_RESPONSE,
-    Cancellation,
-    OrderRequest,
     SendBody,
     SendCollection,
     SendGift,
-    SendResponse,
     SendTemplate,
     cancel_order,
     read_order,
     read_request,
 )
 from largesse.web.api.operation import Call, Handler, Operation
+from largesse.web.api.shapes.orders import (
+    EXAMPLE_RESPONSE,
+    CancellationShape,
+    OrderRequestShape,
+    SendResponse,
+    cancellation_shape,
+    order_request_shape,
+    send_response,
+)
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
@@ -81,7 +86,7 @@ class OrdersQuery(msgspec.Struct, frozen=True):
 def _sending(body: type[SendBody]) -> Handler:
     async def send(services: Services, call: Call) -> Reply:
         assert call.caller is not None
-        return Reply(encode_json(await services.sender.send(call.caller, call.body, body)))
+        return Reply(encode_json(send_response(await services.sender.send(call.caller, call.body, body))))
 
     return send
 
@@ -96,7 +101,7 @@ async def _orders(services: Services, call: Call) -> Reply:
 async def _order(services: Services, call: Call) -> Reply:
     reference = call.path["reference"]
     async with call.writing(services) as connection:
-        order = await read_order(
+        receipt = await read_order(
             connection,
             call.principal,
             services.vault,
@@ -104,13 +109,13 @@ async def _order(services: Services, call: Call) -> Reply:
             reference,
             address=call.address,
         )
-    return Reply(encode_json(order))
+    return Reply(encode_json(send_response(receipt)))
 
 
 async def _order_request(services: Services, call: Call) -> Reply:
     async with services.database.connection() as connection:
         request = await read_request(connection, call.principal, call.path["reference"])
-    return Reply(encode_json(request))
+    return Reply(encode_json(order_request_shape(request)))
 
 
 async def _cancel(services: Services, call: Call) -> Reply:
@@ -118,7 +123,7 @@ async def _cancel(services: Services, call: Call) -> Reply:
         cancellation = await cancel_order(
             connection, call.principal, call.path["reference"], address=call.address
         )
-    return Reply(encode_json(cancellation))
+    return Reply(encode_json(cancellation_shape(cancellation)))
 
 
 def _send_operation(
@@ -199,7 +204,7 @@ OPERATIONS = (
         "Tell what was asked for with an order",
         _order_request,
         "Orders",
-        shape=OrderRequest,
+        shape=OrderRequestShape,
         path_types=_REFERENCE,
         problems=(NotFound,),
         description="For whoever got 409 and wants to know whether the order that holds the `externalReference` is the one just "
@@ -232,7 +237,7 @@ OPERATIONS = (
         "Void and refund the codes nobody has claimed",
         _cancel,
         "Orders",
-        shape=Cancellation,
+        shape=CancellationShape,
         path_types=_REFERENCE,
         problems=(NotFound, OtherServiceAccount),
         description=(

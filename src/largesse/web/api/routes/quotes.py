@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed
-from largesse.orders import Quote, SendBody, SendCollection, SendGift, SendTemplate
+from largesse.orders import SendBody, SendCollection, SendGift, SendTemplate
 from largesse.web.api.operation import Call, Handler, Operation
+from largesse.web.api.shapes.orders import QuoteShape, quote_shape
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
@@ -32,7 +33,7 @@ _DESCRIPTION = (
 def _quoting(body: type[SendBody]) -> Handler:
     async def quote(services: Services, call: Call) -> Reply:
         assert call.caller is not None
-        return Reply(encode_json(await services.quoter.quote(call.caller, call.body, body)))
+        return Reply(encode_json(quote_shape(await services.quoter.quote(call.caller, call.body, body))))
 
     return quote
 
@@ -45,7 +46,7 @@ def _quote_operation(what: str, body: type[SendBody], summary: str, member: dict
         summary,
         _quoting(body),
         "Quotes",
-        shape=Quote,
+        shape=QuoteShape,
         body=body,
         description=_DESCRIPTION,
         problems=(InsufficientBalance, ReferenceUsed),
