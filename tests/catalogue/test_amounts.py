@@ -102,7 +102,7 @@ def test_gift_at_an_allowed_value(
             1.5001,
             "`value` must have at most 3 decimals in KWD.",
         ),
-        (digital(), 10, "`productId` 7 has no amount it can be sent for."),
+        (digital(), 10, "`product_id` 7 has no amount it can be sent for."),
     ],
 )
 def test_gift_at_a_value_it_cannot_be_sent_for(product: Product, value: float | None, detail: str) -> None:
@@ -113,7 +113,7 @@ def test_gift_at_a_value_it_cannot_be_sent_for(product: Product, value: float | 
 
 @pytest.mark.parametrize("product", [CHOICES, HAMPER])
 def test_gift_in_a_country_it_is_not_sold_in(product: Product) -> None:
-    with pytest.raises(InvalidRequest, match=r"`productId` \d is not available in IE\."):
+    with pytest.raises(InvalidRequest, match=r"`product_id` \d is not available in IE\."):
         gift_price(product, "IE", None)
 
 
@@ -164,7 +164,7 @@ def test_collection_at_an_allowed_value(chosen: Collection, value: float | None,
             0.5,
             "`value` must have at most 0 decimals in JPY.",
         ),
-        (collection(), 10, "`collectionId` 9 has no amount it can be sent for."),
+        (collection(), 10, "`collection_id` 9 has no amount it can be sent for."),
     ],
 )
 def test_collection_at_a_value_it_cannot_be_sent_for(

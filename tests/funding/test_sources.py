@@ -39,9 +39,9 @@ def test_an_order_keeps_what_it_is_paid_from() -> None:
     ("funding", "account_id", "refusal"),
     [
         ("balance", 7, None),
-        ("balance", None, "`accountId` is required: this customer pays from a topped-up balance."),
+        ("balance", None, "`account_id` is required: this customer pays from a topped-up balance."),
         ("invoiced", None, None),
-        ("invoiced", 7, "`accountId` must be omitted: this customer is invoiced."),
+        ("invoiced", 7, "`account_id` must be omitted: this customer is invoiced."),
     ],
 )
 def test_a_customer_pays_in_its_own_way(funding: str, account_id: int | None, refusal: str | None) -> None:

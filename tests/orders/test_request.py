@@ -57,7 +57,7 @@ def test_a_source_becomes_a_short_token(text: str | None) -> None:
 def test_a_reference_is_trimmed_bounded_and_without_control_characters(text: str | None) -> None:
     trimmed = (text or "").strip()
     if len(trimmed) > MAX_REFERENCE or CONTROL.search(trimmed):
-        with pytest.raises(InvalidRequest, match="externalReference"):
+        with pytest.raises(InvalidRequest, match="external_reference"):
             read_reference(text)
     else:
         assert read_reference(text) == (trimmed or None)
@@ -72,7 +72,7 @@ def test_send_at_is_an_instant_in_the_future_or_refused(at: datetime, offset: ti
     try:
         scheduled = read(recipients=[Recipient(email="sam@example.com")], send_at=zoned).scheduled_for
     except InvalidRequest as refused:
-        assert "`sendAt`" in refused.detail  # noqa: PT017 - both outcomes are right
+        assert "`send_at`" in refused.detail  # noqa: PT017 - both outcomes are right
         assert at - (offset or timedelta()) <= NOW.replace(tzinfo=None) if _fits(at, offset) else True
         return
     assert scheduled is not None
@@ -147,14 +147,14 @@ def test_expiry_is_for_enterprise_plans(plan: str, kept: int | None) -> None:
 @pytest.mark.parametrize("number", [0, -1, 36_501, 2**31, 10**30, 1.5, -0.0, 1e300])
 def test_below_enterprise_any_number_of_days_is_ignored(number: float) -> None:
     assert read(plan="pro", expiry_after_days=number).expiry_after_days is None
-    with pytest.raises(InvalidRequest, match=r"^`expiryAfterDays` "):
+    with pytest.raises(InvalidRequest, match=r"^`expiry_after_days` "):
         read(plan="enterprise", expiry_after_days=number)
 
 
 @pytest.mark.parametrize("other", ["30", True, [], {}])
 def test_what_is_no_number_of_days_is_refused_on_every_plan(other: Any) -> None:
     for plan in ("pro", "enterprise"):
-        with pytest.raises(InvalidRequest, match=r"^`expiryAfterDays` must be an integer or null"):
+        with pytest.raises(InvalidRequest, match=r"^`expiry_after_days` must be an integer or null"):
             read(plan=plan, expiry_after_days=other)
 
 

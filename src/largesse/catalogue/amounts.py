@@ -30,7 +30,7 @@ def gift_price(product: Product, country: str, value: float | None) -> Price:
     """
     currency = product.currency
     if not product.sold_in(country):
-        raise InvalidRequest(f"`productId` {product.id} is not available in {country}.")
+        raise InvalidRequest(f"`product_id` {product.id} is not available in {country}.")
     if not product.is_digital:
         value_minor = _implied(value, marked_up_minor(product), currency)
         return Price(currency, value_minor, delivered_minor(product, country))
@@ -41,7 +41,7 @@ def gift_price(product: Product, country: str, value: float | None) -> Price:
     elif product.range_minor is not None:
         value_minor = _within(value, product.range_minor, currency)
     else:
-        raise InvalidRequest(f"`productId` {product.id} has no amount it can be sent for.")
+        raise InvalidRequest(f"`product_id` {product.id} has no amount it can be sent for.")
     return Price(currency, value_minor, value_minor)
 
 
@@ -58,7 +58,7 @@ def collection_price(collection: Collection, value: float | None) -> Price:
     elif collection.value_points_minor:
         value_minor = _one_of(value, collection.value_points_minor, currency)
     else:
-        raise InvalidRequest(f"`collectionId` {collection.id} has no amount it can be sent for.")
+        raise InvalidRequest(f"`collection_id` {collection.id} has no amount it can be sent for.")
     return Price(currency, value_minor, value_minor)
 
 

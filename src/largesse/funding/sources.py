@@ -20,7 +20,7 @@ class FromAccount(msgspec.Struct, frozen=True):
 
     account_id: int
 
-    rule: ClassVar[str] = "`accountId` is required: this customer pays from a topped-up balance."
+    rule: ClassVar[str] = "`account_id` is required: this customer pays from a topped-up balance."
 
     def payer_id(self, receivable_id: int) -> int:  # noqa: ARG002 - of this source, another account pays
         """The ledger account that pays, for a customer with that receivable one."""
@@ -31,7 +31,7 @@ class OnInvoice(msgspec.Struct, frozen=True):
     """An invoice: what the customer owes stands in its receivable account, which may go below zero without a limit."""
 
     account_id: ClassVar[None] = None
-    rule: ClassVar[str] = "`accountId` must be omitted: this customer is invoiced."
+    rule: ClassVar[str] = "`account_id` must be omitted: this customer is invoiced."
 
     def payer_id(self, receivable_id: int) -> int:
         """The ledger account that pays, for a customer with that receivable one."""

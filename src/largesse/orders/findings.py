@@ -8,7 +8,7 @@ from types import TracebackType
 from largesse.base.errors import FieldError, InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.orders.recipients import count_more
 
-_MEMBER = re.compile(r"`([A-Za-z]+)")
+_MEMBER = re.compile(r"`([A-Za-z_]+)")
 # In the order in which a send would be refused for them, and the member that each is about where it names none.
 _KEPT: dict[type[Problem], str | None] = {
     ReferenceUsed: "externalReference",

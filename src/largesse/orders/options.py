@@ -8,7 +8,7 @@ CONTRIBUTING.md says how one is added.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -67,18 +67,6 @@ def told_options(shape: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(name for name in OPTIONS if name in shape.__struct_fields__)
 
 
-if TYPE_CHECKING:
-    OptionMembers = msgspec.Struct
-else:
-    # The options as members of a body.
-    OptionMembers = msgspec.defstruct(
-        "OptionMembers",
-        [(field.name, field.type, field.default) for field in msgspec.structs.fields(Options)],
-        kw_only=True,
-        rename="camel",
-    )
-
-
 def _may_break_lines(annotation: Any) -> bool:
     """Whether a field of `Options` is declared to take line breaks."""
     kinds = msgspec.inspect.type_info(annotation)
@@ -88,20 +76,17 @@ def _may_break_lines(annotation: Any) -> bool:
     )
 
 
-# Of each option the member it is in, and whether it takes line breaks.
-_READ = tuple(
-    (field.encode_name, _may_break_lines(field.type)) for field in msgspec.structs.fields(OptionMembers)
-)
+_LINE_BREAKS_ALLOWED = tuple(_may_break_lines(field.type) for field in msgspec.structs.fields(Options))
 
 
 def read_options(body: Any) -> Options:
-    """The options in a body that has `OptionMembers`. Raises InvalidRequest for what no text may hold."""
+    """The options in a body that has a member for each. Raises InvalidRequest for what no text may hold."""
     texts = _values(body)
     if not any(texts):
         return _NONE_SAID
     return Options(
         *[
-            read_text(member, text, line_breaks=line_breaks)
-            for (member, line_breaks), text in zip(_READ, texts, strict=True)
+            read_text(name, text, line_breaks=line_breaks)
+            for name, text, line_breaks in zip(OPTIONS, texts, _LINE_BREAKS_ALLOWED, strict=True)
         ]
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, UnsetType
 from largesse.base.decoding import decode_part
 from largesse.base.email import address_key
 from largesse.base.errors import InvalidRequest
-from largesse.orders.options import OptionMembers, Options, read_options
+from largesse.orders.options import Options, read_options
 from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, count_codes
 from largesse.orders.texts import read_key
 
@@ -61,6 +61,18 @@ _SEND_AT: msgspec.json.Decoder[datetime | None] = msgspec.json.Decoder(SendAt)
 _EXPIRY_AFTER_DAYS: msgspec.json.Decoder[int | None] = msgspec.json.Decoder(ExpiryAfterDays)
 _NUMBER = re.compile(rb"[-0-9]")  # what a JSON number begins with
 _WORD = re.compile(r"[a-z0-9]+")
+
+
+if TYPE_CHECKING:
+    OptionMembers = msgspec.Struct
+else:
+    # The options as members of a body.
+    OptionMembers = msgspec.defstruct(
+        "OptionMembers",
+        [(field.name, field.type, field.default) for field in msgspec.structs.fields(Options)],
+        kw_only=True,
+        rename="camel",
+    )
 
 
 class SendBody(OptionMembers, kw_only=True, rename="camel"):
@@ -225,8 +237,8 @@ def read_reference(text: str | None) -> str | None:
     """The caller's reference without surrounding blanks; None when it opted out. Raises InvalidRequest."""
     reference = text.strip() if text else ""
     if len(reference) > MAX_REFERENCE:
-        raise InvalidRequest(f"`externalReference` must be at most {MAX_REFERENCE} characters.")
-    return read_key("externalReference", reference)
+        raise InvalidRequest(f"`external_reference` must be at most {MAX_REFERENCE} characters.")
+    return read_key("external_reference", reference)
 
 
 def read_source(text: str | None) -> str:
@@ -240,20 +252,20 @@ def read_source(text: str | None) -> str:
 def _count_codes(body: SendBody) -> int:
     """How many codes are wanted; an empty list of recipients is as if left out."""
     if bool(body.recipients) == (body.code_quantity is not None):
-        raise InvalidRequest("Exactly one of `recipients` and `codeQuantity` must be given.")
+        raise InvalidRequest("Exactly one of `recipients` and `code_quantity` must be given.")
     return count_codes(body.recipients or ()) if body.code_quantity is None else body.code_quantity
 
 
 def _read_send_at(given: msgspec.Raw | UnsetType, now: datetime) -> datetime | None:
-    send_at = None if given is UNSET else decode_part(given, _SEND_AT, "sendAt")
+    send_at = None if given is UNSET else decode_part(given, _SEND_AT, "send_at")
     if send_at is None:
         return None
     try:
         instant = send_at.replace(tzinfo=UTC) if send_at.tzinfo is None else send_at.astimezone(UTC)
     except OverflowError:
-        raise InvalidRequest("`sendAt` is outside the calendar.") from None
+        raise InvalidRequest("`send_at` is outside the calendar.") from None
     if instant <= now:
-        raise InvalidRequest("`sendAt` must be in the future.")
+        raise InvalidRequest("`send_at` must be in the future.")
     return instant
 
 
@@ -261,4 +273,4 @@ def _read_expiry(given: msgspec.Raw | UnsetType, plan: str) -> int | None:
     """The days; None below Enterprise, whatever number was given."""
     if given is UNSET or (plan != "enterprise" and _NUMBER.match(given)):
         return None
-    return decode_part(given, _EXPIRY_AFTER_DAYS, "expiryAfterDays")
+    return decode_part(given, _EXPIRY_AFTER_DAYS, "expiry_after_days")

@@ -12,7 +12,7 @@ from largesse.funding import FromAccount, Posting
 from largesse.identity import Standing, require_standing
 from largesse.orders.order import Order, ReferenceKey
 
-NO_SUCH_ACCOUNT = "`accountId` names no funding account that this key can draw from."
+NO_SUCH_ACCOUNT = "`account_id` names no funding account that this key can draw from."
 
 
 @dataclass(slots=True)
@@ -115,13 +115,13 @@ def _funding_account(order: Order, ground: Ground) -> LedgerAccount:
 def require_currency(held: str, wanted: str) -> None:
     """Raises InvalidRequest unless the funding account holds the currency of the order."""
     if held != wanted:
-        raise InvalidRequest(f"`accountId` names an account in {held}, but the order is in {wanted}.")
+        raise InvalidRequest(f"`account_id` names an account in {held}, but the order is in {wanted}.")
 
 
 def reference_used(holder: str) -> ReferenceUsed:
     """The refusal of an order whose external reference the order of the reference `holder` holds already."""
     return ReferenceUsed(
-        f"`externalReference` is already used by order {holder}; nothing was placed.", holder=holder
+        f"`external_reference` is already used by order {holder}; nothing was placed.", holder=holder
     )
 
 

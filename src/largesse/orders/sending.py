@@ -194,7 +194,7 @@ class Sender:
             if await list_funding_accounts(connection, principal):
                 return
         raise InvalidRequest(
-            "`accountId` can name no account: this customer pays from a topped-up balance, and its service account "
+            "`account_id` can name no account: this customer pays from a topped-up balance, and its service account "
             f"{principal.service_account_name!r} has no funding account in {principal.environment}. "
             "Ask the operator of this service to assign one."
         )
@@ -203,7 +203,7 @@ class Sender:
         async with self._database.connection() as connection:
             template = await read_template(connection, principal, body.template_id)
         if template is None:
-            raise InvalidRequest("`templateId` names no template of this customer.")
+            raise InvalidRequest("`template_id` names no template of this customer.")
         return template
 
     async def _accounts_beside(self, principal: Principal, currency: str) -> OwnAccounts:
@@ -238,14 +238,14 @@ def _gift_of_product(snapshot: Snapshot, principal: Principal, body: SendGift) -
     country = (body.country or DEFAULT_COUNTRY).upper()
     product = snapshot.product(body.product_id, country, principal.customer_id)
     if product is None:
-        raise InvalidRequest(f"`productId` names no product available in {country}.")
+        raise InvalidRequest(f"`product_id` names no product available in {country}.")
     return _product_gift(product.id, country, gift_price(product, country, body.value), template_id=None)
 
 
 def _gift_of_collection(snapshot: Snapshot, principal: Principal, body: SendCollection) -> Gift:
     collection = snapshot.collection(body.collection_id, principal.customer_id)
     if collection is None:
-        raise InvalidRequest("`collectionId` names no collection available.")
+        raise InvalidRequest("`collection_id` names no collection available.")
     price = collection_price(collection, body.value)
     return _collection_gift(collection.id, collection.country, price, template_id=None)
 
@@ -255,9 +255,11 @@ def _gift_of_template(snapshot: Snapshot, principal: Principal, template: Templa
     try:
         gift = _priced_template(snapshot, principal, template)
     except InvalidRequest as refusal:
-        raise InvalidRequest(f"`templateId` names a template that cannot be sent: {refusal.detail}") from None
+        raise InvalidRequest(
+            f"`template_id` names a template that cannot be sent: {refusal.detail}"
+        ) from None
     if gift is None:
-        raise InvalidRequest("`templateId` names a template whose gift is no longer available.")
+        raise InvalidRequest("`template_id` names a template whose gift is no longer available.")
     return gift
 
 

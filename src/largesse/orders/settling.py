@@ -63,7 +63,7 @@ class Settler:
             _log.error("commit_unsettled", references=[order.reference for order in orders])
             unknown = Unavailable(
                 "The database went away before it said whether the order was placed. Repeat with the same "
-                "`externalReference`, or look in GET /orders.",
+                "`external_reference`, or look in GET /orders.",
                 retry_after_s=5,
             )
             return {order.reference: unknown for order in orders}

@@ -1,4 +1,4 @@
-"""The keys of wrappings: what `wrappingKey` may name. Mail and pages each give them their looks."""
+"""The keys of wrappings: what `wrapping_key` may name. Mail and pages each give them their looks."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ LOOPBACK_WRITTEN = [
 @pytest.mark.parametrize("host", LOOPBACK_WRITTEN)
 def test_no_way_of_writing_an_inner_host_passes(host: str) -> None:
     for port in ("", ":443", ":8443"):
-        with pytest.raises(InvalidRequest, match="`targetUrl`"):
+        with pytest.raises(InvalidRequest, match="`target_url`"):
             parse_target(f"https://{host}{port}/", NOTHING_ALLOWED)
 
 
@@ -88,7 +88,7 @@ def test_no_way_of_writing_an_inner_host_passes(host: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_plain_https_address_is_refused(url: str) -> None:
-    with pytest.raises(InvalidRequest, match="`targetUrl`"):
+    with pytest.raises(InvalidRequest, match="`target_url`"):
         parse_target(url, NOTHING_ALLOWED)
 
 
@@ -105,7 +105,7 @@ def test_any_text_is_either_a_target_or_refused(text: str) -> None:
         try:
             target = parse_target(url, NOTHING_ALLOWED)
         except InvalidRequest as error:
-            assert "targetUrl" in error.detail  # noqa: PT017 - either outcome is right
+            assert "target_url" in error.detail  # noqa: PT017 - either outcome is right
         else:
             assert target.host.isascii()
             assert target.path_and_query.isascii()
@@ -132,7 +132,7 @@ def test_addresses_inside_the_allowed_networks_pass_on_any_port(url: str) -> Non
     "url", ["http://1.1.1.1/", "http://1.1.1.1:8443/", "https://10.0.0.1/", "http://2130706433/"]
 )
 def test_allowed_networks_allow_nothing_outside_them(url: str) -> None:
-    with pytest.raises(InvalidRequest, match="`targetUrl`"):
+    with pytest.raises(InvalidRequest, match="`target_url`"):
         parse_target(url, LOOPBACK)
 
 
@@ -155,7 +155,7 @@ async def test_a_name_passes_when_all_its_addresses_are_public(
     if accepted:
         await check_target(target, NOTHING_ALLOWED, answering(*addresses), 1)
         return
-    with pytest.raises(InvalidRequest, match="`targetUrl`"):
+    with pytest.raises(InvalidRequest, match="`target_url`"):
         await check_target(target, NOTHING_ALLOWED, answering(*addresses), 1)
 
 
@@ -181,7 +181,7 @@ async def test_with_allowed_networks(url: str, addresses: list[str], accepted: b
     if accepted:
         await check_target(target, LOOPBACK, answering(*addresses), 1)
         return
-    with pytest.raises(InvalidRequest, match="`targetUrl`"):
+    with pytest.raises(InvalidRequest, match="`target_url`"):
         await check_target(target, LOOPBACK, answering(*addresses), 1)
 
 

@@ -54,7 +54,7 @@ class Target:
 
 
 def parse_target(url: str, allowed_networks: tuple[Network, ...]) -> Target:
-    """The target `url` names. Raises InvalidRequest naming `targetUrl` and the rule it breaks.
+    """The target `url` names. Raises InvalidRequest naming `target_url` and the rule it breaks.
 
     Plain http, local names and addresses that are not public pass only when `allowed_networks` could hold them.
     """
@@ -96,24 +96,24 @@ def permits(target: Target, address: Address, allowed_networks: tuple[Network, .
 
 def _parse(url: str) -> Target:
     if len(url) > MAX_URL_CHARACTERS:
-        raise InvalidRequest(f"`targetUrl` must be at most {MAX_URL_CHARACTERS} characters.")
+        raise InvalidRequest(f"`target_url` must be at most {MAX_URL_CHARACTERS} characters.")
     if any(c == "\\" or c.isspace() or not c.isprintable() for c in url):
-        raise InvalidRequest("`targetUrl` must hold no blanks, control characters or backslashes.")
+        raise InvalidRequest("`target_url` must hold no blanks, control characters or backslashes.")
     parts = _URL.fullmatch(url)
     if parts is None:
         raise InvalidRequest(
-            "`targetUrl` must be an https address without a fragment: https://example.com/hook."
+            "`target_url` must be an https address without a fragment: https://example.com/hook."
         )
     path_and_query = (parts["path"] or "/") + (parts["query"] or "")
     if not _PATH_AND_QUERY.fullmatch(path_and_query):
         raise InvalidRequest(
-            "`targetUrl` must percent-encode what RFC 3986 does not allow in a path or query."
+            "`target_url` must percent-encode what RFC 3986 does not allow in a path or query."
         )
     if "@" in parts["authority"]:
-        raise InvalidRequest("`targetUrl` must hold no user name or password.")
+        raise InvalidRequest("`target_url` must hold no user name or password.")
     authority = _AUTHORITY.fullmatch(parts["authority"])
     if authority is None or int(authority["port"] or 443) > 65535:
-        raise InvalidRequest("`targetUrl` must have a host and, if any, a port from 1 to 65535.")
+        raise InvalidRequest("`target_url` must have a host and, if any, a port from 1 to 65535.")
     scheme = parts["scheme"].lower()
     host, address = _read_host(authority["host"])
     port = int(authority["port"] or (443 if scheme == "https" else 80))
@@ -125,14 +125,14 @@ def _read_host(text: str) -> tuple[str, Address | None]:
     if text.startswith("["):
         return _read_ipv6(text[1:-1])
     if "%" in text:
-        raise InvalidRequest("`targetUrl` must not percent-encode its host.")
+        raise InvalidRequest("`target_url` must not percent-encode its host.")
     name = _to_ascii(text)
     name = name.removesuffix(".")
     labels = name.split(".")
     if _NUMBER.fullmatch(labels[-1]):
         return _read_ipv4(name)
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise InvalidRequest("`targetUrl` must have a valid host name.")
+        raise InvalidRequest("`target_url` must have a valid host name.")
     return name, None
 
 
@@ -140,7 +140,7 @@ def _read_ipv4(text: str) -> tuple[str, Address]:
     try:
         address = IPv4Address(text)  # refuses octal, hexadecimal and short forms, leading zeros included
     except ValueError:
-        raise InvalidRequest("`targetUrl` must write an IPv4 address as four decimal numbers.") from None
+        raise InvalidRequest("`target_url` must write an IPv4 address as four decimal numbers.") from None
     return str(address), address
 
 
@@ -148,7 +148,7 @@ def _read_ipv6(text: str) -> tuple[str, Address]:
     try:
         address = IPv6Address(text)
     except ValueError:
-        raise InvalidRequest("`targetUrl` must have a valid IPv6 address between its brackets.") from None
+        raise InvalidRequest("`target_url` must have a valid IPv6 address between its brackets.") from None
     return str(address), address
 
 
@@ -159,7 +159,7 @@ def _to_ascii(text: str) -> str:
     try:
         return idna.encode(text, uts46=True, std3_rules=True).decode("ascii").lower()
     except (idna.IDNAError, UnicodeError):
-        raise InvalidRequest("`targetUrl` must have a valid host name.") from None
+        raise InvalidRequest("`target_url` must have a valid host name.") from None
 
 
 def _is_local(name: str) -> bool:
@@ -168,5 +168,5 @@ def _is_local(name: str) -> bool:
 
 def _refused(target: Target) -> InvalidRequest:
     if target.scheme != "https":
-        return InvalidRequest("`targetUrl` must be an https address.")
-    return InvalidRequest("`targetUrl` must be a publicly reachable address.")
+        return InvalidRequest("`target_url` must be an https address.")
+    return InvalidRequest("`target_url` must be a publicly reachable address.")

@@ -5,6 +5,7 @@
 `body`         its body, within limits of bytes and time; `forms` what a form of ours posts
 `client`       the network address it came from; `hosts` whether it came by a name of ours
 `problems`     how each error is told over HTTP: the one table of status, title and explanation
+`spelling`     how callers spell what rules name
 `failing`      what becomes of an error that was raised: the one handler
 `replies`      answers of programs, and how one is sent; `asgi` has the types
 `pages`        pages for people: how one is answered, and what goes wrong shown as one

@@ -8,11 +8,12 @@ from __future__ import annotations
 import structlog
 from starlette.exceptions import HTTPException
 
-from largesse.base.errors import InvalidRequest, NotFound, Problem, Unavailable
+from largesse.base.errors import FieldError, InvalidRequest, NotFound, Problem, Unavailable
 from largesse.base.patience import GivenUp
 from largesse.database import DATABASE_AWAY
 from largesse.web.kit.problems import InternalError, MethodNotAllowed, headers_of, instance_of, problem_type
 from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.spelling import spell_detail, spell_pointer
 
 _log = structlog.get_logger(__name__)
 
@@ -40,11 +41,13 @@ def problem_reply(problem: Problem) -> Reply:
         "type": f"/problems/{told.slug}",
         "title": told.title,
         "status": told.status,
-        "detail": problem.detail,
+        "detail": spell_detail(problem.detail),
         "instance": instance_of(problem),
     }
     if problem.errors:
-        body["errors"] = problem.errors
+        body["errors"] = [
+            FieldError(spell_pointer(error.pointer), spell_detail(error.detail)) for error in problem.errors
+        ]
     headers = tuple(headers_of(problem).items())
     return Reply(encode_json(body), told.status, "application/problem+json", headers)
 

@@ -1,0 +1,66 @@
+"""The rooms below web know nothing of what callers send and get: they have no shapes of JSON."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import largesse
+
+PACKAGE = Path(largesse.__file__).parent
+# Above web, or web itself; and what is about JSON: the payloads of events are told to receivers as they are.
+ELSEWHERE = ("web", "events", "cli", "demo", "world", "checkup", "verify", "connections")
+FILES = sorted(
+    path
+    for path in PACKAGE.rglob("*.py")
+    if len(path.relative_to(PACKAGE).parts) > 1 and path.relative_to(PACKAGE).parts[0] not in ELSEWHERE
+)
+# What reads the bodies of sends.
+READS_BODIES = {"orders/recipients.py", "orders/request.py"}
+
+
+def shapes(tree: ast.AST) -> Iterator[str]:
+    """What in a module gives members other names, or describes JSON."""
+    for node in ast.walk(tree):
+        keywords = node.keywords if isinstance(node, ast.ClassDef | ast.Call) else ()
+        yield from (f"rename= in line {node.lineno}" for keyword in keywords if keyword.arg == "rename")
+        if isinstance(node, ast.Attribute) and node.attr in {"schema", "schema_components"}:
+            yield f"{node.attr} in line {node.lineno}"
+
+
+def test_there_is_something_to_read() -> None:
+    assert len(FILES) > 100
+    assert list(shapes(ast.parse("class A(Struct, rename='camel'): ...")))
+    assert list(shapes(ast.parse("defstruct('A', [], rename='camel')")))
+
+
+def test_no_room_below_web_has_shapes_of_json() -> None:
+    found = {str(path.relative_to(PACKAGE)): list(shapes(ast.parse(path.read_text()))) for path in FILES}
+    assert {path for path, shaped in found.items() if shaped} == READS_BODIES, found
+
+
+def test_no_rule_names_a_member_as_callers_spell_it() -> None:
+    """A rule says `account_id`; `largesse.web.kit.spelling` makes `accountId` of it."""
+    spelled = re.compile(r"`[a-z]+[A-Z]\w*`")
+    found = {
+        str(path.relative_to(PACKAGE)): names
+        for path in FILES
+        if (names := [name for text in raised(ast.parse(path.read_text())) for name in spelled.findall(text)])
+    }
+    assert not found
+
+
+def raised(tree: ast.AST) -> Iterator[str]:
+    """The texts in what a module raises or returns as a refusal."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call):
+            name = ast.unparse(call.func).rpartition(".")[2]
+            if name in {"refused", "InvalidRequest", "ReferenceUsed", "Unavailable", "NotFound"}:
+                yield from (
+                    part.value
+                    for argument in call.args
+                    for part in ast.walk(argument)
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                )
