@@ -18,13 +18,12 @@ from largesse.orders.reference import is_reference, new_reference
 from largesse.orders.request import (
     MAX_REFERENCE,
     MAX_SOURCE,
-    Recipient,
-    SendGift,
     Wanted,
     read_reference,
     read_send,
     read_source,
 )
+from largesse.web.api.shapes.sending import Recipient, SendGift
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -36,7 +35,7 @@ def read(plan: str = "pro", **members: Any) -> Wanted:
     for kept in members.keys() & {"send_at", "expiry_after_days"}:
         members[kept] = msgspec.Raw(msgspec.json.encode(members[kept]))
     body = SendGift(product_id=1, **members)
-    wanted = read_send(body, plan=plan, now=NOW)
+    wanted = read_send(body.asked(plan), plan=plan, now=NOW)
     steps = read_recipients(body.recipients or ())
     while True:
         try:
@@ -147,14 +146,14 @@ def test_expiry_is_for_enterprise_plans(plan: str, kept: int | None) -> None:
 @pytest.mark.parametrize("number", [0, -1, 36_501, 2**31, 10**30, 1.5, -0.0, 1e300])
 def test_below_enterprise_any_number_of_days_is_ignored(number: float) -> None:
     assert read(plan="pro", expiry_after_days=number).expiry_after_days is None
-    with pytest.raises(InvalidRequest, match=r"^`expiry_after_days` "):
+    with pytest.raises(InvalidRequest, match=r"^`expiryAfterDays` "):
         read(plan="enterprise", expiry_after_days=number)
 
 
 @pytest.mark.parametrize("other", ["30", True, [], {}])
 def test_what_is_no_number_of_days_is_refused_on_every_plan(other: Any) -> None:
     for plan in ("pro", "enterprise"):
-        with pytest.raises(InvalidRequest, match=r"^`expiry_after_days` must be an integer or null"):
+        with pytest.raises(InvalidRequest, match=r"^`expiryAfterDays` must be an integer or null"):
             read(plan=plan, expiry_after_days=other)
 
 

@@ -17,12 +17,12 @@ from largesse.base.vault import Vault, load_vault
 from largesse.database import Database
 from largesse.delivery.maintenance import ALL_OLD
 from largesse.main import open_services
-from largesse.orders import SendCollection, SendGift, SendTemplate
 from largesse.verify import CHECKS, audit
 from largesse.verify.audit import audit_snapshot
 from largesse.verify.codes import RULES
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 from largesse.verify.progress import Progress
+from largesse.web.api.shapes.sending import SendCollection, SendGift, SendTemplate
 from largesse.world import demo_world, load_world
 
 MASTER_KEY = "ab" * 32
@@ -66,7 +66,8 @@ async def _fill(url: str) -> None:
             (acme, SendTemplate, {"templateId": templates["welcome"], "recipients": TWO, **gbp}),
         ):
             caller = await services.authenticator.authenticate(secret)
-            await services.sender.send(caller, msgspec.json.encode(body), kind)
+            asked = msgspec.json.decode(msgspec.json.encode(body), type=kind).asked(caller.principal.plan)
+            await services.sender.send(caller, asked)
 
 
 @pytest.fixture(scope="module")

@@ -79,14 +79,19 @@ def _may_break_lines(annotation: Any) -> bool:
 _LINE_BREAKS_ALLOWED = tuple(_may_break_lines(field.type) for field in msgspec.structs.fields(Options))
 
 
-def read_options(body: Any) -> Options:
-    """The options in a body that has a member for each. Raises InvalidRequest for what no text may hold."""
-    texts = _values(body)
-    if not any(texts):
-        return _NONE_SAID
+def options_of(given: Any) -> Options:
+    """The options in what has an attribute for each, as they are."""
+    texts = _values(given)
+    return Options(*texts) if any(texts) else _NONE_SAID
+
+
+def check_options(options: Options) -> Options:
+    """The options with blank ones left out. Raises InvalidRequest for what no text may hold."""
+    if options is _NONE_SAID:
+        return options
     return Options(
         *[
             read_text(name, text, line_breaks=line_breaks)
-            for name, text, line_breaks in zip(OPTIONS, texts, _LINE_BREAKS_ALLOWED, strict=True)
+            for name, text, line_breaks in zip(OPTIONS, _values(options), _LINE_BREAKS_ALLOWED, strict=True)
         ]
     )

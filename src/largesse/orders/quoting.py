@@ -6,43 +6,34 @@ with what they refused left out, until nothing is left that they refuse.
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 from itertools import count
 
 import msgspec
 
-from largesse.base.decoding import Unreadable, WrongItem, decode_body
 from largesse.base.errors import InvalidRequest, ReferenceUsed
 from largesse.base.vault import Vault
 from largesse.database import Connection, Database
 from largesse.funding import FromAccount, PaymentSource, payment_source
 from largesse.identity import Caller, Standing
 from largesse.orders.findings import Findings
+from largesse.orders.options import OPTIONS
 from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey, new_order
 from largesse.orders.quotes import make_quote
 from largesse.orders.reading import read_account, read_references
-from largesse.orders.recipients import read_recipients, read_recipients_of
-from largesse.orders.request import SendBody, Wanted, read_send
+from largesse.orders.recipients import OrderRecipient
+from largesse.orders.request import Asked, Wanted, read_send
 from largesse.orders.rules import Decided, Ground, LedgerAccount, decide
 from largesse.orders.sending import Sender
 
-# What stands for a member that was refused while the others are looked at; null for all other members.
-_HARMLESS = {
-    "productId": msgspec.Raw(b"1"),
-    "collectionId": msgspec.Raw(b"1"),
-    "templateId": msgspec.Raw(b"1"),
-    "recipients": msgspec.Raw(b'[{"email":"nobody@example.com"}]'),
-    "codeQuantity": msgspec.Raw(b"1"),
-}
-_NULL = msgspec.Raw(b"null")
-# A member is refused once, the recipients perhaps twice, and there are fewer members.
+# A field is refused once, the recipients perhaps twice, and there are fewer fields.
 _MOST_READINGS = 32
 # What stands for the customer's accounts beside its funding accounts, which it may not have yet.
 _OWN_ACCOUNTS = OwnAccounts(receivable=0, sales=-1)
+_NOBODY = OrderRecipient("nobody@example.com", None, 1)
 # Without these nobody knows what is sent, and without the others what it costs.
-_CHOOSING = ("productId", "collectionId", "templateId", "country")
-_PRICING = (*_CHOOSING, "value", "recipients", "codeQuantity")
+_CHOOSING = ("product_id", "collection_id", "template_id", "country")
+_PRICING = (*_CHOOSING, "value", "recipients", "code_quantity")
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,50 +59,39 @@ class Quoter:
         self._sender = sender
         self._vault = vault
 
-    async def quote(self, caller: Caller, raw: bytes, kind: type[SendBody]) -> Quote:
-        """The quote for the send whose JSON body of type `kind` is `raw`.
+    async def quote(self, caller: Caller, asked: Asked, found: Findings) -> Quote:
+        """The quote for what is asked for; `found` holds what was wrong with it already, and has something harmless in its place.
 
         Raises what the send would raise, for as long as nothing changes, with all else that is wrong in its `errors`.
         """
-        found = Findings()
-        body, wanted = await self._read(caller, raw, kind, found)
+        asked, wanted = self._read(caller, asked, found)
         with found:
             await self._sender.check_account_given(caller.principal, wanted)
         gift = None
-        if not any(member in found for member in _CHOOSING):
+        if not any(field in found for field in _CHOOSING):
             with found:
-                gift, wanted = await self._sender.find_gift(caller, body, wanted)
-        if body.recipients and "recipients" not in found:
+                gift, wanted = await self._sender.find_gift(caller, asked.choice, wanted)
+        if asked.recipients and "recipients" not in found:
             with found:
-                steps = read_recipients(body.recipients)
-                recipients = await self._sender.finish(caller.principal, steps)
+                recipients = await self._sender.read_recipients(caller.principal, asked.recipients)
                 wanted = msgspec.structs.replace(wanted, recipients=recipients)
         decided = await self._decide(caller, gift, wanted, found)
         found.raise_all()
         assert gift is not None, "a gift that was not found has been told"
         return self._quote(caller, gift, wanted, decided)
 
-    async def _read(
-        self, caller: Caller, raw: bytes, kind: type[SendBody], found: Findings
-    ) -> tuple[SendBody, Wanted]:
-        """The body with something harmless for whatever is wrong in it. Raises Unreadable."""
+    def _read(self, caller: Caller, asked: Asked, found: Findings) -> tuple[Asked, Wanted]:
+        """What is asked for with something harmless for whatever is wrong, and what comes of it."""
         for _ in range(_MOST_READINGS):
             try:
-                body = decode_body(raw, kind)
-                return body, read_send(body, plan=caller.principal.plan, now=caller.now)
-            except Unreadable:
-                raise
+                return asked, read_send(asked, plan=caller.principal.plan, now=caller.now)
             except InvalidRequest as refusal:
-                if isinstance(refusal, WrongItem):
-                    with found:
-                        await self._sender.finish(caller.principal, read_recipients_of(raw))
-                raw = _without(raw, found.keep(refusal))
-                await asyncio.sleep(0)  # a large body takes its time
+                asked = _without(asked, found.keep(refusal))
         raise AssertionError("what was refused is left out, so that something is left that can be read")
 
     async def _decide(self, caller: Caller, gift: Gift | None, wanted: Wanted, found: Findings) -> Decided:
         """What the placer would decide on the order now; what it would refuse it for is among what was found then."""
-        if "accountId" in found:
+        if "account_id" in found:
             wanted = msgspec.structs.replace(wanted, account_id=None)
         async with self._database.connection() as connection:
             account = await _read_account(connection, payment_source(wanted.account_id))
@@ -153,18 +133,19 @@ class Quoter:
         )
 
 
-def _without(raw: bytes, member: str) -> bytes:
-    """A body with something harmless for a member that was refused."""
-    members = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    has_recipients, has_quantity = (_is_given(members.get(name)) for name in ("recipients", "codeQuantity"))
-    if member == "recipients" and has_recipients and has_quantity:
-        member = "codeQuantity"  # the one too many
-    harmless = _NULL if member == "codeQuantity" and has_recipients else _HARMLESS.get(member, _NULL)
-    return msgspec.json.encode(members | {member: harmless})
-
-
-def _is_given(value: msgspec.Raw | None) -> bool:
-    return value is not None and bytes(value).translate(None, b" \t\r\n") not in {b"null", b"[]"}
+def _without(asked: Asked, field: str) -> Asked:
+    """What is asked for with something harmless for a field that was refused."""
+    if field in OPTIONS:
+        options = msgspec.structs.replace(asked.options, **{field: None})
+        return msgspec.structs.replace(asked, options=options)
+    if field == "recipients" and asked.recipients and asked.code_quantity is not None:
+        field = "code_quantity"  # the one too many
+    harmless: object = None
+    if field == "recipients":
+        harmless = (_NOBODY,)
+    elif field == "code_quantity" and not asked.recipients:
+        harmless = 1
+    return msgspec.structs.replace(asked, **{field: harmless})
 
 
 async def _read_account(connection: Connection, source: PaymentSource) -> LedgerAccount | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Protocol
 
 import msgspec
-from msgspec import Meta
 
-from largesse.base.decoding import decode_body, decode_part, refused
-from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
+from largesse.base.decoding import refused
+from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import FieldError, InvalidRequest
 from largesse.base.slices import Steps
 from largesse.orders.texts import read_text
@@ -20,31 +19,20 @@ MAX_QUANTITY = 1_000
 MAX_ERRORS = 100
 
 
-class Recipient(msgspec.Struct, kw_only=True, rename="camel"):
-    """One address and how many codes it gets."""
+class AskedRecipient(Protocol):
+    """One address and how many codes it gets, as callers give them."""
 
-    email: Annotated[
-        str,
-        Meta(
-            max_length=MAX_EMAIL,
-            description="Address the gift is emailed to",
-            examples=["sam@example.com"],
-            extra_json_schema={"format": "email"},
-        ),
-    ]
-    name: (
-        Annotated[str, Meta(max_length=200, description="Used to address the gift", examples=["Sam"])] | None
-    ) = None
-    quantity: (
-        Annotated[
-            int,
-            Meta(ge=1, le=MAX_QUANTITY, description="Codes for this recipient; each is its own order line"),
-        ]
-        | None
-    ) = 1
+    @property
+    def email(self) -> str:
+        """As it was given."""
 
+    @property
+    def name(self) -> str | None:
+        """As it was given."""
 
-_RECIPIENT = msgspec.json.Decoder(Recipient)
+    @property
+    def quantity(self) -> int | None:
+        """None is one."""
 
 
 class OrderRecipient(msgspec.Struct, frozen=True):
@@ -55,13 +43,7 @@ class OrderRecipient(msgspec.Struct, frozen=True):
     quantity: int
 
 
-class _RecipientsOnly(msgspec.Struct):
-    """Reads nothing but the recipients, each as it came, of a body that may be wrong elsewhere."""
-
-    recipients: list[msgspec.Raw] | None = None
-
-
-def count_codes(given: Iterable[Recipient]) -> int:
+def count_codes(given: Iterable[AskedRecipient]) -> int:
     """How many codes the recipients get in all. Raises InvalidRequest for more than an order may have."""
     count = sum(1 if one.quantity is None else one.quantity for one in given)
     if count > MAX_CODES:
@@ -69,10 +51,12 @@ def count_codes(given: Iterable[Recipient]) -> int:
     return count
 
 
-def read_recipients(given: Iterable[Recipient | msgspec.Raw]) -> Steps[tuple[OrderRecipient, ...]]:
+def read_recipients(
+    given: Iterable[AskedRecipient | InvalidRequest],
+) -> Steps[tuple[OrderRecipient, ...]]:
     """The recipients as the order keeps them, one a step: an address at a domain not of ASCII takes milliseconds.
 
-    Raises InvalidRequest whose `errors` name all that are wrong, or the first MAX_ERRORS; its detail is the first's.
+    One that could not even be read is given as what is wrong with it. Raises InvalidRequest whose `errors` name all that are wrong, or the first MAX_ERRORS; its detail is the first's.
     """
     recipients: list[OrderRecipient] = []
     errors: list[FieldError] = []
@@ -89,20 +73,15 @@ def read_recipients(given: Iterable[Recipient | msgspec.Raw]) -> Steps[tuple[Ord
     return tuple(recipients)
 
 
-def read_recipients_of(raw: bytes) -> Steps[tuple[OrderRecipient, ...]]:
-    """Raises what `read_recipients` does for the recipients of a body of which one is known to be wrong."""
-    return read_recipients((decode_body(raw, _RecipientsOnly).recipients or [])[:MAX_CODES])
-
-
-def _read_recipient(member: str, given: Recipient | msgspec.Raw) -> OrderRecipient:
-    one = given if isinstance(given, Recipient) else decode_part(given, _RECIPIENT, member)
+def _read_recipient(field: str, given: AskedRecipient | InvalidRequest) -> OrderRecipient:
+    if isinstance(given, InvalidRequest):
+        raise given
     try:
-        email = normalise_email(one.email)
+        email = normalise_email(given.email)
     except EmailError as error:
-        raise refused(f"{member}.email", f"is not an email address: {str(error).removesuffix('.')}") from None
-    return OrderRecipient(
-        email, read_text(f"{member}.name", one.name), 1 if one.quantity is None else one.quantity
-    )
+        raise refused(f"{field}.email", f"is not an email address: {str(error).removesuffix('.')}") from None
+    quantity = 1 if given.quantity is None else given.quantity
+    return OrderRecipient(email, read_text(f"{field}.name", given.name), quantity)
 
 
 def _refusal(errors: list[FieldError]) -> InvalidRequest:

@@ -1,24 +1,21 @@
-"""What a caller may ask for: the three send bodies, and the rules that need no database.
+"""What a caller may ask for, and the rules on it that need no database.
 
-Limits that msgspec can hold stand in the types, where the OpenAPI document finds them too. The rest is in
-`read_send`, which gives a `Wanted`: the delivery and payment of an order, whatever its gift.
+`read_send` gives a `Wanted`: the delivery and payment of an order, whatever its gift.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
 
-from largesse.base.decoding import decode_part
 from largesse.base.email import address_key
 from largesse.base.errors import InvalidRequest
-from largesse.orders.options import Options, read_options
-from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, count_codes
+from largesse.orders.options import Options, check_options
+from largesse.orders.recipients import AskedRecipient, OrderRecipient, count_codes
 from largesse.orders.texts import read_key
 
 MAX_REFERENCE = 128
@@ -27,163 +24,46 @@ MAX_QUOTE = 256
 DEFAULT_SOURCE = "api"
 DEFAULT_COUNTRY = "GB"
 
-_INT32 = 2_147_483_647
-Id = Annotated[int, Meta(ge=1, le=_INT32)]
-# max_length as well, since `$` also matches before a line break at the end.
-Country = Annotated[
-    str, Meta(pattern="^[A-Za-z]{2}$", max_length=2, description="ISO 3166-1 alpha-2", examples=["GB"])
-]
-
-SendAt = (
-    Annotated[
-        datetime,
-        Meta(
-            description="When to deliver, in the future; without an offset it is UTC. Ignored for a code batch, "
-            "whatever it holds.",
-            examples=["2030-12-24T09:00:00Z"],
-            extra_json_schema={"format": "date-time"},
-        ),
-    ]
-    | None
-)
-ExpiryAfterDays = (
-    Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=36_500,
-            description="Days after claiming that gifts expire. Enterprise plans only: below, any number is ignored.",
-        ),
-    ]
-    | None
-)
-_SEND_AT: msgspec.json.Decoder[datetime | None] = msgspec.json.Decoder(SendAt)
-_EXPIRY_AFTER_DAYS: msgspec.json.Decoder[int | None] = msgspec.json.Decoder(ExpiryAfterDays)
-_NUMBER = re.compile(rb"[-0-9]")  # what a JSON number begins with
 _WORD = re.compile(r"[a-z0-9]+")
 
 
-if TYPE_CHECKING:
-    OptionMembers = msgspec.Struct
-else:
-    # The options as members of a body.
-    OptionMembers = msgspec.defstruct(
-        "OptionMembers",
-        [(field.name, field.type, field.default) for field in msgspec.structs.fields(Options)],
-        kw_only=True,
-        rename="camel",
-    )
+class ProductChoice(msgspec.Struct, frozen=True):
+    """One product, as sold in a country; `value` is in major units."""
+
+    product_id: int
+    value: float | None
+    country: str
 
 
-class SendBody(OptionMembers, kw_only=True, rename="camel"):
-    """What the three send bodies share: the options, and these."""
+class CollectionChoice(msgspec.Struct, frozen=True):
+    """A collection, of which each recipient chooses; `value` is in major units."""
 
-    source: (
-        Annotated[
-            str,
-            Meta(
-                description="Reporting token, `api` by default; normalised to lower-case letters, digits and "
-                "hyphens, at most 32",
-                examples=["hr-portal"],
-            ),
-        ]
-        | None
-    ) = None
-    recipients: (
-        Annotated[
-            list[Recipient],
-            Meta(
-                max_length=MAX_CODES,
-                description="Who gets the gift by email; at most 5,000 codes in all. Excludes `codeQuantity`.",
-            ),
-        ]
-        | None
-    ) = None
-    code_quantity: (
-        Annotated[
-            int,
-            Meta(
-                ge=1,
-                le=MAX_CODES,
-                description="Anonymous codes, returned and not emailed. Excludes `recipients`.",
-            ),
-        ]
-        | None
-    ) = None
-    send_at: Annotated[msgspec.Raw, Meta(extra_json_schema=msgspec.json.schema(SendAt))] | UnsetType = UNSET
-    account_id: (
-        Annotated[
-            int,
-            Meta(
-                ge=1, le=_INT32, description="Funding account in the order's currency; omitted when invoiced"
-            ),
-        ]
-        | None
-    ) = None
-    expiry_after_days: (
-        Annotated[msgspec.Raw, Meta(extra_json_schema=msgspec.json.schema(ExpiryAfterDays))] | UnsetType
-    ) = UNSET
-    external_reference: (
-        Annotated[
-            str,
-            Meta(
-                description="Idempotency key, at most 128 characters, surrounding blanks trimmed; blank opts out",
-                examples=["payroll-2030-12-1138"],
-                extra_json_schema={"maxLength": MAX_REFERENCE},
-            ),
-        ]
-        | None
-    ) = None
-    quote: (
-        Annotated[
-            str,
-            Meta(
-                max_length=MAX_QUOTE,
-                description="From POST /quote/…: the order is placed only as it was quoted, or else 409. A quote itself ignores it.",
-            ),
-        ]
-        | None
-    ) = None
+    collection_id: int
+    value: float | None
 
 
-class SendGift(SendBody, kw_only=True, rename="camel"):
-    """Body of POST /send/gift."""
+class TemplateChoice(msgspec.Struct, frozen=True):
+    """What a template presets."""
 
-    product_id: Annotated[Id, Meta(description="From GET /products", examples=[1])]
-    value: (
-        Annotated[
-            float,
-            Meta(
-                description="Per-recipient face value; required when the product has `requiresAmount`",
-                examples=[10.0],
-            ),
-        ]
-        | None
-    ) = None
-    country: (
-        Annotated[Country, Meta(description="ISO 3166-1 alpha-2; `GB` by default", examples=["GB"])] | None
-    ) = None
+    template_id: int
 
 
-class SendCollection(SendBody, kw_only=True, rename="camel"):
-    """Body of POST /send/collection."""
-
-    collection_id: Annotated[Id, Meta(description="From GET /collections", examples=[1])]
-    value: Annotated[float, Meta(description="Curated collections only; ignored for custom ones")] | None = (
-        None
-    )
+Choice = ProductChoice | CollectionChoice | TemplateChoice
 
 
-class SendTemplate(SendBody, kw_only=True, rename="camel"):
-    """Body of POST /send/template; the template supplies gift, value, country and, unless overridden, the rest."""
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller asks for, each part within its own limits but otherwise as it was given."""
 
-    template_id: Annotated[Id, Meta(description="From GET /templates", examples=[1])]
-
-
-class ReferenceOnly(msgspec.Struct, rename="camel"):
-    """Reads nothing but the caller's reference, for a body that may be wrong elsewhere."""
-
-    external_reference: str | None = None
+    choice: Choice
+    source: str | None
+    recipients: Sequence[AskedRecipient]
+    code_quantity: int | None
+    options: Options
+    send_at: datetime | None  # none of a code batch
+    account_id: int | None
+    expiry_after_days: int | None
+    external_reference: str | None
+    quote: str | None
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,20 +96,20 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def read_send(body: SendBody, *, plan: str, now: datetime) -> Wanted:
-    """Checks what the types could not. Raises InvalidRequest naming the member and the limit.
+def read_send(asked: Asked, *, plan: str, now: datetime) -> Wanted:
+    """Checks what is asked for by a customer on that plan. Raises InvalidRequest naming what is wrong and the limit.
 
     The recipients are counted, but not yet read: that may take long, and what else is wrong is told first.
     """
     return Wanted(
-        source=read_source(body.source),
+        source=read_source(asked.source),
         recipients=(),
-        code_count=_count_codes(body),
-        options=read_options(body),
-        scheduled_for=_read_send_at(body.send_at, now) if body.recipients else None,
-        account_id=body.account_id,
-        expiry_after_days=_read_expiry(body.expiry_after_days, plan),
-        external_reference=read_reference(body.external_reference),
+        code_count=_count_codes(asked),
+        options=check_options(asked.options),
+        scheduled_for=_read_send_at(asked.send_at, now),
+        account_id=asked.account_id,
+        expiry_after_days=asked.expiry_after_days if plan == "enterprise" else None,
+        external_reference=read_reference(asked.external_reference),
     )
 
 
@@ -249,15 +129,14 @@ def read_source(text: str | None) -> str:
     return "-".join(islice(words, MAX_SOURCE))[:MAX_SOURCE].strip("-") or DEFAULT_SOURCE
 
 
-def _count_codes(body: SendBody) -> int:
+def _count_codes(asked: Asked) -> int:
     """How many codes are wanted; an empty list of recipients is as if left out."""
-    if bool(body.recipients) == (body.code_quantity is not None):
+    if bool(asked.recipients) == (asked.code_quantity is not None):
         raise InvalidRequest("Exactly one of `recipients` and `code_quantity` must be given.")
-    return count_codes(body.recipients or ()) if body.code_quantity is None else body.code_quantity
+    return count_codes(asked.recipients) if asked.code_quantity is None else asked.code_quantity
 
 
-def _read_send_at(given: msgspec.Raw | UnsetType, now: datetime) -> datetime | None:
-    send_at = None if given is UNSET else decode_part(given, _SEND_AT, "send_at")
+def _read_send_at(send_at: datetime | None, now: datetime) -> datetime | None:
     if send_at is None:
         return None
     try:
@@ -267,10 +146,3 @@ def _read_send_at(given: msgspec.Raw | UnsetType, now: datetime) -> datetime | N
     if instant <= now:
         raise InvalidRequest("`send_at` must be in the future.")
     return instant
-
-
-def _read_expiry(given: msgspec.Raw | UnsetType, plan: str) -> int | None:
-    """The days; None below Enterprise, whatever number was given."""
-    if given is UNSET or (plan != "enterprise" and _NUMBER.match(given)):
-        return None
-    return decode_part(given, _EXPIRY_AFTER_DAYS, "expiry_after_days")

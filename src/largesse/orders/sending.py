@@ -1,13 +1,12 @@
-"""Sending: from a request's body to a placed order."""
+"""Sending: from what is asked for to a placed order."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from largesse.base.decoding import Unreadable, WrongItem, decode_body
 from largesse.base.errors import InvalidRequest
 from largesse.base.patience import Patience
 from largesse.base.slices import Result, Slices, Steps, first_slice
@@ -32,15 +31,15 @@ from largesse.orders.order import Gift, Order, OwnAccounts, new_order
 from largesse.orders.placer import Placer, is_large
 from largesse.orders.quotes import QUOTE_REFUSED, require_quoted
 from largesse.orders.reading import read_references
-from largesse.orders.recipients import OrderRecipient, Recipient, read_recipients, read_recipients_of
+from largesse.orders.recipients import AskedRecipient, OrderRecipient, read_recipients
 from largesse.orders.reference import new_reference
 from largesse.orders.request import (
     DEFAULT_COUNTRY,
-    ReferenceOnly,
-    SendBody,
-    SendCollection,
-    SendGift,
-    SendTemplate,
+    Asked,
+    Choice,
+    CollectionChoice,
+    ProductChoice,
+    TemplateChoice,
     Wanted,
     read_reference,
     read_send,
@@ -72,21 +71,17 @@ class Sender:
         self._slices = Slices()
         self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
 
-    async def send(self, caller: Caller, raw: bytes, wanted: type[SendBody]) -> Receipt:
-        """Places the order in the JSON body `raw` of the type `wanted`.
+    async def send(self, caller: Caller, asked: Asked) -> Receipt:
+        """Places the order that is asked for.
 
-        Checks in the contract's order: 400 for what cannot be read at all, 409 for a used reference whatever else
-        the body holds, 400 for the rest, 409 for a quote that holds no longer, 402 for the balance.
+        Refuses it in the contract's order: for a used reference whatever else is wrong, then for anything else, then for a quote
+        that holds no longer, and for the balance last. Raises ReferenceUsed, InvalidRequest, those of QUOTE_REFUSED,
+        InsufficientBalance, and what `Placer.place` does.
         """
-        principal = caller.principal
         try:
-            order = await self._prepare(caller, decode_body(raw, wanted))
-        except Unreadable:
-            raise
-        except (InvalidRequest, *QUOTE_REFUSED) as refusal:
-            await self._refuse_used_reference(principal, raw)
-            if isinstance(refusal, WrongItem):
-                await self.finish(principal, read_recipients_of(raw))
+            order = await self._prepare(caller, asked)
+        except (InvalidRequest, *QUOTE_REFUSED):
+            await self.refuse_used_reference(caller.principal, asked.external_reference)
             raise
         if not is_large(order.code_count):
             await self._place(order)
@@ -111,16 +106,26 @@ class Sender:
             await self.check_some_account(order.principal)
             raise
 
-    async def _prepare(self, caller: Caller, body: SendBody) -> Order:
+    async def refuse_used_reference(self, principal: Principal, reference: str | None) -> None:
+        """Raises ReferenceUsed when an order of the customer holds that reference, InvalidRequest when it can be none."""
+        await self._check_reference_free(principal, read_reference(reference))
+
+    async def read_recipients(
+        self, principal: Principal, given: Iterable[AskedRecipient | InvalidRequest]
+    ) -> tuple[OrderRecipient, ...]:
+        """The recipients as an order keeps them, one customer's after the other. Raises InvalidRequest for all that are wrong."""
+        return await self._finish(principal, read_recipients(given))
+
+    async def _prepare(self, caller: Caller, asked: Asked) -> Order:
         principal = caller.principal
-        wanted = read_send(body, plan=principal.plan, now=caller.now)
+        wanted = read_send(asked, plan=principal.plan, now=caller.now)
         await self.check_account_given(principal, wanted)
-        gift, wanted = await self.find_gift(caller, body, wanted)
-        if body.recipients:
-            recipients = await self._read_recipients(principal, wanted, gift, body.recipients)
+        gift, wanted = await self.find_gift(caller, asked.choice, wanted)
+        if asked.recipients:
+            recipients = await self._read_recipients(principal, wanted, gift, asked.recipients)
             wanted = msgspec.structs.replace(wanted, recipients=recipients)
-        if body.quote is not None:
-            require_quoted(self._vault, caller, body.quote, gift, wanted)
+        if asked.quote is not None:
+            require_quoted(self._vault, caller, asked.quote, gift, wanted)
         reference = new_reference(caller.now)
         codes = draw_codes(wanted.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
@@ -135,24 +140,22 @@ class Sender:
             address=caller.address,
         )
 
-    async def find_gift(self, caller: Caller, body: SendBody, wanted: Wanted) -> tuple[Gift, Wanted]:
-        """What `body` sends, priced, and `wanted` with what a template says. Raises InvalidRequest for what cannot be sent."""
+    async def find_gift(self, caller: Caller, choice: Choice, wanted: Wanted) -> tuple[Gift, Wanted]:
+        """What was chosen, priced, and `wanted` with what a template says. Raises InvalidRequest for what cannot be sent."""
         principal = caller.principal
         snapshot = await self._catalogue.at(caller.catalogue_version)
-        match body:
-            case SendGift():
-                return _gift_of_product(snapshot, principal, body), wanted
-            case SendCollection():
-                return _gift_of_collection(snapshot, principal, body), wanted
-            case SendTemplate():
-                template = await self._template(principal, body)
+        match choice:
+            case ProductChoice():
+                return _gift_of_product(snapshot, principal, choice), wanted
+            case CollectionChoice():
+                return _gift_of_collection(snapshot, principal, choice), wanted
+            case TemplateChoice():
+                template = await self._template(principal, choice)
                 gift = _gift_of_template(snapshot, principal, template)
                 return gift, _with_template(wanted, template, principal.plan)
-            case _:
-                raise TypeError(type(body).__name__)
 
     async def _read_recipients(
-        self, principal: Principal, wanted: Wanted, gift: Gift, given: Sequence[Recipient]
+        self, principal: Principal, wanted: Wanted, gift: Gift, given: Sequence[AskedRecipient]
     ) -> tuple[OrderRecipient, ...]:
         """The recipients, after all that is wrong for a cheaper reason where reading them takes more than a moment."""
         steps = read_recipients(given)
@@ -160,10 +163,10 @@ class Sender:
         if recipients is None:
             await self._check_account(principal, payment_source(wanted.account_id), gift.currency)
             await self._check_reference_free(principal, wanted.external_reference)
-            recipients = await self.finish(principal, steps)
+            recipients = await self._finish(principal, steps)
         return recipients
 
-    async def finish(self, principal: Principal, steps: Steps[Result]) -> Result:
+    async def _finish(self, principal: Principal, steps: Steps[Result]) -> Result:
         """What a long computation comes to: it takes what it takes, and the caller waits for nobody else."""
         with self._patience.suspended():
             return await self._slices.finish(principal.customer_id, steps)
@@ -199,9 +202,9 @@ class Sender:
             "Ask the operator of this service to assign one."
         )
 
-    async def _template(self, principal: Principal, body: SendTemplate) -> Template:
+    async def _template(self, principal: Principal, choice: TemplateChoice) -> Template:
         async with self._database.connection() as connection:
-            template = await read_template(connection, principal, body.template_id)
+            template = await read_template(connection, principal, choice.template_id)
         if template is None:
             raise InvalidRequest("`template_id` names no template of this customer.")
         return template
@@ -218,11 +221,6 @@ class Sender:
             accounts = self._own_accounts[key] = OwnAccounts(own["receivable"], own["sales"])
         return accounts
 
-    async def _refuse_used_reference(self, principal: Principal, raw: bytes) -> None:
-        """Raises ReferenceUsed when a body that is wrong elsewhere carries a reference already used."""
-        reference = read_reference(decode_body(raw, ReferenceOnly).external_reference)
-        await self._check_reference_free(principal, reference)
-
     async def _check_reference_free(self, principal: Principal, reference: str | None) -> None:
         """Raises ReferenceUsed when an order of the customer holds the reference."""
         if reference is None:
@@ -234,19 +232,19 @@ class Sender:
             raise reference_used(holder)
 
 
-def _gift_of_product(snapshot: Snapshot, principal: Principal, body: SendGift) -> Gift:
-    country = (body.country or DEFAULT_COUNTRY).upper()
-    product = snapshot.product(body.product_id, country, principal.customer_id)
+def _gift_of_product(snapshot: Snapshot, principal: Principal, choice: ProductChoice) -> Gift:
+    country = choice.country.upper()
+    product = snapshot.product(choice.product_id, country, principal.customer_id)
     if product is None:
         raise InvalidRequest(f"`product_id` names no product available in {country}.")
-    return _product_gift(product.id, country, gift_price(product, country, body.value), template_id=None)
+    return _product_gift(product.id, country, gift_price(product, country, choice.value), template_id=None)
 
 
-def _gift_of_collection(snapshot: Snapshot, principal: Principal, body: SendCollection) -> Gift:
-    collection = snapshot.collection(body.collection_id, principal.customer_id)
+def _gift_of_collection(snapshot: Snapshot, principal: Principal, choice: CollectionChoice) -> Gift:
+    collection = snapshot.collection(choice.collection_id, principal.customer_id)
     if collection is None:
         raise InvalidRequest("`collection_id` names no collection available.")
-    price = collection_price(collection, body.value)
+    price = collection_price(collection, choice.value)
     return _collection_gift(collection.id, collection.country, price, template_id=None)
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from largesse.base.errors import FieldError, NotFound
-from largesse.orders import SendBody
 from largesse.web.api.openapi_parts import REF, Json, info, publish, schema_components
 from largesse.web.api.operation import NoQuery, Operation
+from largesse.web.api.shapes.sending import SendBody
 from largesse.web.kit.problems import MethodNotAllowed, ProblemType, problem_type
 
 _EXAMPLE_REQUEST_ID = "5b1f0c9a7e3d2846"

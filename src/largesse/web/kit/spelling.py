@@ -13,6 +13,11 @@ _POINTED = re.compile(r"/[a-z]+(?:_[a-z0-9]+)+(?=/|$)")
 _JOINT = re.compile(r"_([a-z0-9])")
 
 
+def spell_name(name: str) -> str:
+    """A name of the code as callers spell it."""
+    return _JOINT.sub(lambda joint: joint[1].upper(), name)
+
+
 def spell_detail(detail: str) -> str:
     """A sentence with the names in it as callers spell them."""
     return _NAMED.sub(_in_camel_case, detail)
@@ -24,4 +29,4 @@ def spell_pointer(pointer: str) -> str:
 
 
 def _in_camel_case(name: re.Match[str]) -> str:
-    return _JOINT.sub(lambda joint: joint[1].upper(), name[0])
+    return spell_name(name[0])

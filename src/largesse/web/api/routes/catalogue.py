@@ -10,9 +10,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
-from largesse.orders.request import DEFAULT_COUNTRY, Country
+from largesse.orders import DEFAULT_COUNTRY
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.shapes.catalogue import CollectionShape, ProductShape
+from largesse.web.api.shapes.sending import Country
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 

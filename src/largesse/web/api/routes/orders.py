@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from largesse.base.decoding import Unreadable, WrongItem, decode_body
 from largesse.base.errors import (
     InsufficientBalance,
+    InvalidRequest,
     NotFound,
     OtherServiceAccount,
     QuoteChanged,
@@ -18,10 +20,7 @@ from largesse.base.errors import (
 )
 from largesse.events import ORDER_CREATED, OrderRecord, Sampled
 from largesse.orders import (
-    SendBody,
-    SendCollection,
-    SendGift,
-    SendTemplate,
+    Asked,
     cancel_order,
     read_order,
     read_request,
@@ -35,6 +34,14 @@ from largesse.web.api.shapes.orders import (
     cancellation_shape,
     order_request_shape,
     send_response,
+)
+from largesse.web.api.shapes.sending import (
+    SendBody,
+    SendCollection,
+    SendGift,
+    SendTemplate,
+    recipients_in,
+    reference_in,
 )
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -86,9 +93,24 @@ class OrdersQuery(msgspec.Struct, frozen=True):
 def _sending(body: type[SendBody]) -> Handler:
     async def send(services: Services, call: Call) -> Reply:
         assert call.caller is not None
-        return Reply(encode_json(send_response(await services.sender.send(call.caller, call.body, body))))
+        asked = await _read(services, call, body)
+        return Reply(encode_json(send_response(await services.sender.send(call.caller, asked))))
 
     return send
+
+
+async def _read(services: Services, call: Call, body: type[SendBody]) -> Asked:
+    """What is asked for. Raises InvalidRequest, and ReferenceUsed first for a body that is wrong elsewhere."""
+    principal, raw = call.principal, call.body
+    try:
+        return decode_body(raw, body).asked(principal.plan)
+    except Unreadable:
+        raise
+    except InvalidRequest as refusal:
+        await services.sender.refuse_used_reference(principal, reference_in(raw))
+        if isinstance(refusal, WrongItem):  # those after it have not been looked at
+            await services.sender.read_recipients(principal, recipients_in(raw))
+        raise
 
 
 async def _orders(services: Services, call: Call) -> Reply:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed
-from largesse.orders import SendBody, SendCollection, SendGift, SendTemplate
+from largesse.orders import Findings
 from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.api.shapes.orders import QuoteShape, quote_shape
+from largesse.web.api.shapes.quoting import read_quoted
+from largesse.web.api.shapes.sending import SendBody, SendCollection, SendGift, SendTemplate
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
@@ -33,7 +36,10 @@ _DESCRIPTION = (
 def _quoting(body: type[SendBody]) -> Handler:
     async def quote(services: Services, call: Call) -> Reply:
         assert call.caller is not None
-        return Reply(encode_json(quote_shape(await services.quoter.quote(call.caller, call.body, body))))
+        found, principal = Findings(), call.principal
+        read_recipients = partial(services.sender.read_recipients, principal)
+        asked = await read_quoted(call.body, body, principal.plan, found, read_recipients)
+        return Reply(encode_json(quote_shape(await services.quoter.quote(call.caller, asked, found))))
 
     return quote
 
