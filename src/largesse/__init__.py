@@ -1,3 +1,15 @@
-"""Largesse, a self-hosted gift ordering service."""
+"""Largesse, a self-hosted gift ordering service.
+
+A command of `cli` reads the settings and hands them to `main`, the only wiring: it opens the database, loads the vault and
+builds what the command needs. `serving` runs the application under uvicorn, `connections` watches the callers' connections,
+`worker` says which kind of due job goes to which function. `demo` makes the world that `largesse demo` shows; `world`
+loads an installation from a file; `checkup` and `verify` look at a configuration and at what is stored.
+
+Below them, from the outside in: `web` (what is reached over HTTP), `delivery` (webhooks and mail that go out), `orders`,
+`fulfilment` (vouchers and parcels), `lines` (the codes of an order), `funding` (accounts and ledger), `catalogue`, `templates`,
+`identity` (who calls), `database`, and `base`, which all stand on. Imports go downwards only.
+
+docs/architecture.md follows one order through these rooms; the docstring of each room's `__init__` is the guide to its files.
+"""
 
 __version__ = "0.1.0"

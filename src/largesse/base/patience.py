@@ -56,6 +56,7 @@ class Patience:
         self._moved_at = asyncio.get_running_loop().time()
 
     async def close(self) -> None:
+        """Ends the looking; who still waits then waits for as long as it takes."""
         self._looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._looking

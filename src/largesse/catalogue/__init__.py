@@ -1,4 +1,12 @@
-"""The catalogue: products, collections, which amounts they can be sent for, and a snapshot of it all in memory."""
+"""The catalogue: products, collections, which amounts they can be sent for, and a snapshot of it all in memory.
+
+Start with `products` and `collections`, what is sold as the database has it. `prices` is what a physical gift costs delivered;
+`amounts` decides whether a gift can be sent for an amount in a country, and what that costs. `shapes` is the JSON of both.
+
+Requests never read the catalogue from the database: `snapshot` holds all of one version, `cache` loads a new one when a request
+has seen a newer version, `listing` has the items that lists and filters are made of, `recent` remembers the filtered lists
+asked for last.
+"""
 
 from largesse.catalogue.amounts import Price, collection_price, gift_price
 from largesse.catalogue.cache import Catalogue, load_snapshot

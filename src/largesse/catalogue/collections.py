@@ -31,6 +31,7 @@ class Collection:
         return "curated" if self.customer_id is None else "custom"
 
     def sold_to(self, customer_id: int) -> bool:
+        """Whether a customer may send it: a curated one all may, a custom one its owner alone."""
         return self.customer_id is None or self.customer_id == customer_id
 
 

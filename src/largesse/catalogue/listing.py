@@ -21,15 +21,24 @@ class Item(Protocol):
     """A product or collection as listed."""
 
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """By which a request names it."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """By which people know it, and a keyword finds it."""
+
     @property
-    def currency(self) -> str: ...
+    def currency(self) -> str:
+        """Its ISO 4217 code."""
+
     @property
-    def least_minor(self) -> int | None: ...
+    def least_minor(self) -> int | None:
+        """The least it can be sent for, in minor units of its currency; None when for nothing at all."""
+
     @property
-    def told(self) -> Told: ...
+    def told(self) -> Told:
+        """As callers are told of it, encoded once."""
 
 
 class ProductItem:
@@ -49,12 +58,14 @@ class ProductItem:
 
     @property
     def least_minor(self) -> int | None:
+        """The least it can be sent for in the country, in minor units; worked out when first asked for."""
         if self._least_minor is None:
             self._least_minor = least_gift_minor(self._product, self._country)
         return self._least_minor
 
     @property
     def told(self) -> Told:
+        """As callers in the country are told of it; encoded when first asked for."""
         if self._told is None:
             self._told = self._telling.product(self._product, self._country)
         return self._told
@@ -75,10 +86,12 @@ class CollectionItem:
 
     @property
     def least_minor(self) -> int | None:
+        """The least it can be sent for, in minor units; 0 where any positive amount will do."""
         return least_collection_minor(self.collection)
 
     @property
     def told(self) -> Told:
+        """As callers are told of it; encoded when first asked for."""
         if self._told is None:
             self._told = self._telling.collection(self.collection)
         return self._told
@@ -88,6 +101,7 @@ AnyItem = TypeVar("AnyItem", bound=Item)
 
 
 def in_currency(items: Iterable[AnyItem], currency: str) -> list[AnyItem]:
+    """Those of one currency, an ISO 4217 code in capitals."""
     return [item for item in items if item.currency == currency]
 
 

@@ -50,9 +50,11 @@ class Product:
         return self.range_minor
 
     def sold_in(self, country: str) -> bool:
+        """Whether it is sold in a country (ISO 3166-1 alpha-2): the quick form of `sold_countries`."""
         return country in (self.countries if self.is_digital else self.postage_minor)
 
     def sold_to(self, customer_id: int) -> bool:
+        """Whether a customer may send it."""
         return self.customer_ids is None or customer_id in self.customer_ids
 
 

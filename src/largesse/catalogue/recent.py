@@ -19,6 +19,7 @@ class Recent(Generic[Kept]):
         self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
 
     def get(self, key: Hashable) -> Kept | None:
+        """What is kept under the key, now the most recent; None where nothing is."""
         kept = self._kept.get(key)
         if kept is not None:
             self._kept.move_to_end(key)

@@ -33,14 +33,17 @@ class Finding:
 
 
 def ok(setting: str, text: str) -> Finding:
+    """A finding that all is well with a setting."""
     return Finding(Level.OK, setting, text)
 
 
 def warning(setting: str, text: str) -> Finding:
+    """A finding that works and that the operator should think about."""
     return Finding(Level.WARNING, setting, text)
 
 
 def error(setting: str, text: str) -> Finding:
+    """A finding with which the service cannot work as it is meant to."""
     return Finding(Level.ERROR, setting, text)
 
 
@@ -52,6 +55,7 @@ class Report:
 
     @property
     def can_work(self) -> bool:
+        """Whether there is no error among the findings; a warning hinders nothing."""
         return all(finding.level is not Level.ERROR for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:

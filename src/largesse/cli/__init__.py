@@ -1,4 +1,11 @@
-"""The commands an operator types, one file for each group of them."""
+"""The commands an operator types, one file for each group of them.
+
+Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`. Looking after it:
+`customers`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `receivables`, `orders`, `mail`, `stock`, `shipments`.
+
+All share `running` (settings, the database, errors in one line), `tables` (lists for people, `--json` and `--csv`) and `files`
+(progress, and files for their owner alone). A new group is a file here and a line below; no SQL stands in this folder.
+"""
 
 from __future__ import annotations
 

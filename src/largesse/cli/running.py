@@ -70,9 +70,11 @@ class Commands(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
+        """As click's, with a mistake in the arguments said in one line."""
         with _usage_in_one_line():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
+        """As click's, with a mistake in a command's own arguments said in one line."""
         with _usage_in_one_line():
             return super().invoke(ctx)

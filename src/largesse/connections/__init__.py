@@ -1,4 +1,8 @@
-"""Connections of callers: how long each may take, how many there may be, and what is no HTTP at all."""
+"""Connections of callers: how long each may take, how many there may be, and what is no HTTP at all.
+
+`protocol` is one connection, uvicorn's with the limits of a request; `keeper` watches all of a process and ends those that wait
+too long; `limit` says how many there may be, and `metrics` counts. Why so: docs/decisions/0019-connections.md.
+"""
 
 from largesse.connections.keeper import Keeper
 from largesse.connections.limit import MAX_CONNECTIONS, connection_limit, files_wanted

@@ -160,14 +160,17 @@ class Connection(HttpToolsProtocol):
     # What the transport tells
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Has the keeper watch it from its first moment on."""
         super().connection_made(transport)
         self._keeper.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Ends the request under way, and the keeper's watch."""
         super().connection_lost(exc)
         self._keeper.leave(self)
 
     def data_received(self, data: bytes) -> None:
+        """Feeds the parser; refuses what is no HTTP, and heads and bodies of more bytes than are read."""
         if self._is_broken:
             return
         scope = self.scope
@@ -191,10 +194,12 @@ class Connection(HttpToolsProtocol):
             self.refuse(TooLarge(f"The body with its chunks has more than {_MAX_WRAPPED_BODY_BYTES} bytes."))
 
     def pause_writing(self) -> None:
+        """The client reads too slowly: the keeper gives it until its time is up."""
         super().pause_writing()
         self._keeper.await_reading(self)
 
     def resume_writing(self) -> None:
+        """The client has read: its time begins anew."""
         super().resume_writing()
         if not self.transport.is_closing():
             self._keeper.was_read(self)
@@ -202,11 +207,13 @@ class Connection(HttpToolsProtocol):
     # What the parser tells
 
     def on_message_begin(self) -> None:
+        """The head of a request begins; until it is whole, the connection is not idle."""
         self._keeper.idle.pop(self, None)
         self._reads = _Reads.HEAD
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        """The head is whole: the request begins, its answer written in as few pieces as there can be."""
         self._keeper.has_head(self)
         super().on_headers_complete()
         self._reads = _Reads.BODY
@@ -216,6 +223,7 @@ class Connection(HttpToolsProtocol):
             self.cycle.transport = _Joined(self.transport)  # type: ignore[assignment]
 
     def on_message_complete(self) -> None:
+        """The request is whole. Where it had its answer before, the connection rests."""
         self._reads = _Reads.NOTHING
         super().on_message_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
@@ -224,6 +232,7 @@ class Connection(HttpToolsProtocol):
     # What the request under way tells
 
     def on_response_complete(self) -> None:
+        """The answer is written: goes on with the next request of the pipeline, rests, or closes."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             if self.unread_bytes:

@@ -1,4 +1,12 @@
-"""The database: one pool of connections to PostgreSQL, and transactions on it."""
+"""The database: one pool of connections to PostgreSQL, and transactions on it.
+
+`pool` is what all rooms use: `Database`, and which errors mean that the database is away. `session` opens its connections, with
+the limits on how long each side waits for the other; `orphans` ends sessions whose process is gone; `metrics` tells how the
+pool is used. `migrate` brings the schema up to date: one SQL file for each step in `migrations/versions`.
+
+The embedded server is apart: `embedded` shares one among all processes of a data directory, `cluster` makes, starts and stops
+it, `postmaster` knows of a running one from outside, `launch` runs its programs as another user.
+"""
 
 from largesse.database.orphans import end_orphans, end_orphans_for_ever
 from largesse.database.pool import (

@@ -25,7 +25,8 @@ class PoolUsage:
 class Pool(Protocol):
     """What can tell how it is used."""
 
-    def usage(self) -> PoolUsage: ...
+    def usage(self) -> PoolUsage:
+        """How it is used just now."""
 
 
 class PoolGauges(Collector):
@@ -35,6 +36,7 @@ class PoolGauges(Collector):
         self.pools: WeakSet[Pool] = WeakSet()
 
     def collect(self) -> Iterator[Metric]:
+        """The gauges `largesse_pool_…`, read from the pools at the moment they are asked for."""
         usages = [pool.usage() for pool in list(self.pools)]
         connections = GaugeMetricFamily(
             "largesse_pool_connections",

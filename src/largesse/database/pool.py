@@ -74,6 +74,7 @@ class Database:
         return database
 
     async def close(self) -> None:
+        """Waits until all connections are given back and closes them."""
         await self._pool.close()
         POOLS.pools.discard(self)
 
@@ -117,18 +118,22 @@ class Database:
             await transaction.commit()
 
     async def fetch(self, query: str, *arguments: Any) -> list[Row]:
+        """The rows of one statement, outside any transaction."""
         async with self.connection() as connection:
             return await connection.fetch(query, *arguments)
 
     async def fetchrow(self, query: str, *arguments: Any) -> Row | None:
+        """The first row of one statement, or None."""
         async with self.connection() as connection:
             return await connection.fetchrow(query, *arguments)
 
     async def fetchval(self, query: str, *arguments: Any) -> Any:
+        """The first column of the first row of one statement, or None."""
         async with self.connection() as connection:
             return await connection.fetchval(query, *arguments)
 
     async def execute(self, query: str, *arguments: Any) -> str:
+        """Runs one statement; its command tag, such as `UPDATE 1`."""
         async with self.connection() as connection:
             return await connection.execute(query, *arguments)
 

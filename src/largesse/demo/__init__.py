@@ -1,4 +1,7 @@
-"""`largesse demo`: a demo world on the embedded database, an API key, and requests to paste."""
+"""`largesse demo`: a demo world on the embedded database, an API key, and requests to paste.
+
+`prepare` loads the world and draws the key, `welcome` is the text that the command prints.
+"""
 
 from largesse.demo.prepare import prepare
 

@@ -1,4 +1,9 @@
-"""Funding accounts and the ledger under them: top-ups, statements, and what invoiced customers owe."""
+"""Funding accounts and the ledger under them: top-ups, statements, and what invoiced customers owe.
+
+`accounts` says which accounts a service account may draw from. `ledger` is the journal, and the only place that writes entries:
+rooms that move money in a larger statement take its SQL from there. `statements` reads an account's entries between two
+balances; `receivables` is what invoiced customers owe, and their payments. Why so: docs/decisions/0005-ledger.md.
+"""
 
 from largesse.funding.accounts import (
     AccountRecord,

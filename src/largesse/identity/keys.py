@@ -93,6 +93,7 @@ class Authenticator:
         self._right.add(hash_)
 
     async def close(self) -> None:
+        """Ends the look-ups, and writes down once more when which key was last used, where the database allows."""
         await asyncio.gather(self._lookups.close(), self._doubted.close())
         self._writer.cancel()
         with contextlib.suppress(asyncio.CancelledError):

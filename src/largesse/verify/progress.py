@@ -19,10 +19,12 @@ class Progress:
         self._shown_at = 0.0
 
     def begin(self, step: str, total: int = 0) -> None:
+        """A step begins, of `total` rows where their number is known."""
         self._step, self._done, self._total = step, 0, total
         self._show()
 
     def add(self, rows: int) -> None:
+        """So many rows more are looked at; shown once in a while."""
         self._done += rows
         if time.monotonic() - self._shown_at >= _EVERY_S:
             self._show()

@@ -40,6 +40,7 @@ class Gifts:
 
 
 def read_customer(fields: Fields, gifts: Gifts) -> Customer:
+    """The customer that a mapping of the file describes, with all that is below it; mistakes are noted in `fields`."""
     key = fields.key()
     customer = Customer(
         place=fields.place,

@@ -21,6 +21,7 @@ class Place:
     lines: Mapping[str, int]
 
     def line_of(self, name: str) -> int:
+        """The line of the field `name`, or the object's own where it is not there."""
         return self.lines.get(name, self.line)
 
     def mistake(self, name: str, text: str) -> str:
@@ -41,6 +42,8 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
+    """Whom API keys act as; its key is unique within the customer."""
+
     place: Place = field(compare=False, repr=False)
     key: str
     name: str
@@ -49,6 +52,8 @@ class ServiceAccount:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
+    """A key of a service account in one environment; its secret is drawn when it is loaded, and is never in a file."""
+
     place: Place = field(compare=False, repr=False)
     key: str
     service_account: str
@@ -57,6 +62,8 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class FundingAccount:
+    """Prepaid money that service accounts draw on. The balance is its opening one: a repeated load leaves it alone."""
+
     place: Place = field(compare=False, repr=False)
     key: str
     name: str
@@ -69,6 +76,8 @@ class FundingAccount:
 
 @dataclass(frozen=True, slots=True)
 class Template:
+    """A saved preset of a customer: what is sent, at which value and to which country. One of product and collection is set."""
+
     place: Place = field(compare=False, repr=False)
     key: str
     name: str | None
@@ -84,6 +93,8 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Customer:
+    """A customer and all that is its own; the parts refer to one another by key."""
+
     place: Place = field(compare=False, repr=False)
     key: str
     name: str
@@ -98,6 +109,8 @@ class Customer:
 
 @dataclass(frozen=True, slots=True)
 class Product:
+    """A gift, digital or physical, with the prices of its kind."""
+
     place: Place = field(compare=False, repr=False)
     key: str
     name: str
@@ -117,6 +130,8 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
+    """What a recipient chooses from: a curated one, or with `customer` a custom one."""
+
     place: Place = field(compare=False, repr=False)
     key: str
     customer: str | None  # None: curated

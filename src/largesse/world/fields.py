@@ -41,6 +41,7 @@ class Mistakes:
         return len(self._found)
 
     def add(self, line: int, path: str, text: str) -> None:
+        """Notes one at a line and a path of the file, its text fit for a terminal."""
         self._found.append((line, cleaned(f"{self.file}:{line}: {path}: {text}", "\ufffd")))
 
     def note(self, place: Place, name: str, text: str) -> None:
@@ -76,6 +77,7 @@ class Fields:
         self.place = Place(mistakes.file, node.line, path, self._lines)
 
     def mistake(self, name: str, text: str) -> None:
+        """Notes one about the field `name`, at its line, or at the mapping's where it is not there."""
         self._mistakes.add(
             self._lines.get(name, self._line), f"{self._path}.{name}" if self._path else name, text
         )
@@ -92,6 +94,7 @@ class Fields:
                 self.mistake(name, text)
 
     def done(self) -> None:
+        """Makes a mistake of every field that nobody asked for, with the name it may have been meant to be."""
         for name in self._items.keys() - set(self._asked):
             near = difflib.get_close_matches(name, self._asked, n=1)
             self.mistake(name[:40], f"unknown field{f', did you mean `{near[0]}`?' if near else ''}")
@@ -103,6 +106,7 @@ class Fields:
         return self._as_key(name, self.text(name, _KEY_LENGTH, required=True) or "")
 
     def reference(self, name: str) -> str | None:
+        """The key of something else in the file; None where there is none."""
         return self.text(name, _KEY_LENGTH)
 
     def references(self, name: str, *, required: bool = False) -> tuple[str, ...] | None:
@@ -131,6 +135,7 @@ class Fields:
         return None if node is None else self._text_of(name, node, most, line_ends=line_ends)
 
     def email(self, name: str) -> str:
+        """An e-mail address in its normal form; empty after a mistake."""
         text = self.text(name, MAX_EMAIL, required=True)
         if text is None:
             return ""
@@ -159,6 +164,7 @@ class Fields:
         return self._code(name, 2, "a country of two letters, as GB", required=required)
 
     def countries(self, name: str) -> tuple[str, ...]:
+        """ISO 3166-1 alpha-2 codes in capitals, in the file's order, none of them twice."""
         found: list[str] = []
         for item, node in self._list(name, required=True):
             code = self._code_of(item, node, 2, "a country of two letters, as GB")
@@ -181,6 +187,7 @@ class Fields:
         return text in _TRUE
 
     def whole(self, name: str, least: int, most: int) -> int | None:
+        """A whole number from `least` to `most`; None where it is missing or a mistake."""
         node = self._value(name)
         number = None if node is None else self._number_of(name, node)
         if number is None:

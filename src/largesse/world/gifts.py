@@ -16,6 +16,7 @@ _PHYSICAL = ("cost", "markup_percent", "postage", "vat_percent")
 
 
 def read_product(fields: Fields) -> Product:
+    """The product that a mapping of the file describes; mistakes, also of amounts against one another, are noted in `fields`."""
     digital = fields.flag("digital")
     currency = fields.currency()
     fields.refuse(
@@ -69,6 +70,7 @@ def check_prices(product: Product, fields: Fields) -> None:
 
 
 def read_collection(fields: Fields) -> Collection:
+    """The collection that a mapping of the file describes; mistakes are noted in `fields`."""
     currency = fields.currency()
     customer = fields.reference("customer")
     if customer is None:

@@ -38,6 +38,7 @@ class Language:
         return format_date(at, format="long", locale=self.locale)
 
     def country(self, code: str) -> str:
+        """The name of a country in this language; the code itself (ISO 3166-1 alpha-2) where it has none."""
         return str(self.locale.territories.get(code, code))
 
 

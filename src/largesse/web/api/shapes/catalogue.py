@@ -154,6 +154,7 @@ def product_shape(product: Product, country: str) -> ProductShape:
 
 
 def collection_shape(collection: Collection) -> CollectionShape:
+    """What callers see of a collection, its amounts in major units: a curated one has choices, a custom one a value."""
     currency = collection.currency
     if collection.value_minor is not None:
         points: tuple[int, ...] = ()
