@@ -1,4 +1,10 @@
-"""Fulfilment: what becomes of a claimed gift, by choice or at once: voucher numbers and parcels, and the mail that tells of them."""
+"""Fulfilment: what becomes of a claimed gift, by choice or at once: voucher numbers and parcels, and the mail that tells of them.
+
+`gifts` is what a recipient can do with a claimed gift, each in one transaction; `choices` says which products may be chosen.
+`vouchers` is the number that a recipient holds, and how it rests sealed. `stock` imports numbers, `issuers` say where a line's
+comes from, `handing` hands them out, in turn when the stock had run out. `shipments` are the parcels; `table` reads the CSV files
+of both. `notices` makes mail due; `keeping` is what a worker does from time to time. For operators: docs/fulfilment.md.
+"""
 
 from largesse.fulfilment.gifts import ClaimedGift, ClaimedGifts, NotPossible, Step
 from largesse.fulfilment.handing import serve_all_waiting
