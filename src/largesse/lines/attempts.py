@@ -56,6 +56,7 @@ class Examined:
 
     @property
     def is_right(self) -> bool:
+        """Whether there is such a code, the PIN is its own, and no pause of it is under way."""
         return self.line is not None and self.pin_is_right and not self.failures.is_paused(self.now)
 
 

@@ -33,10 +33,12 @@ class IssuedCode(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def code_text(self) -> str:
+        """The code as people read it: 17 characters, a check last, in groups of four."""
         return format_code(self.code)
 
     @property
     def pin_text(self) -> str:
+        """The PIN's six digits."""
         return f"{self.pin:06d}"
 
 

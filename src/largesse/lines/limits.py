@@ -33,6 +33,7 @@ class Failures:
     paused_until: datetime = LONG_AGO
 
     def is_paused(self, now: datetime) -> bool:
+        """Whether no PIN is looked at just now, right or wrong."""
         return now < self.paused_until
 
     def with_one_more(self, now: datetime) -> Failures:
@@ -51,6 +52,7 @@ class Allowance:
     at: datetime = LONG_AGO
 
     def now_left(self, now: datetime) -> float:
+        """How many wrong answers are left at `now`, after what has been refilled since."""
         return _ADDRESS_RATE.left_after(self.left, (now - self.at).total_seconds())
 
     def wait(self, now: datetime) -> timedelta:

@@ -44,6 +44,7 @@ class Line:
 
     @property
     def key(self) -> LineKey:
+        """Its order's id and its number in it: the primary key."""
         return self.order_id, self.number
 
     def is_sent(self, now: datetime) -> bool:

@@ -1,4 +1,15 @@
-"""Orders: what may be asked for, placing it, and reading it back."""
+"""Orders: what may be asked for, placing it, and reading it back.
+
+What is asked: `request` (the send bodies and their rules), `recipients`, `texts`, `wrappings`. `sending` leads from there to an
+`order` that is handed to the `placer`, which places many in one transaction: `reading` reads and locks what they are decided
+on, `rules` decides, `writing` writes. `aside` is where orders wait whose accounts are locked elsewhere; `settling` finds out
+what became of a COMMIT whose answer was lost.
+
+Afterwards: `records` reads an order back, `listing` lists a customer's, up to the `horizon`; `finding` says who may act on one,
+`cancelling` voids and refunds, `acts` keeps who did what, `lines` how its lines stand. `shapes` is their JSON, `reference` and
+`ids` their two keys. `overview` is the operator's list, `metrics` are counted. Why so: docs/decisions/0004-natural-batching.md
+and 0013-locked-accounts-wait-aside.md.
+"""
 
 from largesse.orders.cancelling import Cancellation, cancel_order
 from largesse.orders.findings import Findings

@@ -54,10 +54,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reference(self) -> str:
+        """Its public key, opaque to callers."""
         return self.kept.reference
 
     @property
     def currency(self) -> str:
+        """The ISO 4217 code that all its amounts are in."""
         return self.kept.currency
 
     @property
@@ -72,10 +74,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def code_count(self) -> int:
+        """How many codes it issues, over all its recipients."""
         return self.kept.code_count
 
     @property
     def total_minor(self) -> int:
+        """What it costs altogether, in minor units of its currency."""
         return self.kept.total_minor
 
     @property

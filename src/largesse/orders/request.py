@@ -80,6 +80,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def delivery_mode(self) -> str:
+        """`send` where recipients are written to, `manual` where the caller hands the codes out."""
         return "send" if self.recipients else "manual"
 
     @property

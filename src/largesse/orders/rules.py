@@ -29,6 +29,7 @@ class LedgerAccount:
     service_account_ids: Sequence[int]
 
     def is_open_to(self, order: Order) -> bool:
+        """Whether it is a funding account of the order's customer and environment that the caller's service account may draw on."""
         principal = order.principal
         return (
             self.kind == "funding"

@@ -58,6 +58,7 @@ class Letter:
 
     @property
     def subject(self) -> str:
+        """The subject in the letter's language, without the name of a sender that would lengthen it."""
         return _subject_and_sender(self, "")[0]
 
 

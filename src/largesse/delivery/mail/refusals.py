@@ -36,6 +36,7 @@ class Rule:
     is_plain: bool = False  # only where there is no enhanced code
 
     def fits(self, stage: str, code: int, status: str, text: str) -> bool:
+        """Whether an answer is of this rule: the stage it came at, its reply code, its enhanced status (may be empty), its text."""
         return (
             (not self.stages or stage in self.stages)
             and status.startswith(self.status)

@@ -76,6 +76,7 @@ class Handover:
 
     @property
     def taken(self) -> bool:
+        """Whether the server has taken the message over."""
         return self.code is not None and self.code < 400
 
     @property
@@ -85,6 +86,7 @@ class Handover:
 
     @property
     def ends_connection(self) -> bool:
+        """Whether nothing more can be said on this connection: it broke, or the server said that it closes it."""
         return self.code in {None, _CLOSING}
 
     @property
@@ -175,6 +177,7 @@ class Session:
 
     @property
     def is_encrypted(self) -> bool:
+        """Whether what is said goes through TLS, from the start or since STARTTLS."""
         return self._smtp.get_transport_info("sslcontext") is not None
 
     @property

@@ -47,6 +47,7 @@ class Channel(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
+        """Whether it is open and no request is under way on it."""
         return self._open and self._answered is None
 
     async def post(self, request: bytes) -> Response:
@@ -75,10 +76,12 @@ class Channel(asyncio.Protocol):
     # asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: there is a connection."""
         self._transport = cast("asyncio.Transport", transport)
         self._open = True
 
     def data_received(self, data: bytes) -> None:
+        """asyncio: bytes came. What nobody asked for, what is no HTTP, and a head beyond the limit end the connection."""
         if self._answered is None or self._answered.done():
             self.abort()  # nothing was asked
             return
@@ -95,6 +98,7 @@ class Channel(asyncio.Protocol):
             self._fail(BadAnswerError())
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's callback
+        """asyncio: the connection is gone; an answer whose status was there counts all the same."""
         self._open = False
         if self._in_body:
             self._finish(keep=False)  # a body that breaks off changes nothing: the status was there
@@ -104,23 +108,28 @@ class Channel(asyncio.Protocol):
     # httptools' callbacks
 
     def on_message_begin(self) -> None:
+        """httptools: an answer begins; one too many ends the connection."""
         if self._answered is None or self._answered.done():
             self.abort()  # more came than was asked for
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """httptools: one header; `Retry-After` alone is kept."""
         if name.lower() == b"retry-after":
             self._retry_after = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
+        """httptools: the head is whole; what follows is a body unless the answer is an interim one."""
         self._in_body = self._parser.get_status_code() >= 200
 
     def on_body(self, body: bytes) -> None:
+        """httptools: a piece of the body; its start is kept, and beyond the limit no more is read."""
         self._body += body[: KEPT_BYTES - len(self._body)]
         self._body_bytes += len(body)
         if self._body_bytes > _MAX_BODY_BYTES:
             self._finish(keep=False)
 
     def on_message_complete(self) -> None:
+        """httptools: the answer is whole."""
         if self._in_body:
             self._finish(keep=self._parser.should_keep_alive())
         else:

@@ -71,6 +71,7 @@ class Application:
         return self._services
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One ASGI connection: a request, or the server's start and stop; web sockets are closed unheard."""
         if scope["type"] == "http":
             await self._serve(scope, receive, send)
         elif scope["type"] == "lifespan":

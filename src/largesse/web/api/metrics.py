@@ -44,6 +44,7 @@ class RequestTally(Collector):
         durations.sum_s += took_s
 
     def collect(self) -> Iterator[Metric]:
+        """The metrics `largesse_requests` and `largesse_request_seconds`, of all requests since the start."""
         answered = CounterMetricFamily(
             "largesse_requests", "Requests by operation and status.", labels=["operation", "status"]
         )

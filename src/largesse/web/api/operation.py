@@ -52,6 +52,7 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def principal(self) -> Principal:
+        """For whom the caller acts; operations that take no key must not ask."""
         assert self.caller is not None, "the operation needs a key"
         return self.caller.principal
 

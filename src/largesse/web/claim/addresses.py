@@ -50,6 +50,7 @@ class Field:
 
     @property
     def autocomplete(self) -> str:
+        """The token by which a browser fills the field in; `off` where HTML has none."""
         return _AUTOCOMPLETE.get(self.name, "off")
 
 
