@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.conftest import Installation
+from tests.faults.installation import Installation
 from tests.worker.test_metrics import free_port
 
 STARTED = ("worker.started", "Application startup complete.")

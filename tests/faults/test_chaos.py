@@ -18,7 +18,7 @@ import pytest
 from tests.delivery.mail.conftest import PostOffice
 from tests.delivery.webhooks.conftest import Receiver
 from tests.faults.chaos import Chaos, Slot, crowd_of, mails_by_recipient, subscribe, until
-from tests.faults.conftest import Load, order
+from tests.faults.load import Load, order
 from tests.faults.proxy import Proxy
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "4"))

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.faults.conftest import Installation
+from tests.faults.installation import Installation
 from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]

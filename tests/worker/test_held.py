@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.delivery.mail.conftest import PostOffice
-from tests.faults.conftest import Installation, Service
+from tests.faults.installation import Installation, Service
 from tests.worker.conftest import until
 
 

@@ -2,103 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from typing import Any
 
 import asyncpg
 import pytest
+from tests.world.conftest import everything, load, one
+from tests.world.worlds import WHOLE
 
 from largesse.base.errors import StartError
 from largesse.catalogue import load_snapshot
-from largesse.identity import create_key, delete_key
-from largesse.identity.secret import secret_hash, well_formed
 from largesse.web.api.shapes.catalogue import CatalogueInJson
-from largesse.world import LoadedWorld, demo_world, load_world, parse_world
-
-WORLD = """
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: enterprise
-    funding: balance
-    users:
-      - {email: Ada@acme.example, name: Ada, role: admin}
-      - {email: bob@acme.example, name: Bob}
-    service_accounts:
-      - {key: hr-bot, name: HR bot}
-      - {key: crm, name: CRM, active: false}
-    api_keys:
-      - {key: hr-prod, service_account: hr-bot, environment: production}
-      - {key: hr-test, service_account: hr-bot, environment: staging}
-    funding_accounts:
-      - {key: gbp, name: Float, master: true, currency: GBP, balance: 1000.00}
-      - {key: team, name: Team, currency: GBP, environment: staging, balance: 0.10, service_accounts: [hr-bot, crm]}
-      - {key: empty, name: Empty, currency: JPY}
-    templates:
-      - {key: welcome, name: Welcome, product: coffee, value: 10, wrapping_key: confetti, from_name: Acme,
-         message: Welcome!, expiry_after_days: 90}
-      - {key: box, product: hamper, country: IE}
-      - {key: thanks, collection: acme-thanks}
-  - key: globex
-    name: Globex
-    plan: pro
-    funding: invoiced
-    service_accounts:
-      - {key: hr-bot, name: Other bot}
-    api_keys:
-      - {key: globex-prod, service_account: hr-bot, environment: production}
-products:
-  - {key: coffee, name: Coffee House e-gift, digital: true, currency: gbp, countries: [NO, gb], denominations: [25, 5, 10]}
-  - {key: books, name: Bookshop e-gift, digital: true, currency: EUR, countries: [IE, FR], min_amount: 5, max_amount: 200}
-  - {key: hamper, name: Autumn hamper, digital: false, currency: GBP, cost: 35.00, markup_percent: 10.5,
-     postage: {GB: 4.95, IE: 9.95}, vat_percent: {GB: 20, IE: 13.5}, customers: [acme]}
-collections:
-  - {key: treats, name: Treats, country: GB, currency: GBP, value_points: [50, 10, 25], products: [coffee, books]}
-  - {key: acme-thanks, customer: acme, name: Acme thanks, country: GB, currency: GBP, value: 25, products: [coffee]}
-"""
-
-TABLES = [
-    "customers",
-    "users",
-    "service_accounts",
-    "api_keys",
-    "products",
-    "collections",
-    "templates",
-    "accounts",
-    "account_service_accounts",
-    "entries",
-    "catalogue_version",
-]
-
-
-@pytest.fixture
-async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database_url)
-    yield connection
-    await connection.close()
-
-
-async def load(connection: asyncpg.Connection, text: str) -> LoadedWorld:
-    return await load_world(connection, parse_world(text.encode(), "world.yaml"))
-
-
-async def everything(connection: asyncpg.Connection) -> dict[str, list[str]]:
-    """All rows, each with its transaction: a row that was written again differs."""
-    return {
-        table: [str(row) for row in await connection.fetch(f"SELECT xmin, * FROM {table} ORDER BY 2, 3")]
-        for table in TABLES
-    }
-
-
-async def one(connection: asyncpg.Connection, table: str, key: str) -> dict[str, Any]:
-    row = await connection.fetchrow(f"SELECT * FROM {table} WHERE key = $1", key)
-    assert row is not None
-    return dict(row)
+from largesse.world import demo_world, load_world
 
 
 async def test_a_customer_and_all_that_is_theirs(connection: asyncpg.Connection) -> None:
-    loaded = await load(connection, WORLD)
+    loaded = await load(connection, WHOLE)
 
     acme = await one(connection, "customers", "acme")
     assert (acme["name"], acme["plan"], acme["funding"]) == ("Acme Ltd", "enterprise", "balance")
@@ -113,7 +30,7 @@ async def test_a_customer_and_all_that_is_theirs(connection: asyncpg.Connection)
 
 
 async def test_the_catalogue(connection: asyncpg.Connection) -> None:
-    loaded = await load(connection, WORLD)
+    loaded = await load(connection, WHOLE)
 
     coffee = await one(connection, "products", "coffee")
     assert coffee["currency"] == "GBP"
@@ -136,7 +53,7 @@ async def test_the_catalogue(connection: asyncpg.Connection) -> None:
 
 
 async def test_templates(connection: asyncpg.Connection) -> None:
-    loaded = await load(connection, WORLD)
+    loaded = await load(connection, WHOLE)
 
     welcome = await one(connection, "templates", "welcome")
     assert welcome["id"] == loaded.ids["templates"]["welcome"]
@@ -162,7 +79,7 @@ async def test_templates(connection: asyncpg.Connection) -> None:
 
 
 async def test_balances_are_opened_through_the_ledger(connection: asyncpg.Connection) -> None:
-    loaded = await load(connection, WORLD)
+    loaded = await load(connection, WHOLE)
 
     accounts = await connection.fetch(
         "SELECT key, balance_minor, environment, open_to_all FROM accounts WHERE kind = 'funding' ORDER BY id"
@@ -189,24 +106,11 @@ async def test_balances_are_opened_through_the_ledger(connection: asyncpg.Connec
     ]
 
 
-async def test_the_database_knows_only_the_hashes_of_secrets(connection: asyncpg.Connection) -> None:
-    loaded = await load(connection, WORLD)
-
-    assert set(loaded.api_keys) == {"hr-prod", "hr-test", "globex-prod"}
-    for key, secret in loaded.api_keys.items():
-        row = await one(connection, "api_keys", key)
-        assert well_formed(secret)
-        assert row["hash"] == secret_hash(secret)
-        assert secret.startswith("lgs_test_" if row["environment"] == "staging" else "lgs_live_")
-        assert secret not in repr(loaded)
-    assert json.loads(loaded.to_json()) == {"ids": loaded.ids, "api_keys": loaded.api_keys}
-
-
 async def test_a_second_load_changes_nothing(connection: asyncpg.Connection) -> None:
-    first = await load(connection, WORLD)
+    first = await load(connection, WHOLE)
     before = await everything(connection)
 
-    second = await load(connection, WORLD)
+    second = await load(connection, WHOLE)
 
     assert await everything(connection) == before
     assert second.ids == first.ids
@@ -214,9 +118,9 @@ async def test_a_second_load_changes_nothing(connection: asyncpg.Connection) -> 
 
 
 async def test_a_changed_file_updates_what_differs_and_nothing_else(connection: asyncpg.Connection) -> None:
-    first = await load(connection, WORLD)
+    first = await load(connection, WHOLE)
     before = await everything(connection)
-    changed = WORLD
+    changed = WHOLE
     for old, new in [
         ("name: Acme Ltd", "name: Acme plc"),
         ("plan: pro", "plan: starter"),
@@ -262,9 +166,9 @@ async def test_a_changed_file_updates_what_differs_and_nothing_else(connection: 
 async def test_renaming_a_gift_alone_leaves_the_name_saved_with_its_templates(
     connection: asyncpg.Connection,
 ) -> None:
-    await load(connection, WORLD)
+    await load(connection, WHOLE)
 
-    await load(connection, WORLD.replace("Coffee House", "Coffee Shop"))
+    await load(connection, WHOLE.replace("Coffee House", "Coffee Shop"))
 
     assert (await one(connection, "templates", "welcome"))["gift_name"] == "Coffee House e-gift"
 
@@ -274,62 +178,23 @@ async def test_the_catalogue_version_grows_only_with_the_catalogue(connection: a
         return int(await connection.fetchval("SELECT version FROM catalogue_version"))
 
     empty = await version()
-    await load(connection, WORLD)
+    await load(connection, WHOLE)
     loaded = await version()
-    await load(connection, WORLD.replace("name: Acme Ltd", "name: Acme plc"))
+    await load(connection, WHOLE.replace("name: Acme Ltd", "name: Acme plc"))
     renamed = await version()
-    await load(connection, WORLD.replace("Autumn hamper", "Winter hamper"))
+    await load(connection, WHOLE.replace("Autumn hamper", "Winter hamper"))
 
     assert empty < loaded == renamed < await version()
 
 
 async def test_objects_that_left_the_file_stay(connection: asyncpg.Connection) -> None:
-    await load(connection, WORLD)
+    await load(connection, WHOLE)
     before = await everything(connection)
 
     loaded = await load(connection, "customers: []\n")
 
     assert await everything(connection) == before
     assert loaded.ids["customers"] == {}
-
-
-async def test_a_deleted_key_is_made_anew_with_another_secret(connection: asyncpg.Connection) -> None:
-    first = await load(connection, WORLD)
-    await connection.execute("DELETE FROM api_keys WHERE key = 'hr-prod'")
-
-    second = await load(connection, WORLD)
-
-    assert list(second.api_keys) == ["hr-prod"]
-    assert second.api_keys["hr-prod"] != first.api_keys["hr-prod"]
-
-
-async def test_a_key_that_was_deleted_stays_deleted(connection: asyncpg.Connection) -> None:
-    await load(connection, WORLD)
-    await delete_key(connection, (await one(connection, "api_keys", "hr-prod"))["id"])
-    before = await everything(connection)
-
-    again = await load(connection, WORLD)
-
-    line = next(n for n, text in enumerate(WORLD.split("\n"), 1) if "key: hr-prod" in text)
-    [warning] = again.warnings
-    assert warning.startswith(
-        f"world.yaml:{line}: customers[0].api_keys[0].key: the API key 'hr-prod' was deleted on 2"
-    )
-    assert again.api_keys == {}
-    assert json.loads(again.to_json())["warnings"] == [warning]
-    assert await everything(connection) == before
-
-
-async def test_a_deleted_key_may_be_described_in_any_way(connection: asyncpg.Connection) -> None:
-    await load(connection, WORLD)
-    await delete_key(connection, (await one(connection, "api_keys", "hr-test"))["id"])
-
-    again = await load(
-        connection, WORLD.replace("hr-bot, environment: staging}", "crm, environment: production}")
-    )
-
-    assert len(again.warnings) == 1
-    assert again.api_keys == {}
 
 
 UNFUNDED = """
@@ -387,20 +252,6 @@ async def test_the_demo_warns_of_nothing(connection: asyncpg.Connection) -> None
     assert (await load_world(connection, demo_world())).warnings == []
 
 
-async def test_a_key_made_under_the_name_of_a_deleted_one_is_found(connection: asyncpg.Connection) -> None:
-    await load(connection, WORLD)
-    await delete_key(connection, (await one(connection, "api_keys", "hr-prod"))["id"])
-    await create_key(
-        connection, customer="acme", service_account="hr-bot", environment="production", key="hr-prod"
-    )
-    before = await everything(connection)
-
-    again = await load(connection, WORLD)
-
-    assert (again.api_keys, again.warnings) == ({}, [])
-    assert await everything(connection) == before
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -418,15 +269,15 @@ async def test_a_key_made_under_the_name_of_a_deleted_one_is_found(connection: a
 async def test_what_cannot_change_is_refused_whole(
     connection: asyncpg.Connection, old: str, new: str, message: str
 ) -> None:
-    await load(connection, WORLD)
+    await load(connection, WHOLE)
     before = await everything(connection)
-    changed = WORLD.replace(old, new, 1)
+    changed = WHOLE.replace(old, new, 1)
     if "customer: acme, value: 5" in new:
         changed = changed.replace("value_points: [50, 10, 25], ", "")
     changed = changed.replace("name: Acme Ltd", "name: Acme plc")
     line = next(
         n
-        for n, (a, b) in enumerate(zip(changed.split("\n"), WORLD.split("\n"), strict=True), 1)
+        for n, (a, b) in enumerate(zip(changed.split("\n"), WHOLE.split("\n"), strict=True), 1)
         if a != b and n > 5
     )
 
@@ -442,7 +293,7 @@ async def test_a_refused_first_load_writes_nothing(connection: asyncpg.Connectio
     before = await everything(connection)
 
     with pytest.raises(StartError, match=r"XXX is no currency"):
-        await load(connection, WORLD.replace("currency: EUR", "currency: XXX"))
+        await load(connection, WHOLE.replace("currency: EUR", "currency: XXX"))
 
     assert await everything(connection) == before
 
@@ -450,7 +301,7 @@ async def test_a_refused_first_load_writes_nothing(connection: asyncpg.Connectio
 async def test_two_first_loads_at_once_make_everything_once(database_url: str) -> None:
     first, second = await asyncpg.connect(database_url), await asyncpg.connect(database_url)
     try:
-        one_load, other_load = await asyncio.gather(load(first, WORLD), load(second, WORLD))
+        one_load, other_load = await asyncio.gather(load(first, WHOLE), load(second, WHOLE))
 
         assert one_load.ids == other_load.ids
         assert sorted([len(one_load.api_keys), len(other_load.api_keys)]) == [0, 3]
