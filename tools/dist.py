@@ -49,10 +49,12 @@ def epoch_of(repository: Path) -> int:
 
 
 def digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def main() -> None:
+    """Builds every package twice and prints the digest and name of each file; ends with a line where two differ."""
     folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "dist"
     folder.mkdir(parents=True, exist_ok=True)
     epoch = epoch_of(ROOT)

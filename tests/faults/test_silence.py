@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import pytest
+from tests.faults.installation import Installation
 from tests.faults.proxy import Proxy
 
 ANSWERED_WITHIN_S = 15.0
@@ -26,6 +28,40 @@ READS = (
 )
 
 
+@dataclass(frozen=True)
+class Callers:
+    """A customer's callers on several services: what they ask, the answers' statuses, and the seconds those took."""
+
+    session: aiohttp.ClientSession
+    installation: Installation
+
+    async def ask(self, url: str, method: str, path: str, **more: Any) -> tuple[int, float]:
+        began = time.monotonic()
+        async with self.session.request(method, url + path, **more) as response:
+            await response.read()
+            assert response.status != 503 or path == "/health" or response.headers["Retry-After"]
+            return response.status, time.monotonic() - began
+
+    async def send(self, url: str, reference: str, **more: Any) -> tuple[int, float]:
+        body = {
+            "productId": self.installation.id("products", "coffee"),
+            "value": 5,
+            "accountId": self.installation.id("funding_accounts", "gbp"),
+            "externalReference": reference,
+            **({"codeQuantity": 1} | more),
+        }
+        return await self.ask(url, "POST", "/send/gift", json=body)
+
+    async def send_until_placed(self, url: str, reference: str) -> float:
+        """Sends an order again and again; the seconds until it was placed."""
+        began = time.monotonic()
+        while True:
+            status, _ = await self.send(url, reference)
+            if status == 200:
+                return time.monotonic() - began
+            await asyncio.sleep(0.1)
+
+
 async def test_nobody_waits_long_for_a_silent_database_nor_for_what_it_left_locked(
     clone_database: Any, start_installation: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -40,31 +76,8 @@ async def test_nobody_waits_long_for_a_silent_database_nor_for_what_it_left_lock
     headers = {"Authorization": f"Bearer {installation.world['api_keys']['acme-prod']}"}
     timeout = aiohttp.ClientTimeout(total=60)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
-
-        async def ask(url: str, method: str, path: str, **more: Any) -> tuple[int, float]:
-            began = time.monotonic()
-            async with session.request(method, url + path, **more) as response:
-                await response.read()
-                assert response.status != 503 or path == "/health" or response.headers["Retry-After"]
-                return response.status, time.monotonic() - began
-
-        def send(url: str, reference: str, **more: Any) -> Any:
-            body = {
-                "productId": installation.id("products", "coffee"),
-                "value": 5,
-                "accountId": installation.id("funding_accounts", "gbp"),
-                "externalReference": reference,
-                **({"codeQuantity": 1} | more),
-            }
-            return ask(url, "POST", "/send/gift", json=body)
-
-        async def send_until_placed(url: str, reference: str) -> float:
-            began = time.monotonic()
-            while True:
-                status, _ = await send(url, reference)
-                if status == 200:
-                    return time.monotonic() - began
-                await asyncio.sleep(0.1)
+        callers = Callers(session, installation)
+        ask, send = callers.ask, callers.send
 
         assert (await send(cut_off.url, "first"))[0] == 200
         proxy.at_commit = "swallowed"
@@ -74,7 +87,7 @@ async def test_nobody_waits_long_for_a_silent_database_nor_for_what_it_left_lock
         asked = [ask(cut_off.url, "GET", path) for path in READS for _ in range(3)]
         asked += [send(cut_off.url, f"more-{number}") for number in range(12)]
         asked += [send(cut_off.url, f"large-{number}", codeQuantity=150) for number in range(3)]
-        waited = asyncio.create_task(send_until_placed(healthy.url, "elsewhere"))
+        waited = asyncio.create_task(callers.send_until_placed(healthy.url, "elsewhere"))
         answers = await asyncio.gather(held, *asked)
         slowest = max(took for _, took in answers)
         locked = await waited
@@ -87,7 +100,7 @@ async def test_nobody_waits_long_for_a_silent_database_nor_for_what_it_left_lock
         assert locked < ANSWERED_WITHIN_S + LATE_S
 
         await proxy.restore()
-        assert await send_until_placed(cut_off.url, "held") < ANSWERED_WITHIN_S + LATE_S
+        assert await callers.send_until_placed(cut_off.url, "held") < ANSWERED_WITHIN_S + LATE_S
     assert await asyncio.to_thread(cut_off.terminate) == 0
     assert await asyncio.to_thread(healthy.terminate) == 0
     installation.environ["LARGESSE_DATABASE_URL"] = url

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from largesse.base.vault import Vault
 from largesse.database import Database
 from largesse.delivery.queue import LEASE_S
 from largesse.delivery.webhooks import CreatedSubscription, create_subscription, parse_target
-from largesse.lines import SealedCodes, draw_codes
+from largesse.lines import SealedCode, SealedCodes, draw_codes
 from largesse.orders.reference import new_reference
 
 MASTER_KEY = bytes(range(32))
@@ -121,11 +121,7 @@ class Works:
             )
         ]
         references = [new_reference(now) for _ in ids]
-        sealed = [
-            one
-            for code, reference in zip(draw_codes(count), references, strict=True)
-            for one in SealedCodes(self.vault, [code], reference)
-        ]
+        sealed = self._seal_codes(references)
         async with self.database.transaction() as connection:
             await connection.execute(
                 """
@@ -173,6 +169,14 @@ class Works:
                 due_in_s,
             )
         return ids
+
+    def _seal_codes(self, references: Sequence[str]) -> list[SealedCode]:
+        """One new code for each of these orders."""
+        return [
+            one
+            for code, reference in zip(draw_codes(len(references)), references, strict=True)
+            for one in SealedCodes(self.vault, [code], reference)
+        ]
 
     def events_heard(self, start: int = 0) -> list[int]:
         """The ids of the orders the receiver was told of, repeats included, from the `start`-th on."""

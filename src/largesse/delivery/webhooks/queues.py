@@ -57,6 +57,7 @@ class SubscriptionQueue:
 
     @property
     def subscription_id(self) -> UUID:
+        """The subscription whose queue it is: the key of its lease."""
         key: UUID = self.lease.key
         return key
 
