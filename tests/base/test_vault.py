@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 import stat
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings, load_settings
-from largesse.base.vault import SIGNATURE_BYTES, SealBroken, Vault, load_vault
+from largesse.base.vault import SIGNATURE_BYTES, Compartment, SealBroken, Vault, load_vault
 
 OLD, NEW, OTHER = bytes(range(32)), bytes(range(32, 64)), bytes(range(64, 96))
 codes = st.binary(min_size=10, max_size=10)
@@ -23,15 +25,15 @@ codes = st.binary(min_size=10, max_size=10)
 @given(st.binary(max_size=100), st.binary(max_size=50))
 def test_what_was_sealed_opens_in_its_context(secret: bytes, context: bytes) -> None:
     vault = Vault((NEW,))
-    sealed = vault.seal(secret, context)
-    assert vault.open(sealed, context) == secret
+    sealed = vault.codes.seal(secret, context)
+    assert vault.codes.open(sealed, context) == secret
     with pytest.raises(SealBroken):
-        vault.open(sealed, context + b"x")
+        vault.codes.open(sealed, context + b"x")
 
 
 def test_nothing_of_the_secret_shows_and_no_two_seals_are_alike() -> None:
     vault = Vault((NEW,))
-    seals = {vault.seal(b"a secret of some length", b"") for _ in range(100)}
+    seals = {vault.codes.seal(b"a secret of some length", b"") for _ in range(100)}
     assert len(seals) == 100
     assert not any(b"secret" in sealed for sealed in seals)
 
@@ -39,35 +41,35 @@ def test_nothing_of_the_secret_shows_and_no_two_seals_are_alike() -> None:
 @given(st.binary(min_size=1, max_size=40), st.data())
 def test_any_changed_bit_is_noticed(secret: bytes, data: st.DataObject) -> None:
     vault = Vault((NEW, OLD))
-    sealed = bytearray(vault.seal(secret, b"line/1"))
+    sealed = bytearray(vault.codes.seal(secret, b"line/1"))
     at = data.draw(st.integers(0, len(sealed) * 8 - 1))
     sealed[at // 8] ^= 1 << at % 8
     with pytest.raises(SealBroken):
-        vault.open(bytes(sealed), b"line/1")
+        vault.codes.open(bytes(sealed), b"line/1")
 
 
 @given(st.binary(max_size=60))
 def test_any_other_bytes_are_refused(sealed: bytes) -> None:
     with pytest.raises(SealBroken):
-        Vault((NEW,)).open(sealed, b"")
+        Vault((NEW,)).codes.open(sealed, b"")
 
 
 @given(st.integers(0, 31))
 def test_sealed_bytes_cut_short_are_refused(length: int) -> None:
     vault = Vault((NEW,))
     with pytest.raises(SealBroken):
-        vault.open(vault.seal(b"", b"")[:length], b"")
+        vault.codes.open(vault.codes.seal(b"", b"")[:length], b"")
 
 
 @given(codes)
 def test_older_keys_open_and_the_newest_seals(code: bytes) -> None:
     before, after = Vault((OLD,)), Vault((NEW, OLD))
-    assert after.open(before.seal(code, b"c"), b"c") == code
+    assert after.codes.open(before.codes.seal(code, b"c"), b"c") == code
     assert after.code_of_token(before.token(code)) == code
-    assert before.lookup(code) in after.lookups(code)
-    assert after.lookup(code) == Vault((NEW,)).lookup(code)
+    assert before.codes.lookup(code) in after.codes.lookups(code)
+    assert after.codes.lookup(code) == Vault((NEW,)).codes.lookup(code)
     with pytest.raises(SealBroken):
-        before.open(after.seal(code, b"c"), b"c")
+        before.codes.open(after.codes.seal(code, b"c"), b"c")
     with pytest.raises(SealBroken):
         before.code_of_token(after.token(code))
 
@@ -106,7 +108,74 @@ def test_a_token_of_another_installation_is_refused() -> None:
 
 @given(codes)
 def test_lookups_fit_a_bigint(code: bytes) -> None:
-    assert all(-(2**63) <= number < 2**63 for number in Vault((NEW, OLD)).lookups(code))
+    assert all(-(2**63) <= number < 2**63 for number in Vault((NEW, OLD)).codes.lookups(code))
+
+
+def parts(vault: Vault) -> dict[str, Compartment]:
+    return {name: part for name, part in vars(vault).items() if isinstance(part, Compartment)}
+
+
+@pytest.mark.parametrize("purpose", parts(Vault((NEW,))))
+class TestCompartments:
+    """Each purpose has keys of its own; what 0.1.0 sealed and looked up under those of the codes is still found."""
+
+    def test_what_is_sealed_for_a_purpose_opens_for_no_other(self, purpose: str) -> None:
+        vault = Vault((NEW, OLD))
+        sealed = parts(vault)[purpose].seal(b"secret", b"context")
+        assert vault.knows(sealed)
+        assert parts(vault)[purpose].is_newest(sealed)
+        opened = set()
+        for name, part in parts(vault).items():
+            with contextlib.suppress(SealBroken):
+                part.open(sealed, b"context")
+                opened.add(name)
+        # The codes' own keys were everybody's.
+        assert opened == (set(parts(vault)) if purpose == "codes" else {purpose})
+
+    def test_the_same_message_has_another_number_for_each_purpose(self, purpose: str) -> None:
+        vault = Vault((NEW,))
+        others = {part.lookup(b"m") for name, part in parts(vault).items() if name != purpose}
+        assert parts(vault)[purpose].lookup(b"m") not in others
+
+    def test_what_0_1_0_sealed_and_looked_up_is_found(self, purpose: str) -> None:
+        sealed, number, name = sealed_by_0_1_0(OLD, b"secret", b"context"), *looked_up_by_0_1_0(OLD, b"m")
+        part = parts(Vault((NEW, OLD)))[purpose]
+        assert part.open(sealed, b"context") == b"secret"
+        assert number in part.lookups(b"m")
+        assert part.is_name(name, b"m")
+        assert not part.is_newest(sealed)
+
+    def test_a_name_is_known_under_every_key_and_no_other_name_is(self, purpose: str) -> None:
+        before, after = parts(Vault((OLD,)))[purpose], parts(Vault((NEW, OLD)))[purpose]
+        assert after.is_name(before.name(b"m"), b"m")
+        assert after.is_name(after.name(b"m"), b"m")
+        for wrong in (
+            "",
+            "é",
+            "\ud800",
+            before.name(b"n"),
+            before.name(b"m").upper(),
+            before.name(b"m") + "0",
+        ):
+            assert not after.is_name(wrong, b"m")
+        assert not before.is_name(after.name(b"m"), b"m")
+
+
+def sealed_by_0_1_0(master_key: bytes, secret: bytes, context: bytes) -> bytes:
+    """As that release sealed everything (RFC 5869, AES-256-GCM)."""
+    nonce = bytes(12)
+    sealed = AESGCM(derived(master_key, "sealing", 32)).encrypt(nonce, secret, context)
+    return derived(master_key, "fingerprint", 4) + nonce + sealed
+
+
+def looked_up_by_0_1_0(master_key: bytes, message: bytes) -> tuple[int, str]:
+    """As that release looked everything up, a code or any other message: its number, and its name in hexadecimal."""
+    digest = hmac.digest(derived(master_key, "code-lookup", 32), message, "sha256")[:8]
+    return int.from_bytes(digest, "big", signed=True), digest.hex()
+
+
+def derived(master_key: bytes, purpose: str, length: int) -> bytes:
+    return HKDF(SHA256(), length=length, salt=None, info=f"largesse/{purpose}".encode()).derive(master_key)
 
 
 def test_a_vault_needs_a_key() -> None:
@@ -122,16 +191,16 @@ class TestLoading:
         return replace(load_settings({}), data_dir=tmp_path / "data")
 
     def test_one_is_generated_once_for_an_embedded_database(self, settings: Settings) -> None:
-        sealed = load_vault(settings).seal(b"x", b"")
-        assert load_vault(settings).open(sealed, b"") == b"x"
+        sealed = load_vault(settings).codes.seal(b"x", b"")
+        assert load_vault(settings).codes.open(sealed, b"") == b"x"
         path = settings.data_dir / "master-key"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert [file.name for file in settings.data_dir.iterdir()] == ["master-key"]
 
     def test_two_installations_have_different_ones(self, settings: Settings, tmp_path: Path) -> None:
-        sealed = load_vault(settings).seal(b"x", b"")
+        sealed = load_vault(settings).codes.seal(b"x", b"")
         with pytest.raises(SealBroken):
-            load_vault(replace(settings, data_dir=tmp_path / "other")).open(sealed, b"")
+            load_vault(replace(settings, data_dir=tmp_path / "other")).codes.open(sealed, b"")
 
     def test_it_must_be_set_for_an_external_database(self, settings: Settings) -> None:
         with pytest.raises(StartError, match="LARGESSE_MASTER_KEY"):
@@ -139,8 +208,8 @@ class TestLoading:
         assert not settings.data_dir.exists()
 
     def test_the_one_that_is_set_is_used(self, settings: Settings) -> None:
-        sealed = load_vault(replace(settings, master_keys=(NEW, OLD))).seal(b"x", b"")
-        assert Vault((NEW,)).open(sealed, b"") == b"x"
+        sealed = load_vault(replace(settings, master_keys=(NEW, OLD))).codes.seal(b"x", b"")
+        assert Vault((NEW,)).codes.open(sealed, b"") == b"x"
 
     def test_a_spoilt_file_is_named(self, settings: Settings) -> None:
         load_vault(settings)
@@ -154,9 +223,7 @@ class TestLoading:
 @given(codes)
 def test_a_code_is_found_by_its_hmac(code: bytes) -> None:
     """As RFC 2104 and `hmac` have it, under a key derived for this alone (RFC 5869)."""
-    key = HKDF(SHA256(), length=32, salt=None, info=b"largesse/code-lookup").derive(NEW)
-    expected = hmac.digest(key, code, "sha256")[:8]
-    assert Vault((NEW,)).lookup(code) == int.from_bytes(expected, "big", signed=True)
+    assert Vault((NEW,)).codes.lookup(code) == looked_up_by_0_1_0(NEW, code)[0]
 
 
 def test_quotes_are_signed_by_a_key_of_their_own() -> None:

@@ -14,6 +14,11 @@ from tests.database.release_0_1_0.facts import CODE, MASTER_KEY, PIN, REFERENCE
 
 from largesse.base.vault import Vault
 from largesse.database import migrate
+from largesse.delivery.mail import open_captured
+from largesse.delivery.webhooks.subscriptions import secret_context
+from largesse.fulfilment.notices import open_email
+from largesse.fulfilment.shipments import read_address
+from largesse.fulfilment.vouchers import open_voucher, seal_voucher
 from largesse.lines import open_code
 
 DUMP = Path(__file__).with_name("release_0_1_0") / "dump.sql"
@@ -83,6 +88,37 @@ async def test_its_codes_open_with_its_key(release_url: str, connection: asyncpg
     vault = Vault((bytes.fromhex(MASTER_KEY),))
     opened = open_code(vault, rows[-1]["sealed"], REFERENCE, rows[-1]["number"])
     assert (opened.code_text, opened.pin_text) == (CODE, PIN)
+
+
+async def test_all_its_other_secrets_open_with_its_key(
+    release_url: str, connection: asyncpg.Connection
+) -> None:
+    await migrate.upgrade(release_url)
+    vault = Vault((bytes.fromhex(MASTER_KEY),))
+    for row in await connection.fetch("SELECT product_id, lookup, sealed, is_test FROM vouchers"):
+        voucher = open_voucher(vault, row["sealed"], row["product_id"])
+        assert row["lookup"] in seal_voucher(vault, voucher, row["product_id"]).lookups
+    for row in await connection.fetch("SELECT order_id, number FROM shipments"):
+        address = await read_address(connection, vault, tuple(row))
+        assert address is not None
+        assert "country_code" in address
+    for row in await connection.fetch("SELECT id, environment FROM captured_mail"):
+        mail = await open_captured(connection, vault, row["environment"], row["id"])
+        assert mail is not None
+        assert "Your gift" in mail.text or "gift" in mail.subject
+    emails = await connection.fetch(
+        "SELECT sealed_email, order_id, number FROM line_states WHERE sealed_email IS NOT NULL"
+    )
+    assert all(open_email(vault, sealed, tuple(line)).endswith(".example") for sealed, *line in emails)
+    secrets = await connection.fetch("SELECT sealed_secret, id FROM webhook_subscriptions")
+    assert all(
+        vault.webhooks.open(sealed, secret_context(key)).startswith(b"whsec_") for sealed, key in secrets
+    )
+    counted = [
+        await connection.fetchval(f"SELECT count(*) FROM {table}")
+        for table in ("vouchers", "shipments", "captured_mail")
+    ]
+    assert all([*counted, emails, secrets]), "the release's database has a secret of each kind"
 
 
 def command(*arguments: str) -> tuple[int, str]:

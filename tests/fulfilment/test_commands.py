@@ -52,13 +52,13 @@ async def fill(database_url: str) -> None:
         )
         await connection.execute(
             "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (7, 1, 1, $1)",
-            Vault((KEY,)).seal(b"a code", b"REF/1"),
+            Vault((KEY,)).codes.seal(b"a code", b"REF/1"),
         )
         address = b'{"name":"Sam","street_address":"1 High St\\nFlat 2","city":"Leeds","country_code":"GB"}'
         await connection.execute(
             "INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at) "
             "VALUES (7, 1, 'production', 2, 'GB', $1, now())",
-            Vault((KEY,)).seal(address, b"address/7/1"),
+            Vault((KEY,)).addresses.seal(address, b"address/7/1"),
         )
 
 

@@ -41,7 +41,7 @@ def test_a_sealed_code_opens_for_its_line_alone() -> None:
     codes = draw_codes(7)
     code, sealed = codes[-1], list(SealedCodes(VAULT, codes, "REFERENCE"))[-1]
     assert open_code(VAULT, sealed.sealed, "REFERENCE", 7) == code
-    assert sealed.lookup == VAULT.lookup(code.code)
+    assert sealed.lookup == VAULT.codes.lookup(code.code)
     for reference, number in (("REFERENCE", 8), ("OTHER", 7), ("REFERENCE/7", 7)):
         with pytest.raises(SealBroken):
             open_code(VAULT, sealed.sealed, reference, number)

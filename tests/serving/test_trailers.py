@@ -46,7 +46,7 @@ def test_a_key_in_a_trailer_changes_nothing_beside_one_in_the_head(service, wire
 @arrival
 def test_an_address_in_a_trailer_is_not_the_callers(service, wire, split: bool) -> None:
     proxys, forged = ("198.51.100.7", "203.0.113.9") if split else ("198.51.100.8", "203.0.113.10")
-    lookup = service.app.services.vault.lookup
+    lookup = service.app.services.vault.networks.lookup
     data = chunked(
         "/claim",
         b"code=0000-0000-0000-0000-0&pin=000000",

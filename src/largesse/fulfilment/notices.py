@@ -39,12 +39,12 @@ async def write_notice(connection: Connection, vault: Vault, line: LineKey, kind
 
 def seal_email(vault: Vault, email: str, line: LineKey) -> bytes:
     """The address a recipient left, sealed for its line."""
-    return vault.seal(email.encode(), _context(line))
+    return vault.emails.seal(email.encode(), _context(line))
 
 
 def open_email(vault: Vault, sealed: bytes, line: LineKey) -> str:
     """What `seal_email` sealed. Raises SealBroken."""
-    return vault.open(sealed, _context(line)).decode()
+    return vault.emails.open(sealed, _context(line)).decode()
 
 
 def _context(line: LineKey) -> bytes:

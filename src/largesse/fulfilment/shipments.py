@@ -68,7 +68,7 @@ async def request_shipment(
         line.environment,
         product_id,
         line.country,
-        vault.seal(_encode(dict(address)), _context(line.key)),
+        vault.addresses.seal(_encode(dict(address)), _context(line.key)),
         at,
     )
 
@@ -89,7 +89,7 @@ async def read_address(connection: Connection, vault: Vault, line: LineKey) -> d
     sealed = await connection.fetchval(
         "SELECT sealed_address FROM shipments WHERE order_id = $1 AND number = $2", *line
     )
-    return None if sealed is None else _decode(vault.open(sealed, _context(line)))
+    return None if sealed is None else _decode(vault.addresses.open(sealed, _context(line)))
 
 
 async def export_shipments(
@@ -118,7 +118,7 @@ async def export_shipments(
             )
             for row in rows:
                 address = _decode(
-                    vault.open(row["sealed_address"], _context((row["order_id"], row["number"])))
+                    vault.addresses.open(row["sealed_address"], _context((row["order_id"], row["number"])))
                 )
                 fields = [address.get(name, "") for name in ADDRESS_FIELDS]
                 writer.writerow(

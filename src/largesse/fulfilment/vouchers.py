@@ -37,13 +37,13 @@ _decoder = msgspec.json.Decoder(Voucher)
 
 def seal_voucher(vault: Vault, voucher: Voucher, product_id: int) -> SealedVoucher:
     """`voucher` sealed for this product, and for no other."""
-    lookups = vault.lookups(f"voucher/{product_id}/{voucher.number}".encode())
-    return SealedVoucher(tuple(lookups), vault.seal(_encode(voucher), _context(product_id)))
+    lookups = vault.vouchers.lookups(f"voucher/{product_id}/{voucher.number}".encode())
+    return SealedVoucher(tuple(lookups), vault.vouchers.seal(_encode(voucher), _context(product_id)))
 
 
 def open_voucher(vault: Vault, sealed: bytes, product_id: int) -> Voucher:
     """What `seal_voucher` sealed. Raises SealBroken."""
-    return _decoder.decode(vault.open(sealed, _context(product_id)))
+    return _decoder.decode(vault.vouchers.open(sealed, _context(product_id)))
 
 
 @dataclass(frozen=True, slots=True)

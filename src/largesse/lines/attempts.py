@@ -71,10 +71,10 @@ class Examiner:
 
     async def examine(self, connection: Connection, attempt: Attempt) -> Examined:
         """Reads and locks what the attempt is decided on; call it inside a transaction."""
-        lookups = self._vault.lookups(os.urandom(CODE_BYTES) if attempt.code is None else attempt.code)
+        lookups = self._vault.codes.lookups(os.urandom(CODE_BYTES) if attempt.code is None else attempt.code)
         line = await find_line(connection, lookups, self._environment, lock=True)
         key = (True, lookups[0] % _DECOYS) if line is None else (False, line.code_lookup)
-        address = self._vault.lookup(b"address/" + network_of(attempt.host))
+        address = self._vault.networks.lookup(b"address/" + network_of(attempt.host))
         row = await connection.fetchrow(
             """
             SELECT clock_now() AS now, s.state, s.claimed_at, s.expires_at, s.product_id,

@@ -115,7 +115,7 @@ class Claiming:
         except SealBroken:
             raise NotFound(_LEADS_NOWHERE) from None
         async with self._turns.looks, self._database.connection() as connection:
-            line = await find_line(connection, self._vault.lookups(code), self._environment)
+            line = await find_line(connection, self._vault.codes.lookups(code), self._environment)
             if line is None or not line.is_sent(await connection.fetchval("SELECT clock_now()")):
                 raise NotFound(_LEADS_NOWHERE)
             return line, await read_progress(connection, line.key)

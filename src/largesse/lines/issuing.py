@@ -74,13 +74,13 @@ class SealedCodes:
                 (_secret(code), _context(self._reference, number))
                 for number, code in enumerate(codes, start + 1)
             ]
-            lookups = self._vault.lookup_all(code.code for code in codes)
-            yield from map(SealedCode, lookups, self._vault.seal_all(secrets))
+            lookups = self._vault.codes.lookup_all(code.code for code in codes)
+            yield from map(SealedCode, lookups, self._vault.codes.seal_all(secrets))
 
 
 def open_code(vault: Vault, sealed: bytes, reference: str, number: int) -> IssuedCode:
     """What was sealed for the line `number` of the order `reference`. Raises SealBroken."""
-    secret = vault.open(sealed, _context(reference, number))
+    secret = vault.codes.open(sealed, _context(reference, number))
     return IssuedCode(secret[:CODE_BYTES], int.from_bytes(secret[CODE_BYTES:], "big"))
 
 

@@ -36,10 +36,10 @@ async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) 
                 raise _wrong_key()
         elif not _opens(vault, sealed):
             raise _wrong_key()
-        if not keep or (sealed is not None and vault.is_newest(sealed)):
+        if not keep or (sealed is not None and vault.proof.is_newest(sealed)):
             return
         try:
-            await _write(connection, sealed, vault.seal(_TEXT, _CONTEXT))
+            await _write(connection, sealed, vault.proof.seal(_TEXT, _CONTEXT))
         except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary keeps the proof
             return
 
@@ -74,7 +74,7 @@ async def _sealed_last(connection: Connection) -> bytes | None:
 
 def _opens(vault: Vault, sealed: bytes) -> bool:
     try:
-        return vault.open(sealed, _CONTEXT) == _TEXT
+        return vault.proof.open(sealed, _CONTEXT) == _TEXT
     except SealBroken:
         return False
 

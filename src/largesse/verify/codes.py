@@ -56,7 +56,7 @@ def _disagreements(rows: Sequence[Row], vault: Vault) -> Iterator[tuple[str, str
         except SealBroken:
             yield CODES_OPEN, f"{order_id}/{number}"
             continue
-        if code_lookup not in vault.lookups(code.code):
+        if code_lookup not in vault.codes.lookups(code.code):
             yield LOOKUPS_FIT, f"{order_id}/{number}"
 
 

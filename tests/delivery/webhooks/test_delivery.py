@@ -595,7 +595,7 @@ async def test_a_queue_whose_secret_does_not_open_harms_no_other(world: World, r
     await world.database.execute(
         "UPDATE webhook_subscriptions SET sealed_secret = $2 WHERE id = $1",
         broken.id,
-        world.vault.seal(b"whsec_other", uuid4().bytes),
+        world.vault.webhooks.seal(b"whsec_other", uuid4().bytes),
     )
     await world.place()
     await world.deliver()

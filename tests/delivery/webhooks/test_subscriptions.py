@@ -66,9 +66,9 @@ async def test_the_secret_rests_sealed_and_opens_for_its_own_subscription(databa
     assert random_part not in str(dict(row))
     assert secret not in row["sealed_secret"]
     assert random_part.encode() not in row["sealed_secret"]
-    assert VAULT.open(row["sealed_secret"], secret_context(created.id)) == secret
+    assert VAULT.webhooks.open(row["sealed_secret"], secret_context(created.id)) == secret
     with pytest.raises(SealBroken):
-        VAULT.open(row["sealed_secret"], secret_context(uuid4()))
+        VAULT.webhooks.open(row["sealed_secret"], secret_context(uuid4()))
 
 
 @pytest.mark.parametrize("event", ["", "order.deleted", "ORDER.CREATED", "order.created ", "*"])

@@ -37,7 +37,7 @@ def lookup_of(service: Any, code: dict[str, str]) -> int:
     from largesse.base.vault import Vault
     from largesse.lines import parse_code
 
-    return Vault(service.settings.master_keys).lookup(parse_code(code["code"]))
+    return Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
 
 
 def test_the_link_and_its_pin_open_the_gift(service: Any, recipient: Any, codes: Codes) -> None:

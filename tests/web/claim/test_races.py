@@ -78,7 +78,7 @@ def test_a_thousand_claims_of_one_code_give_it_once(
     code = codes("collection", "treats", value=10)[0]
     statuses = Counter(flood([(path_of(code), {"pin": code["pin"]})] * 1_000))
     assert statuses == {303: 1, 409: 999}
-    lookup = Vault(service.settings.master_keys).lookup(parse_code(code["code"]))
+    lookup = Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
     events = service.sql(
         "SELECT event FROM line_events JOIN lines USING (order_id, number) WHERE code_lookup = $1", lookup
     )
@@ -91,7 +91,7 @@ def test_of_fifty_guesses_at_once_five_are_evaluated(
     code = codes("collection", "treats", value=10)[0]
     statuses = flood([(path_of(code), {"pin": wrong(code, by)}) for by in range(1, 51)])
     assert statuses == [403] * 50
-    lookup = Vault(service.settings.master_keys).lookup(parse_code(code["code"]))
+    lookup = Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
     row = service.sql("SELECT failures, pauses FROM pin_failures WHERE NOT decoy AND key = $1", lookup)[0]
     assert (row["failures"], row["pauses"]) == (0, 1), "one pause after five; the others were not evaluated"
     assert flood([(path_of(code), {"pin": code["pin"]})]) == [403]

@@ -173,7 +173,7 @@ def test_a_message_of_a_lost_master_key_is_not_there(staging: Service, capture: 
     order(staging, "sam@example.com")
     capture()
     [path] = listed(staging.client().get("/mailbox"))[:1]
-    # What is sealed begins with the fingerprint of its master key: another one's stands there now.
+    # What is sealed begins with the id of its key: another one's stands there now.
     staging.sql(r"UPDATE captured_mail SET sealed = '\xdeadbeef'::bytea || substring(sealed FROM 5)")
     answer = staging.client().get(path)
     assert answer.status_code == 404

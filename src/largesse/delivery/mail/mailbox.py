@@ -70,7 +70,7 @@ async def open_captured(
     if row is None:
         raise NotFound("There is no such message here; captured mail is kept for 30 days.")
     try:
-        raw = vault.open(row["sealed"], sealing_context(row["message_id"]))
+        raw = vault.captured.open(row["sealed"], sealing_context(row["message_id"]))
     except SealBroken:
         raise NotFound("The message is sealed with a master key that is not set any more.") from None
     # Headers may hold UTF-8 as it is (RFC 6532), which the parser of bytes takes for damage.

@@ -170,7 +170,7 @@ class Mailer:
         return letters.write(message.letter, self._mail_from, at=time.time())
 
     def _capture(self, message: Message, written: bytes) -> Sent:
-        sealed = self._vault.seal(written, sealing_context(message.lease.key))
+        sealed = self._vault.captured.seal(written, sealing_context(message.lease.key))
         return Sent(message, "captured", subject=message.letter.subject, captured=sealed)
 
     async def _close_idle(self) -> None:

@@ -134,7 +134,7 @@ class Deliverer:
 
     async def _take_turn(self, queue: SubscriptionQueue) -> bool:
         """Makes the queue's attempts; False when one of them could not be written down."""
-        secret = self._vault.open(queue.sealed_secret, secret_context(queue.subscription_id))
+        secret = self._vault.webhooks.open(queue.sealed_secret, secret_context(queue.subscription_id))
         turn = _Turn(queue, iter(queue.jobs), time.monotonic() + _TURN_S, Signer(secret))
         await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(queue.jobs)))))
         return all(await asyncio.gather(*turn.writing))

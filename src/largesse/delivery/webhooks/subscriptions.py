@@ -58,7 +58,7 @@ async def create_subscription(
             principal.environment,
             event,
             target.url,
-            vault.seal(secret.encode(), secret_context(subscription_id)),
+            vault.webhooks.seal(secret.encode(), secret_context(subscription_id)),
             principal.service_account_id,
         )
     return CreatedSubscription(subscription_id, event, target.url, secret)

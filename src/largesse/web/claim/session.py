@@ -44,12 +44,16 @@ def read_session(vault: Vault, environment: str, cookie: str, handle: str, now: 
         return None
     order_id, _, number = about.partition(b"/")
     line = (int(order_id), int(number))
-    return Session(line, handle, cookie) if handle_of(vault, line) == handle else None
+    return Session(line, handle, cookie) if vault.handles.is_name(handle, _gift(line)) else None
 
 
 def handle_of(vault: Vault, line: LineKey) -> str:
     """The name of a line in the addresses of its pages."""
-    return f"{vault.lookup(b'gift/%d/%d' % line) & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+    return vault.handles.name(_gift(line))
+
+
+def _gift(line: LineKey) -> bytes:
+    return b"gift/%d/%d" % line
 
 
 def _purpose(environment: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 from datetime import datetime
 from typing import Literal
 
@@ -21,7 +20,7 @@ _LONGEST = 400
 
 def seal_cookie(vault: Vault, purpose: str, about: bytes, ends_at: datetime) -> str:
     """The value of a cookie for that purpose, about what `about` says, until then."""
-    sealed = vault.seal(about + b"/%d" % int(ends_at.timestamp()), purpose.encode("ascii"))
+    sealed = vault.sessions.seal(about + b"/%d" % int(ends_at.timestamp()), purpose.encode("ascii"))
     return base64.urlsafe_b64encode(sealed).decode("ascii").rstrip("=")
 
 
@@ -31,7 +30,7 @@ def open_cookie(vault: Vault, purpose: str, cookie: str, now: datetime) -> bytes
         return None
     try:
         sealed = base64.urlsafe_b64decode(cookie.encode("ascii") + b"=" * (-len(cookie) % 4))
-        about, _, ends_s = vault.open(sealed, purpose.encode("ascii")).rpartition(b"/")
+        about, _, ends_s = vault.sessions.open(sealed, purpose.encode("ascii")).rpartition(b"/")
         return about if int(ends_s) > now.timestamp() else None
     except (SealBroken, binascii.Error, UnicodeError, ValueError):
         return None
@@ -39,12 +38,12 @@ def open_cookie(vault: Vault, purpose: str, cookie: str, now: datetime) -> bytes
 
 def form_key(vault: Vault, cookie: str) -> str:
     """What the forms of that session carry: nobody can tell it who has not seen its pages."""
-    return f"{vault.lookup(b'form/' + cookie.encode()) & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+    return vault.forms.name(_form(cookie))
 
 
 def is_form_of(vault: Vault, cookie: str, key: str) -> bool:
     """Whether a form with that key was posted from a page of the session."""
-    return hmac.compare_digest(form_key(vault, cookie).encode(), key.encode())
+    return vault.forms.is_name(key, _form(cookie))
 
 
 def give_cookie(
@@ -67,3 +66,7 @@ def give_cookie(
         httponly=True,
         samesite=same_site,
     )
+
+
+def _form(cookie: str) -> bytes:
+    return b"form/" + cookie.encode()
