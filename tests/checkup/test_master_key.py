@@ -13,9 +13,11 @@ from largesse.checkup.database import check_database
 from largesse.checkup.finding import Level
 from largesse.checkup.master_key import check_master_key, check_master_key_fits
 from largesse.database import Database, connect_once
+from largesse.lines import prove_master_key
 
 EXTERNAL = {"LARGESSE_DATABASE_URL": "postgresql://ada@127.0.0.1/largesse"}
 RIGHT, WRONG = "5e" * 32, "5f" * 32
+SEALED_UNDER_IT = "The database is sealed under this key."
 
 
 def embedded(folder: Path) -> Settings:
@@ -61,7 +63,7 @@ async def fits(url: str, keys: str) -> list[tuple[Level, str]]:
 
 
 async def test_the_key_is_the_one_that_codes_were_sealed_with(database_url: str, tmp_path: Path) -> None:
-    assert await fits(database_url, WRONG) == [], "there is no code to tell by"
+    assert await fits(database_url, WRONG) == [], "nothing is sealed yet"
     database = await Database.connect(database_url)
     server = PostOffice()
     await server.start()
@@ -71,14 +73,25 @@ async def test_the_key_is_the_one_that_codes_were_sealed_with(database_url: str,
     await office.mailer.close()
     await server.close()
     await database.close()
-    assert await fits(database_url, RIGHT) == [(Level.OK, "The newest code opens.")]
-    assert await fits(database_url, f"{WRONG},{RIGHT}") == [(Level.OK, "The newest code opens.")]
+    assert await fits(database_url, RIGHT) == [(Level.OK, SEALED_UNDER_IT)]
+    assert await fits(database_url, f"{WRONG},{RIGHT}") == [(Level.OK, SEALED_UNDER_IT)]
     [(level, text)] = await fits(database_url, WRONG)
     assert level is Level.ERROR
-    assert "not the key it was sealed under" in text
+    assert "is not the key that this database is sealed under" in text
     assert WRONG not in text
 
     async with connect_once(database_url) as connection:
         [lost] = await check_master_key_fits(connection, embedded(tmp_path))
     assert (lost.level, "missing" in lost.text) == (Level.ERROR, True)
     assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test's own folder
+
+
+async def test_the_key_is_told_before_there_is_a_code_and_looking_writes_nothing(database_url: str) -> None:
+    async with connect_once(database_url) as connection:
+        await prove_master_key(connection, Vault((bytes.fromhex(RIGHT),)), keep=True)
+        kept = await connection.fetchval("SELECT sealed FROM master_key_proof")
+    [(level, _)] = await fits(database_url, WRONG)
+    assert level is Level.ERROR
+    assert await fits(database_url, f"{WRONG},{RIGHT}") == [(Level.OK, SEALED_UNDER_IT)]
+    async with connect_once(database_url) as connection:
+        assert await connection.fetchval("SELECT sealed FROM master_key_proof") == kept

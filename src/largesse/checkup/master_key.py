@@ -6,10 +6,10 @@ import stat
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
-from largesse.base.vault import SealBroken, is_key_to_be_generated, load_vault, master_key_file
+from largesse.base.vault import is_key_to_be_generated, load_vault, master_key_file
 from largesse.checkup.finding import Finding, error, ok, warning
 from largesse.database import Connection
-from largesse.lines import open_code
+from largesse.lines import is_sealed, prove_master_key
 
 _NAME = "LARGESSE_MASTER_KEY"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -32,14 +32,8 @@ def check_master_key(settings: Settings) -> list[Finding]:
 
 
 async def check_master_key_fits(connection: Connection, settings: Settings) -> list[Finding]:
-    """Whether the codes in the database open under the master keys; nothing where there is no code or no key to try."""
-    line = await connection.fetchrow(
-        """
-        SELECT lines.sealed, orders.reference, lines.number FROM lines JOIN orders ON orders.id = lines.order_id
-        ORDER BY lines.order_id DESC, lines.number DESC LIMIT 1
-        """
-    )
-    if line is None:
+    """Whether a master key is the one the database is sealed under; nothing where nothing is sealed, or there is no key to try."""
+    if not await is_sealed(connection):
         return []
     if is_key_to_be_generated(settings):
         return [
@@ -48,13 +42,11 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
             )
         ]
     try:
-        open_code(load_vault(settings), *line)
-    except SealBroken:
-        return [
-            error(
-                _NAME, "The newest code does not open: this is not the key it was sealed under. Add that key."
-            )
-        ]
+        vault = load_vault(settings)
     except (StartError, OSError):
-        return []  # there is no key to try, which is said already
-    return [ok(_NAME, "The newest code opens.")]
+        return []  # which is said already
+    try:
+        await prove_master_key(connection, vault, keep=False)
+    except StartError as wrong:
+        return [error(_NAME, f"{wrong}.")]
+    return [ok(_NAME, "The database is sealed under this key.")]
