@@ -133,3 +133,12 @@ async def test_entries_are_never_changed(database: Database, statement: str) -> 
 async def test_no_funding_account_is_overdrawn_by_any_statement(database: Database) -> None:
     with pytest.raises(asyncpg.CheckViolationError, match="accounts_not_overdrawn"):
         await database.execute("UPDATE accounts SET balance_minor = -1 WHERE id = 1")
+
+
+async def test_a_top_up_goes_by_the_clock_of_the_orders(database: Database) -> None:
+    await database.execute("UPDATE clock SET ahead_by = interval '1 day'")
+    await credit(database, 1, 1050)
+    ahead = await database.fetchval(
+        "SELECT created_at > now() + interval '23 hours' FROM entries WHERE account_id = 1"
+    )
+    assert ahead

@@ -7,7 +7,8 @@ What is said: `errors` is every error raised on purpose, an answer to a caller o
 bodies and query parameters with errors for people; `text`, `email` and `money` are the rules for what those may hold; `i18n`
 is the languages of pages and mail; `logs` the structured log, `exposition` the port of metrics.
 
-What keeps a process fair and bounded: `batching` (what waits is handled together), `turns` (so much at once, each key in its
-turn), `slices` (long computations give way), `patience` (who asks hears something in time), `throttle` (how often somebody may
-do something), `files` (how many may be open). `client` and `hosts` say where a request comes from and which names it may use.
+What keeps a process fair and bounded: `clock` (which clock is for what), `batching` (what waits is handled together), `turns` (so
+much at once, each key in its turn), `slices` (long computations give way), `patience` (who asks hears something in time),
+`throttle` (how often somebody may do something), `files` (how many may be open). `client` and `hosts` say where a request comes
+from and which names it may use.
 """

@@ -7,10 +7,10 @@ other. A computation is a generator that yields wherever it may be left off and 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Generator, Hashable
 from typing import TypeVar
 
+from largesse.base import clock
 from largesse.base.turns import Turns
 
 Result = TypeVar("Result")
@@ -23,11 +23,11 @@ _BRISK_S = 0.02
 
 def first_slice(steps: Steps[Result]) -> Result | None:
     """What `steps` come to if they need no more than a slice; otherwise None, and `Slices.finish` goes on with them."""
-    until = time.perf_counter() + _SLICE_S
+    until = clock.passed_s() + _SLICE_S
     try:
         while True:
             next(steps)
-            if time.perf_counter() >= until:
+            if clock.passed_s() >= until:
                 return None
     except StopIteration as end:
         result: Result = end.value
@@ -47,10 +47,10 @@ class Slices:
         async with self._turns.turn(key):
             while True:
                 async with self._slice:
-                    began = time.perf_counter()
+                    began = clock.passed_s()
                     result = first_slice(steps)
                     if result is not None:
                         return result
-                    taken_s = time.perf_counter() - began
+                    taken_s = clock.passed_s() - began
                     spent_s += taken_s
                     await asyncio.sleep(taken_s if spent_s > _BRISK_S else 0)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
+from largesse.base import clock
 from largesse.base.errors import TooManyRequests
 
 Key = TypeVar("Key", bound=Hashable)
@@ -46,7 +46,7 @@ class Throttle(Generic[Key]):
     """
 
     def __init__(
-        self, rate: Rate, *, remembered: int = _REMEMBERED, now_s: Callable[[], float] = time.monotonic
+        self, rate: Rate, *, remembered: int = _REMEMBERED, now_s: clock.Seconds = clock.passed_s
     ) -> None:
         self._rate = rate
         self._remembered = remembered
@@ -90,7 +90,7 @@ class Waits(Generic[Key]):
     At most `remembered` are; beyond that those told first are forgotten, and find out anew.
     """
 
-    def __init__(self, *, remembered: int = _REMEMBERED, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, remembered: int = _REMEMBERED, now_s: clock.Seconds = clock.passed_s) -> None:
         self._remembered = remembered
         self._now_s = now_s
         self._until_s: dict[Key, float] = {}  # the latest told last
@@ -129,7 +129,7 @@ class Pacer:
 
     async def turn(self) -> None:
         """Waits for the next turn."""
-        now_s = asyncio.get_running_loop().time()
+        now_s = clock.passed_s()
         at_s = min(max(now_s, self._next_s), now_s + _LONGEST_WAIT_S)
         self._next_s = at_s + self._every_s
         if at_s > now_s:

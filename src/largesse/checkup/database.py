@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime
 
+from largesse.base import clock
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
 from largesse.checkup.finding import Finding, error, ok, warning
@@ -110,9 +110,9 @@ async def _room(connection: Connection) -> Finding:
 
 
 async def _clock(connection: Connection) -> Finding:
-    sent = time.time()
+    sent = clock.now().timestamp()
     at: datetime = await connection.fetchval("SELECT clock_timestamp()")
-    return compare_clocks(sent, at.timestamp(), time.time())
+    return compare_clocks(sent, at.timestamp(), clock.now().timestamp())
 
 
 def compare_clocks(sent: float, at: float, received: float) -> Finding:

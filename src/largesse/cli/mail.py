@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
+from largesse.base import clock
 from largesse.base.errors import StartError
 from largesse.cli.running import Commands, command, current_database
 from largesse.delivery.mail.requeue import Wanted, count_given_up, requeue
@@ -52,7 +53,7 @@ def _read_since(text: str) -> datetime:
         since = since.replace(tzinfo=UTC) if since.tzinfo is None else since.astimezone(UTC)
     except (ValueError, OverflowError):
         raise StartError("--since must be an instant such as 2026-11-20 or 2026-11-20T08:30+01:00") from None
-    if since > datetime.now(UTC):
+    if since > clock.now():
         raise StartError("--since must not lie in the future")
     return since
 

@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from largesse.base import clock
 from largesse.base.errors import StartError
 from largesse.database import postmaster
 
@@ -109,10 +110,10 @@ class Cluster:
 
     def start(self) -> postmaster.Postmaster:
         """The server that takes connections, started where none is alive; waits for a crash recovery to end."""
-        deadline = time.monotonic() + START_LIMIT_S
+        deadline = clock.passed_s() + START_LIMIT_S
         child: subprocess.Popen[bytes] | None = None
         log_start = 0
-        while time.monotonic() < deadline:
+        while clock.passed_s() < deadline:
             server = postmaster.read(self.path)
             if server and server.status == "ready" and self.running():
                 self._create_database(server.socket_dir)
@@ -133,8 +134,8 @@ class Cluster:
             if server is None or not postmaster.is_alive(server, self.path):
                 break
             os.kill(server.pid, stop_signal)
-            deadline = time.monotonic() + STOP_LIMIT_S
-            while postmaster.is_alive(server, self.path) and time.monotonic() < deadline:
+            deadline = clock.passed_s() + STOP_LIMIT_S
+            while postmaster.is_alive(server, self.path) and clock.passed_s() < deadline:
                 time.sleep(POLL_S)
         self._remove_socket_dir()
 

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
+from largesse.base import clock
 from largesse.base.errors import StartError
 from largesse.database import postmaster
 from largesse.database.cluster import START_LIMIT_S, STOP_LIMIT_S, Cluster
@@ -124,13 +125,13 @@ class EmbeddedServer:
         """Holds the start lock: one process at a time starts or stops the server."""
         descriptor = self._lock_file("postgres.starting")
         try:
-            deadline = time.monotonic() + LOCK_LIMIT_S
+            deadline = clock.passed_s() + LOCK_LIMIT_S
             while True:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
-                    if time.monotonic() > deadline:
+                    if clock.passed_s() > deadline:
                         raise StartError(
                             f"Another process keeps starting PostgreSQL in {self._data_dir}"
                         ) from None

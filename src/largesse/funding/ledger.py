@@ -158,7 +158,7 @@ async def pay_in(
     if most_minor is not None and amount_minor > (most := most_minor(balances[to])):
         raise StartError(f"the amount must be at most what is owed, {label(most, currency)}")
     movement_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
-    at: datetime = await connection.fetchval("SELECT now()")
+    at: datetime = await connection.fetchval("SELECT clock_now()")
     balance = balances[to] + amount_minor
     await post(
         connection,

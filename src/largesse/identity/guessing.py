@@ -6,12 +6,12 @@ are ever refused for it: behind one address an office shares, right ones go on w
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import structlog
 from prometheus_client import Counter
 
+from largesse.base import clock
 from largesse.base.errors import TooManyRequests
 from largesse.base.throttle import Rate, Throttle, network_of
 
@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 class WrongKeys:
     """How many wrong keys each address may still send."""
 
-    def __init__(self, rate: Rate = MOST_WRONG, *, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rate: Rate = MOST_WRONG, *, now_s: Callable[[], float] = clock.passed_s) -> None:
         self._most = rate.most
         self._left: Throttle[bytes] = Throttle(rate, now_s=now_s)
         self._lines_of: Throttle[bytes] = Throttle(_LINES_OF_AN_ADDRESS, now_s=now_s)

@@ -15,6 +15,7 @@ from datetime import datetime
 import msgspec
 import structlog
 
+from largesse.base import clock
 from largesse.base.batching import Batcher
 from largesse.base.errors import StartError, Unauthorized
 from largesse.base.throttle import Pacer
@@ -132,13 +133,13 @@ class Authenticator:
 
     async def _write_last_seen(self) -> None:
         """Notes when keys were last seen, at most once a minute each, off the request."""
-        now = asyncio.get_running_loop().time()
+        now = clock.passed_s()
         self._written_at = {k: at for k, at in self._written_at.items() if now - at < _LAST_SEEN_EVERY_S}
         due = self._seen - self._written_at.keys()
         self._seen.clear()
         if due:
             await self._database.execute(
-                "UPDATE api_keys SET last_seen_at = now() WHERE id = ANY($1::int[])", sorted(due)
+                "UPDATE api_keys SET last_seen_at = clock_now() WHERE id = ANY($1::int[])", sorted(due)
             )
             self._written_at.update(dict.fromkeys(due, now))
 
@@ -248,7 +249,7 @@ async def delete_key(connection: Connection, key_id: int) -> None:
     Its row stays, with its name and without its hash. Raises StartError for an unknown id, or one deleted before.
     """
     deleted = await connection.fetchval(
-        "UPDATE api_keys SET hash = NULL, deleted_at = now() WHERE id = $1 AND deleted_at IS NULL RETURNING id",
+        "UPDATE api_keys SET hash = NULL, deleted_at = clock_now() WHERE id = $1 AND deleted_at IS NULL RETURNING id",
         key_id,
     )
     if deleted is None:

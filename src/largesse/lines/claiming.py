@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Protocol
 
+from largesse.base import clock
 from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.base.vault import SealBroken, Vault
@@ -96,7 +96,7 @@ class Claiming:
         *,
         default_expiry_days: int,
         turns: Turns,
-        now_s: Callable[[], float] = time.monotonic,
+        now_s: Callable[[], float] = clock.passed_s,
     ) -> None:
         self._database = database
         self._vault = vault

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import structlog
 from prometheus_client import Gauge
 
+from largesse.base import clock
 from largesse.database import Database
 
 LAST_ID = 2**31 - 1
@@ -36,7 +35,7 @@ class IdWatch:
         _LEFT.set(left)
         if left >= FEW_IDS:
             return
-        now = asyncio.get_running_loop().time()
+        now = clock.passed_s()
         if self._warned_at is None or now - self._warned_at >= _WARN_EVERY_S:
             self._warned_at = now
             _log.warning("order_ids_few", left=left)

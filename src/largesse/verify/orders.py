@@ -84,7 +84,7 @@ ORDERS = (
             SELECT order_id, count(*) AS events, min(customer_id) AS customer_id, min(environment) AS environment
             FROM events WHERE event = '{ORDER_CREATED.name}' GROUP BY order_id
         ) AS e ON e.order_id = o.id
-        WHERE CASE WHEN e.events IS NULL THEN o.created_at > now() - interval '{EVENTS_KEPT_DAYS} days'
+        WHERE CASE WHEN e.events IS NULL THEN o.created_at > (SELECT clock_now()) - interval '{EVENTS_KEPT_DAYS} days'
                    ELSE (e.events, e.customer_id, e.environment) <> (1, o.customer_id, o.environment) END
         """,  # noqa: S608 - a constant
     ),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TextIO
+
+from largesse.base import clock
 
 _EVERY_S = 0.5
 
@@ -26,7 +27,7 @@ class Progress:
     def add(self, rows: int) -> None:
         """So many rows more are looked at; shown once in a while."""
         self._done += rows
-        if time.monotonic() - self._shown_at >= _EVERY_S:
+        if clock.passed_s() - self._shown_at >= _EVERY_S:
             self._show()
 
     def end(self) -> None:
@@ -40,4 +41,4 @@ class Progress:
             far = f" {self._done:,} of {self._total:,}" if self._total else ""
             self._stream.write(f"\r\x1b[K{self._step}{far}")
             self._stream.flush()
-            self._shown_at = time.monotonic()
+            self._shown_at = clock.passed_s()

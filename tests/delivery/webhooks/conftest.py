@@ -176,7 +176,7 @@ class World:
         await self.database.execute(
             """
             INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
-            SELECT number, $1, $2, 'order.created', body, now()
+            SELECT number, $1, $2, 'order.created', body, clock_now()
             FROM unnest($3::bytea[]) WITH ORDINALITY AS e (body, number)
             """,
             principal.customer_id,

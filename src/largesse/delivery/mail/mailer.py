@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
 from email.utils import parseaddr
 from functools import partial
 
 import structlog
 
+from largesse.base import clock
 from largesse.base.vault import Vault
 from largesse.database import Database
 from largesse.delivery.mail import holding
@@ -74,7 +73,7 @@ class Mailer:
 
     async def step(self) -> bool:
         """Sends up to a lease's worth of messages; True when there may be more due."""
-        if self._draining or time.monotonic() < self._resting_until:
+        if self._draining or clock.passed_s() < self._resting_until:
             return False
         taken = await self._desk.take(_AT_ONCE, self._vault, self._public_url_of)
         if not taken:
@@ -108,9 +107,9 @@ class Mailer:
 
     async def _send_all(self, unsent: deque[Message]) -> str | None:
         """Sends what is in `unsent` and takes it out; what stays in it was not sent. Says why the mail server is away."""
-        ends = time.monotonic() + _TURN_S
+        ends = clock.passed_s() + _TURN_S
         try:
-            while unsent and not self._draining and time.monotonic() < ends:
+            while unsent and not self._draining and clock.passed_s() < ends:
                 if await self._desk.is_ours(unsent[0]):
                     await self._send(unsent[0])
                 unsent.popleft()
@@ -124,7 +123,7 @@ class Mailer:
 
     async def _send(self, message: Message) -> None:
         """Sends one message and has what becomes of it written, unless that is in doubt until later."""
-        started = time.perf_counter()
+        started = clock.passed_s()
         if self._captures or message.letter.environment != "production":
             self._tell(self._capture(message, self._write_letter(message)), started)
             await asyncio.sleep(0)  # others get their turn between two messages
@@ -167,7 +166,7 @@ class Mailer:
         await self._desk.allow(message, self._last)
 
     def _write_letter(self, message: Message) -> bytes:
-        return letters.write(message.letter, self._mail_from, at=time.time())
+        return letters.write(message.letter, self._mail_from, at=clock.now().timestamp())
 
     def _capture(self, message: Message, written: bytes) -> Sent:
         sealed = self._vault.captured.seal(written, sealing_context(message.lease.key))
@@ -180,7 +179,7 @@ class Mailer:
     def _rest(self, away: MailServerAwayError) -> str:
         self._rests += 1
         rest_s = _REST.delay_s(self._rests)
-        self._resting_until = time.monotonic() + rest_s
+        self._resting_until = clock.passed_s() + rest_s
         metrics.MAILS.labels("server_away").inc()
         log.warning("mail.server_away", error=str(away), again_in_s=round(rest_s, 1))
         return f"the mail server is away ({away})"
@@ -189,14 +188,14 @@ class Mailer:
         """Has an outcome written, logged and counted."""
         self._last = self._desk.write_down(sent)
         message = sent.message
-        seconds = time.perf_counter() - started
+        seconds = clock.passed_s() - started
         outcome = sent.state
         if sent.state == "pending":
             outcome = "server_refused" if sent.fault == Fault.SERVER else "retry"
         metrics.MAILS.labels(outcome).inc()
         metrics.MAIL_SECONDS.observe(seconds)
         if message.attempts == 0 and sent.state in {"sent", "captured"}:
-            metrics.MAIL_LATENESS_SECONDS.observe((datetime.now(UTC) - message.due_at).total_seconds())
+            metrics.MAIL_LATENESS_SECONDS.observe((clock.now() - message.due_at).total_seconds())
         log.log(
             logging.WARNING if sent.fault == Fault.SERVER else logging.INFO,
             "mail.message",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import time
 
+from largesse.base import clock
 from largesse.delivery.mail.session import DOT, Allow, Handover, MailServerAwayError, Patience, Session
 from largesse.delivery.mail.smtp import MailServer
 
@@ -31,7 +31,7 @@ class SmtpTransport:
     @property
     def idle_s(self) -> float:
         """For how long an open connection has not been used; 0 when there is none."""
-        return time.monotonic() - self._used_at if self._session is not None else 0.0
+        return clock.passed_s() - self._used_at if self._session is not None else 0.0
 
     @property
     def is_trusted(self) -> bool:
@@ -83,7 +83,7 @@ class SmtpTransport:
         self, session: Session, sender: str, recipient: str, message: bytes, allow: Allow
     ) -> Handover:
         handover = await session.hand_over(sender, recipient, message, allow)
-        self._used_at = time.monotonic()
+        self._used_at = clock.passed_s()
         if handover.ends_connection:
             session.break_off()
             self._session = None

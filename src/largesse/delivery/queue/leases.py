@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from largesse.base.clock import Seconds, running_s
 from largesse.database import Connection
 from largesse.delivery.queue.leasing import LEASE_S, Lease, Queue, Terms
 
 _CERTAIN = 0.8  # of a lease's length: the rest is for what was begun while it was certain
-
-
-def running_s() -> float:
-    """Seconds of a clock that goes on while the process is stopped and, where it can, while the machine sleeps."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 class Leases:
@@ -24,9 +18,7 @@ class Leases:
     one that was taken or renewed a short while ago is certain; when in doubt, renewing tells.
     """
 
-    def __init__(
-        self, queue: Queue, *, lease_s: float = LEASE_S, clock: Callable[[], float] = running_s
-    ) -> None:
+    def __init__(self, queue: Queue, *, lease_s: float = LEASE_S, clock: Seconds = running_s) -> None:
         self.lease_s = lease_s
         self._queue = queue
         self._clock = clock

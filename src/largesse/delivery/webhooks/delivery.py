@@ -8,13 +8,12 @@ each other and for nobody else.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 import structlog
 
+from largesse.base import clock
 from largesse.base.vault import Vault
 from largesse.database import Database
 from largesse.delivery.queue import LEASE_S, Lease, Recorder, StillHeldError, Terms, metrics
@@ -135,14 +134,14 @@ class Deliverer:
     async def _take_turn(self, queue: SubscriptionQueue) -> bool:
         """Makes the queue's attempts; False when one of them could not be written down."""
         secret = self._vault.webhooks.open(queue.sealed_secret, secret_context(queue.subscription_id))
-        turn = _Turn(queue, iter(queue.jobs), time.monotonic() + _TURN_S, Signer(secret))
+        turn = _Turn(queue, iter(queue.jobs), clock.passed_s() + _TURN_S, Signer(secret))
         await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(queue.jobs)))))
         return all(await asyncio.gather(*turn.writing))
 
     async def _run(self, turn: _Turn) -> None:
         """One of the attempts in flight: makes one after the other until the turn is over."""
         for job in turn.jobs:
-            if turn.gone or self._draining or time.monotonic() >= turn.ends:
+            if turn.gone or self._draining or clock.passed_s() >= turn.ends:
                 return
             if self._recorder.is_stuck:
                 return  # what cannot be written down is likely to be done twice
@@ -155,7 +154,7 @@ class Deliverer:
         headers = turn.signer.headers(job.id, job.event, job.body)
         result = await self._transport.post(turn.queue.target_url, job.body, headers, turn.queue.customer_id)
         number = MAX_ATTEMPTS - job.attempts_left + 1
-        now = datetime.now(UTC)
+        now = clock.now()
         verdict = judge(result, attempt=number, attempts_left=job.attempts_left, now=now)
         metrics.WEBHOOK_ATTEMPTS.labels(verdict.outcome).inc()
         metrics.WEBHOOK_SECONDS.observe(result.duration_s)
@@ -173,7 +172,7 @@ class Deliverer:
             duration_ms=round(result.duration_s * 1000),
             retry_in_s=round(verdict.delay_s, 1) or None,
         )
-        return Attempted(turn.queue, job, time.monotonic(), result, verdict)
+        return Attempted(turn.queue, job, clock.passed_s(), result, verdict)
 
     async def _write(self, reports: list[Report]) -> None:
         attempted = [report for report in reports if isinstance(report, Attempted)]

@@ -5,10 +5,10 @@ Each request makes the worker dial an address of the caller's choice. Each servi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from uuid import UUID
 
+from largesse.base import clock
 from largesse.base.errors import TooManyRequests
 from largesse.base.throttle import Rate, Throttle
 
@@ -20,7 +20,7 @@ _MINUTE_S = 60.0
 class DeliveryLimits:
     """Counts what customers ask for, and raises TooManyRequests where that is too much."""
 
-    def __init__(self, *, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, now_s: Callable[[], float] = clock.passed_s) -> None:
         self._requested: Throttle[int] = Throttle(Rate(REQUESTED_A_MINUTE, _MINUTE_S), now_s=now_s)
         # With the customer, so that nobody uses up what is another's.
         self._samples: Throttle[tuple[int, UUID]] = Throttle(Rate(SAMPLES_A_MINUTE, _MINUTE_S), now_s=now_s)

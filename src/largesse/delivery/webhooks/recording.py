@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from largesse.base import clock
 from largesse.database import Connection
 from largesse.delivery.queue import Lease
 from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
@@ -58,7 +58,7 @@ async def record(
 
 
 async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]) -> None:
-    now = time.monotonic()
+    now = clock.passed_s()
     await connection.execute(
         """
         INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms, status, error, answer)

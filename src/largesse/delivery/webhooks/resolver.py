@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Sequence
 from functools import partial
 from ipaddress import ip_address
@@ -19,6 +18,7 @@ from weakref import WeakValueDictionary
 import aiodns
 import pycares
 
+from largesse.base import clock
 from largesse.delivery.webhooks.addresses import Address
 
 LONGEST_S = 5.0  # one look-up, the wait for its turn included
@@ -57,7 +57,7 @@ class Resolver:
     async def look_up(self, host: str, customer_id: int) -> list[Address]:
         """The addresses of a host name, in the order to try them. Raises UnresolvedError when it has none in LONGEST_S."""
         found = self._found.get(host)
-        if found is not None and found[0] > time.monotonic():
+        if found is not None and found[0] > clock.passed_s():
             return found[1]
         try:
             async with asyncio.timeout(LONGEST_S):
@@ -105,4 +105,4 @@ class Resolver:
     def _keep(self, host: str, addresses: list[Address]) -> None:
         if len(self._found) >= _NAMES_KEPT:
             self._found.clear()
-        self._found[host] = (time.monotonic() + _KEPT_S, addresses)
+        self._found[host] = (clock.passed_s() + _KEPT_S, addresses)

@@ -10,9 +10,9 @@ import base64
 import hashlib
 import hmac
 import secrets
-import time
 
 from largesse import __version__
+from largesse.base import clock
 
 USER_AGENT = f"Largesse/{__version__}"
 _PREFIX = "whsec_"
@@ -55,7 +55,7 @@ class Signer:
 
     def headers(self, delivery_id: int, event: str, body: bytes) -> dict[str, str]:
         """The headers of an attempt made now. `webhook-id` stays the same over all attempts of a delivery."""
-        at = int(time.time())
+        at = int(clock.now().timestamp())
         return {
             "Content-Type": "application/json",
             "User-Agent": USER_AGENT,

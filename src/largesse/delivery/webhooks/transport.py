@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -16,6 +15,7 @@ from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
 
+from largesse.base import clock
 from largesse.base.errors import InvalidRequest
 from largesse.delivery.webhooks.addresses import Address, Network
 from largesse.delivery.webhooks.channel import BadAnswerError, Channel, Response
@@ -82,7 +82,7 @@ class HttpTransport:
 
         The time-out is for all of it, the look-up of the name included.
         """
-        started = time.perf_counter()
+        started = clock.passed_s()
         try:
             target, head = _read_target(target_url, self._allowed_networks)
         except InvalidRequest:  # the allowed networks were narrowed since the subscription was made
@@ -93,8 +93,8 @@ class HttpTransport:
             async with asyncio.timeout(self.timeout_s):
                 response = await self._post(target, request, customer_id)
         except (OSError, _ConnectError, BadAnswerError) as failure:
-            return AttemptResult(None, name_of(failure), None, b"", time.perf_counter() - started)
-        taken_s = time.perf_counter() - started
+            return AttemptResult(None, name_of(failure), None, b"", clock.passed_s() - started)
+        taken_s = clock.passed_s() - started
         return AttemptResult(response.status, None, response.retry_after, response.body, taken_s)
 
     async def _post(self, target: Target, request: bytes, customer_id: int) -> Response:
@@ -156,13 +156,13 @@ class HttpTransport:
     def _keep(self, place: _Place, channel: Channel) -> None:
         if not channel.reusable:
             return
-        self._idle[place].append((time.monotonic(), channel))
+        self._idle[place].append((clock.passed_s(), channel))
         if self._sweeping is None:
             self._sweeping = asyncio.get_running_loop().call_later(_KEPT_OPEN_S, self._sweep)
 
     def _sweep(self) -> None:
         """Closes what has lain idle."""
-        now = time.monotonic()
+        now = clock.passed_s()
         for place, idle in list(self._idle.items()):
             for since, channel in idle:
                 if since < now - _KEPT_OPEN_S:

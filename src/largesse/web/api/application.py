@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
 import structlog
 from starlette.routing import BaseRoute, Router
 
+from largesse.base import clock
 from largesse.base.errors import NotFound, StartError
 from largesse.base.throttle import Rate, Throttle
 from largesse.identity import Caller, require_admission
@@ -100,7 +100,7 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began_s = time.perf_counter()
+        began_s = clock.passed_s()
         headers = read_headers(scope["headers"])
         request_id = headers.request_id or os.urandom(8).hex().encode()
         found = self._find(scope["path"])
@@ -119,7 +119,7 @@ class Application:
                 reply = _reply_to(error, scope["path"], request_id)
             status = reply.status
             await send_reply(reply, request_id, scope["method"], send)
-        REQUESTS.count(name, status, time.perf_counter() - began_s)
+        REQUESTS.count(name, status, clock.passed_s() - began_s)
 
     async def _show(
         self, scope: Scope, headers: Headers, request_id: bytes, receive: Receive, send: Send

@@ -1,0 +1,36 @@
+"""The clocks, asked nowhere else, and which of them is for what.
+
+Every instant that is stored, or compared with one that is, comes from the database: `clock_now()` in SQL. All processes agree on it,
+whatever their machines' clocks say, and tests move it ahead in the table `clock`. The clocks of this module are the machine's own:
+
+    now()        date and time, for the world to read: the date of a letter, the instant in a signature, how late something was
+    passed_s()   seconds for what begins and ends here: time-outs, turns, allowances, how long something took
+    running_s()  seconds that also go on while the process or the machine stands still: leases, which run out meanwhile
+
+What decides by a clock over more than one call takes it as an argument, so that tests hand in one of their own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+Seconds = Callable[[], float]
+
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)  # Linux has it
+
+
+def now() -> datetime:
+    """This machine's date and time, in UTC; it may be set back."""
+    return datetime.now(UTC)
+
+
+def passed_s() -> float:
+    """Seconds since some moment, never set back; only differences mean anything."""
+    return time.monotonic()
+
+
+def running_s() -> float:
+    """As `passed_s`, and it goes on while the process is stopped and, where it can, while the machine sleeps."""
+    return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
