@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -154,3 +156,43 @@ def test_parameters_become_their_types_and_unknown_ones_are_ignored() -> None:
     query = decode_query({"limit": "50", "amount": "12.50", "keyword": "null", "other": "null"}, Query)
     assert query == Query(limit=50, amount=12.5, keyword="null")
     assert decode_query({}, Query) == Query()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "raw", "rule"),
+    [
+        (int, b'"1"', "must be an integer, not a string"),
+        (int | None, b"[]", "must be an integer or null, not an array"),
+        (UUID, b"{}", "must be a UUID, not an object"),
+        (Annotated[str, Meta(min_length=2)], b'"a"', "must have at least 2 characters"),
+        (Annotated[str, Meta(max_length=2)] | None, b'"abc"', "must have at most 2 characters"),
+        (Annotated[str, Meta(min_length=2, max_length=2)], b'"abc"', "must have at most 2 characters"),
+        (Annotated[list[int], Meta(min_length=1)], b"[]", "must have at least 1 items"),
+        (Annotated[list[int], Meta(max_length=1)] | None, b"[1,2]", "must have at most 1 items"),
+        (Annotated[int, Meta(ge=-3)], b"-4", "must be at least -3"),
+        (Annotated[int, Meta(le=3)] | None, b"4", "must be at most 3"),
+        (Annotated[float, Meta(gt=0)], b"0", "must be more than 0.0"),
+        (Annotated[float, Meta(lt=1)] | None, b"1", "must be less than 1.0"),
+        (Annotated[str, Meta(pattern="^[A-Za-z]{3}$")], b'"12"', "must have 3 letters from A to Z"),
+        (Annotated[str, Meta(pattern="^a$")], b'"b"', "must match ^a$"),
+        (datetime, b'"soon"', "must be a date-time such as 2030-12-24T09:00:00Z"),
+        (Annotated[str, Meta(max_length=1)], b"null", "must be a string, not null"),
+    ],
+)
+def test_every_kind_of_sentence_of_msgspecs_is_read(wanted: Any, raw: bytes, rule: str) -> None:
+    """A release of msgspec that words one otherwise would have callers read `is not valid: …`."""
+    item = msgspec.defstruct("Item", [("x", wanted)])
+    body = msgspec.defstruct("Body", [("x", wanted), ("inner", item | None, None), ("items", list[item], [])])
+    good = msgspec.defstruct("Good", [("inner", item | None, None), ("items", list[item] | None, None)])
+
+    for kind, text, member in (
+        (body, b'{"x":%b}', "x"),
+        (good, b'{"inner":{"x":%b}}', "inner.x"),
+        (good, b'{"items":[{"x":%b}]}', "items[0].x"),
+    ):
+        with pytest.raises(InvalidRequest) as refused:
+            decode_body(text % raw, kind)
+        assert refused.value.detail == f"`{member}` {rule}."
+    with pytest.raises(InvalidRequest) as refused:
+        decode_body(b'{"items":[{}]}', good)
+    assert refused.value.detail == "`items[0].x` is required."
