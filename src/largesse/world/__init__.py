@@ -1,11 +1,11 @@
 """The world file: one YAML file that describes an installation (docs/world-file.md).
 
-Reading: `nodes` makes a tree of the text in which every value keeps its line and its letters; `fields` reads one mapping of it,
-kind by kind, and gathers the mistakes; `customers` and `gifts` read the objects; `reading` puts a whole file together, as the
-frozen values of `document`.
+Reading: `nodes` makes a tree of the text in which every value keeps its line and its letters; `values` says what each kind of
+value may be, and `fields` reads one mapping by those rules and gathers the `mistakes`; `customers` and `gifts` read the objects;
+`reading` puts a whole file together, as the frozen values of `document`.
 
-Loading: `load` writes all of them in one transaction, each kind as rows of one table, which `saving` brings in line; `api_keys`
-makes the keys that are missing.
+Loading: `load` writes all of them in one transaction, each kind as rows of one table (`tables`), which `saving` brings in line;
+`api_keys` makes the keys that are missing.
 """
 
 from largesse.world.load import LoadedWorld, load_world

@@ -17,8 +17,9 @@ from largesse.world.document import (
     Template,
     User,
 )
-from largesse.world.fields import Fields, Mistakes
+from largesse.world.fields import Fields
 from largesse.world.gifts import collection_value, product_value, sold_in
+from largesse.world.mistakes import Mistakes
 
 PLANS = ("starter", "pro", "enterprise")
 ENVIRONMENTS = ("production", "staging")

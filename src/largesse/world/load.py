@@ -12,7 +12,7 @@ from largesse.database import Connection
 from largesse.templates import save_templates
 from largesse.world.api_keys import save_api_keys
 from largesse.world.document import Collection, Customer, Product, Template, World
-from largesse.world.fields import Mistakes
+from largesse.world.mistakes import Mistakes
 from largesse.world.saving import NewRow, save
 
 _ONE_LOAD_AT_A_TIME = 7_526_913_001  # an advisory lock of this installation's database

@@ -9,8 +9,9 @@ from pathlib import Path
 from largesse.base.errors import StartError
 from largesse.world.customers import Gifts, check_customer, check_keys, read_customer
 from largesse.world.document import Collection, Product, World
-from largesse.world.fields import Fields, Mistakes
+from largesse.world.fields import Fields
 from largesse.world.gifts import check_prices, read_collection, read_product
+from largesse.world.mistakes import Mistakes
 from largesse.world.nodes import compose
 
 _MAX_BYTES = 32 * 2**20
