@@ -11,7 +11,7 @@ import fcntl
 import os
 import secrets
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import hypothesis
 import pytest
+from tests.faults.proxy import Proxy
 
 from largesse.database import migrate
 from largesse.database.embedded import EmbeddedServer
@@ -180,3 +181,19 @@ def _locked(file: Any) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(file, fcntl.LOCK_UN)
+
+
+@pytest.fixture
+async def proxy(database_url: str) -> AsyncIterator[Proxy]:
+    proxy = Proxy(database_url)
+    await proxy.restore()
+    yield proxy
+    await proxy.cut()
+
+
+@pytest.fixture
+async def beside(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to the same database that does not pass the proxy."""
+    connection = await asyncpg.connect(database_url)
+    yield connection
+    await connection.close()

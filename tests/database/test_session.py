@@ -22,22 +22,6 @@ PATIENCE_S = 30.0
 
 
 @pytest.fixture
-async def proxy(database_url: str) -> AsyncIterator[Proxy]:
-    proxy = Proxy(database_url)
-    await proxy.restore()
-    yield proxy
-    await proxy.cut()
-
-
-@pytest.fixture
-async def beside(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection without limits that does not pass the proxy."""
-    connection = await asyncpg.connect(database_url)
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
 async def database(proxy: Proxy) -> AsyncIterator[Database]:
     database = await Database.connect(proxy.url, max_connections=3, limits=SHORT)
     yield database

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -26,22 +26,6 @@ ASKING = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%pg_xact_status%'
 """
-
-
-@pytest.fixture
-async def proxy(database_url: str) -> AsyncIterator[Proxy]:
-    proxy = Proxy(database_url)
-    await proxy.restore()
-    yield proxy
-    await proxy.cut()
-
-
-@pytest.fixture
-async def beside(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection to the same database that does not pass the proxy."""
-    connection = await asyncpg.connect(database_url)
-    yield connection
-    await connection.close()
 
 
 async def test_while_the_database_is_away_everything_says_so(proxy: Proxy, start_installation: Any) -> None:

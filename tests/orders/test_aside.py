@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 import pytest
+from tests.orders.builder import NOW, build_order
 
 from largesse.base.errors import Unavailable
-from largesse.base.vault import Vault
 from largesse.database import Connection, Database
 from largesse.funding import lock_balances, own_accounts
 from largesse.identity import Principal
-from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.aside import WaitingRoom
-from largesse.orders.options import Options
-from largesse.orders.order import Gift, Order, OwnAccounts, Placed, new_order
+from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
 from largesse.orders.reading import BEGIN, wait_for_accounts
-from largesse.orders.reference import new_reference
-from largesse.orders.request import Wanted
 from largesse.world import load_world, parse_world
 
 CUSTOMERS = 12
@@ -36,8 +31,6 @@ WORLD = "customers:\n" + "".join(
 """
     for n in range(1, CUSTOMERS + 1)
 )
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
-VAULT = Vault((bytes(32),))
 MANY = 101  # codes: a large order
 
 
@@ -49,28 +42,10 @@ class Town:
         self.own = own
 
     def order(self, customer: int, external_reference: str | None = None, *, codes: int = 1) -> Order:
-        reference = new_reference(NOW)
-        drawn = draw_codes(codes)
-        return new_order(
-            reference=reference,
-            principal=Principal(
-                customer, "production", customer, "Customer", "pro", "invoiced", customer, "Bot", True
-            ),
-            gift=Gift("gift", 1, None, None, "GB", "GBP", 100, 100),
-            wanted=Wanted(
-                source="api",
-                recipients=(),
-                code_count=codes,
-                options=Options(),
-                scheduled_for=None,
-                account_id=None,
-                expiry_after_days=None,
-                external_reference=external_reference,
-            ),
-            own_accounts=self.own[customer],
-            codes=drawn,
-            sealed=list(SealedCodes(VAULT, drawn, reference)),
+        principal = Principal(
+            customer, "production", customer, "Customer", "pro", "invoiced", customer, "Bot", True
         )
+        return build_order(principal, self.own[customer], codes=codes, external_reference=external_reference)
 
     @asynccontextmanager
     async def locked(self, *customers: int) -> AsyncIterator[Connection]:

@@ -6,22 +6,18 @@ import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 
 import msgspec
 import pytest
+from tests.orders.builder import build_order
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
-from largesse.base.vault import Vault
 from largesse.database import Connection, Database
 from largesse.funding import OnInvoice, own_accounts
 from largesse.identity import Principal
-from largesse.lines import SealedCodes, draw_codes
-from largesse.orders.options import Options
-from largesse.orders.order import Gift, Order, OwnAccounts, Placed, new_order
+from largesse.lines import draw_codes
+from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
-from largesse.orders.reference import new_reference
-from largesse.orders.request import Wanted
 from largesse.world import load_world, parse_world
 
 WORLD = b"""
@@ -40,8 +36,6 @@ customers:
     service_accounts: [{key: bot, name: Bot}]
     api_keys: [{key: hr2, service_account: bot, environment: production}]
 """
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
-VAULT = Vault((bytes(32),))
 
 
 class Desk:
@@ -54,25 +48,14 @@ class Desk:
     def order(
         self, external_reference: str | None = None, *, cost_minor: int = 100, codes: int = 1, key_id: int = 1
     ) -> Order:
-        reference = new_reference(NOW)
-        drawn = draw_codes(codes)
-        return new_order(
-            reference=reference,
-            principal=Principal(key_id, "production", 1, "Acme Ltd", "pro", "balance", 1, "Bot", True),
-            gift=Gift("gift", 1, None, None, "GB", "GBP", cost_minor, cost_minor),
-            wanted=Wanted(
-                source="api",
-                recipients=(),
-                code_count=codes,
-                options=Options(),
-                scheduled_for=None,
-                account_id=1,
-                expiry_after_days=None,
-                external_reference=external_reference,
-            ),
-            own_accounts=self._own,
-            codes=drawn,
-            sealed=list(SealedCodes(VAULT, drawn, reference)),
+        principal = Principal(key_id, "production", 1, "Acme Ltd", "pro", "balance", 1, "Bot", True)
+        return build_order(
+            principal,
+            self._own,
+            account_id=1,
+            cost_minor=cost_minor,
+            codes=codes,
+            external_reference=external_reference,
         )
 
     async def references(self) -> set[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from copy import deepcopy
-from datetime import UTC, datetime
 from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.orders.builder import NOW, build_order
 
 from largesse.base.errors import (
     Inactive,
@@ -21,14 +21,10 @@ from largesse.base.errors import (
     Unauthorized,
 )
 from largesse.identity import Principal, Standing
-from largesse.orders.options import Options
-from largesse.orders.order import Gift, Order, OwnAccounts, new_order
-from largesse.orders.request import Wanted
+from largesse.orders.order import Order, OwnAccounts
 from largesse.orders.rules import Decided, Ground, LedgerAccount, decide
 
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
 OWN = {1: OwnAccounts(91, 92), 2: OwnAccounts(93, 94)}
-references = count()
 
 
 def make_order(
@@ -43,25 +39,15 @@ def make_order(
     codes: int = 1,
     external_reference: str | None = None,
 ) -> Order:
-    return new_order(
-        reference=f"R{next(references)}",
-        principal=Principal(
-            key, environment, customer, "Acme", "pro", "balance", service_account, "Bot", True
-        ),
-        gift=Gift("gift", 1, None, None, "GB", currency, cost_minor, cost_minor),
-        wanted=Wanted(
-            source="api",
-            recipients=(),
-            code_count=codes,
-            options=Options(),
-            scheduled_for=None,
-            account_id=account,
-            expiry_after_days=None,
-            external_reference=external_reference,
-        ),
-        own_accounts=OWN[customer],
-        codes=[],
-        sealed=[],
+    principal = Principal(key, environment, customer, "Acme", "pro", "balance", service_account, "Bot", True)
+    return build_order(
+        principal,
+        OWN[customer],
+        account_id=account,
+        currency=currency,
+        cost_minor=cost_minor,
+        codes=codes,
+        external_reference=external_reference,
     )
 
 

@@ -12,7 +12,7 @@ import click
 from largesse.base.errors import StartError
 from largesse.base.money import AmountError, label, to_decimal, to_minor
 from largesse.cli.running import Commands, command, current_database
-from largesse.cli.tables import format_options, listing, show
+from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
 from largesse.funding import (
     StatementEntry,
     find_funding_account,
@@ -82,16 +82,14 @@ def accounts() -> None:
 
 
 @accounts.command("list")
-@click.option("--customer", help="Key of a customer: only its accounts.")
+@customer_option("its accounts")
 @format_options
 @command
 async def accounts_list(customer: str | None, form: str | None) -> None:
     """List the funding accounts with their balances, and the service accounts that may draw from each."""
     async with current_database() as database, database.connection() as connection:
         records = await list_accounts(connection, customer)
-    rows = (
-        {**asdict(record), "balance": to_decimal(record.balance_minor, record.currency)} for record in records
-    )
+    rows = (in_major_units(record, "balance") for record in records)
     show(form, _ACCOUNT_COLUMNS, rows, empty="There are no funding accounts.")
 
 

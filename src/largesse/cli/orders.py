@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
-from largesse.base.money import to_decimal
 from largesse.cli.running import Commands, command, current_database
-from largesse.cli.tables import format_options, show
+from largesse.cli.tables import customer_option, format_options, in_major_units, show
 from largesse.identity import find_customer
 from largesse.orders.overview import list_newest_orders
 
@@ -38,7 +35,7 @@ def orders() -> None:
 
 
 @orders.command("list")
-@click.option("--customer", help="Key of a customer: only its orders.")
+@customer_option("its orders")
 @click.option(
     "--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many at the most."
 )
@@ -52,7 +49,5 @@ async def orders_list(customer: str | None, limit: int, before: int, form: str |
     async with current_database() as database, database.connection() as connection:
         customer_id = None if customer is None else await find_customer(connection, customer)
         records = await list_newest_orders(connection, customer_id, before=before, limit=limit)
-    rows = (
-        {**asdict(record), "total": to_decimal(record.total_minor, record.currency)} for record in records
-    )
+    rows = (in_major_units(record, "total") for record in records)
     show(form, _COLUMNS, rows, empty="There are no orders.")

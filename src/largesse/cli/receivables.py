@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
-from largesse.base.money import label, to_decimal
+from largesse.base.money import label
 from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.funding import read_amount, read_reference
 from largesse.cli.running import Commands, command, current_database
-from largesse.cli.tables import format_options, show
+from largesse.cli.tables import customer_option, format_options, in_major_units, show
 from largesse.funding import list_receivables, settle
 
 _COLUMNS = ("customer", "name", "environment", "currency", "ordered", "settled", "owed")
@@ -22,21 +20,14 @@ def receivables() -> None:
 
 
 @receivables.command("list")
-@click.option("--customer", help="Key of a customer: only what it owes.")
+@customer_option("what it owes")
 @format_options
 @command
 async def receivables_list(customer: str | None, form: str | None) -> None:
     """List what each invoiced customer has ordered, paid and still owes, by environment and currency."""
     async with current_database() as database, database.connection() as connection:
         records = await list_receivables(connection, customer)
-    rows = (
-        asdict(record)
-        | {
-            name: to_decimal(getattr(record, f"{name}_minor"), record.currency)
-            for name in ("ordered", "settled", "owed")
-        }
-        for record in records
-    )
+    rows = (in_major_units(record, "ordered", "settled", "owed") for record in records)
     show(form, _COLUMNS, rows, empty="Nobody was ever invoiced.")
 
 

@@ -7,11 +7,14 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import click
+
+from largesse.base.money import to_decimal
 
 Row = Mapping[str, Any]
 _Command = Callable[..., Any]
@@ -25,6 +28,17 @@ def format_options(command: _Command) -> _Command:
     for name, said in (("csv", "Print CSV, with a heading."), ("json", "Print a JSON array.")):
         command = click.option(f"--{name}", "form", flag_value=name, help=said)(command)
     return command
+
+
+def customer_option(only: str) -> Callable[[_Command], _Command]:
+    """Adds --customer; the command gets `customer`, the key of the one whose `only` are listed, or None for all."""
+    return click.option("--customer", help=f"Key of a customer: only {only}.")
+
+
+def in_major_units(record: Any, *amounts: str) -> dict[str, Any]:
+    """A record by column, with these of its amounts in major units of its currency: `total` from `total_minor`."""
+    major = {name: to_decimal(getattr(record, f"{name}_minor"), record.currency) for name in amounts}
+    return {**asdict(record), **major}
 
 
 def show(form: str | None, columns: Sequence[str], rows: Iterable[Row], *, empty: str) -> None:

@@ -28,18 +28,6 @@ PUBLIC_URL = "https://gifts.example.com"
 
 
 @pytest.fixture
-def vault() -> Vault:
-    return Vault((bytes(range(32)),))
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url, max_connections=8)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
 async def mail_server() -> AsyncIterator[PostOffice]:
     server = PostOffice()
     await server.start()

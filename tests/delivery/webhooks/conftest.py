@@ -27,18 +27,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @pytest.fixture
-def vault() -> Vault:
-    return Vault((bytes(range(32)),))
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url, max_connections=8)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
 async def principal(database: Database) -> Principal:
     async with database.connection() as connection:
         return await make_principal(connection, "acme")

@@ -1,14 +1,14 @@
 import asyncio
 import base64
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from tests.delivery.webhooks.conftest import make_principal
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import Connection, Database
+from largesse.database import Database
 from largesse.delivery.webhooks import (
     create_subscription,
     delete_subscription,
@@ -16,29 +16,9 @@ from largesse.delivery.webhooks import (
     parse_target,
 )
 from largesse.delivery.webhooks.subscriptions import secret_context
-from largesse.identity import Principal
 
 VAULT = Vault((bytes(range(32)),))
 TARGET = parse_target("https://hooks.example.com/orders", ())
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url, max_connections=8)
-    yield database
-    await database.close()
-
-
-async def make_principal(connection: Connection, name: str) -> Principal:
-    customer_id = await connection.fetchval(
-        "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', 'invoiced') RETURNING id",
-        name,
-    )
-    service_account_id = await connection.fetchval(
-        "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, 'bot', 'Bot') RETURNING id",
-        customer_id,
-    )
-    return Principal(1, "production", customer_id, name, "pro", "invoiced", service_account_id, "Bot", True)
 
 
 async def test_a_subscription_is_listed_without_its_secret(database: Database) -> None:

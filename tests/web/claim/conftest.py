@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -11,6 +11,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
+
+from largesse.base.vault import Vault
+from largesse.database import Database
+
+Work = Callable[[Database, Vault], Coroutine[Any, Any, Any]]
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
 
@@ -95,3 +100,20 @@ def move_clock(service: Any) -> Iterator[Callable[[timedelta], None]]:
 
     yield move
     service.sql("UPDATE clock SET ahead_by = '0'")
+
+
+@pytest.fixture
+def on_pool(service: Any, run_on_database: Callable[..., Any]) -> Callable[[Work], Any]:
+    """Runs work with a pool of its own and the service's vault."""
+
+    def run(work: Work) -> Any:
+        async def with_pool(_: Any) -> Any:
+            database = await Database.connect(service.database_url)
+            try:
+                return await work(database, Vault(service.settings.master_keys))
+            finally:
+                await database.close()
+
+        return run_on_database(service.database_url, with_pool)
+
+    return run

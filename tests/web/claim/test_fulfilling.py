@@ -3,13 +3,14 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from tests.web.claim.conftest import Work
 
 from largesse.base.vault import Vault
 from largesse.database import Database
@@ -25,7 +26,6 @@ from largesse.fulfilment import (
 )
 
 Codes = Callable[..., list[dict[str, str]]]
-Work = Callable[[Database, Vault], Coroutine[Any, Any, Any]]
 
 WORLD = """
 customers:
@@ -80,23 +80,6 @@ def form_of(page: httpx.Response) -> dict[str, str]:
 
 def choices_of(page: httpx.Response) -> list[int]:
     return [int(value) for value in re.findall(r'name="product" value="(\d+)"', page.text)]
-
-
-@pytest.fixture
-def on_pool(service: Any, run_on_database: Callable[..., Any]) -> Callable[[Work], Any]:
-    """Runs work with a pool of its own and the service's vault."""
-
-    def run(work: Work) -> Any:
-        async def with_pool(_: Any) -> Any:
-            database = await Database.connect(service.database_url)
-            try:
-                return await work(database, Vault(service.settings.master_keys))
-            finally:
-                await database.close()
-
-        return run_on_database(service.database_url, with_pool)
-
-    return run
 
 
 @pytest.fixture

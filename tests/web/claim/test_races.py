@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +53,6 @@ def flood(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., li
 
         statuses: list[int] = run_on_database(service.database_url, all_posts)
         return statuses
-
-    return run
-
-
-@pytest.fixture
-def on_pool(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., Any]:
-    def run(work: Callable[[Database, Vault], Coroutine[Any, Any, Any]]) -> Any:
-        async def with_pool(_: Any) -> Any:
-            database = await Database.connect(service.database_url)
-            try:
-                return await work(database, Vault(service.settings.master_keys))
-            finally:
-                await database.close()
-
-        return run_on_database(service.database_url, with_pool)
 
     return run
 

@@ -2,8 +2,8 @@
 
 from largesse.database.migrate import run_sql_beside
 
-revision = "0012"
-down_revision = "0011"
+revision = "0013"
+down_revision = "0012"
 
 
 def upgrade() -> None:

@@ -1,0 +1,49 @@
+"""An order on its way to being placed, for tests that begin at the placer or its rules."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from largesse.base.vault import Vault
+from largesse.identity import Principal
+from largesse.lines import SealedCodes, draw_codes
+from largesse.orders.options import Options
+from largesse.orders.order import Gift, Order, OwnAccounts, new_order
+from largesse.orders.reference import new_reference
+from largesse.orders.request import Wanted
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+VAULT = Vault((bytes(32),))
+
+
+def build_order(
+    principal: Principal,
+    own: OwnAccounts,
+    *,
+    account_id: int | None = None,
+    currency: str = "GBP",
+    cost_minor: int = 100,
+    codes: int = 1,
+    external_reference: str | None = None,
+) -> Order:
+    """A batch of `codes` codes at `cost_minor` each, drawn and sealed."""
+    reference = new_reference(NOW)
+    drawn = draw_codes(codes)
+    return new_order(
+        reference=reference,
+        principal=principal,
+        gift=Gift("gift", 1, None, None, "GB", currency, cost_minor, cost_minor),
+        wanted=Wanted(
+            source="api",
+            recipients=(),
+            code_count=codes,
+            options=Options(),
+            scheduled_for=None,
+            account_id=account_id,
+            expiry_after_days=None,
+            external_reference=external_reference,
+        ),
+        own_accounts=own,
+        codes=drawn,
+        sealed=list(SealedCodes(VAULT, drawn, reference)),
+    )
