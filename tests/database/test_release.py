@@ -36,6 +36,9 @@ SUMS = {
     "scheduled": "SELECT string_agg(scheduled_for::text, ' ' ORDER BY id) FROM orders",
 }
 
+# Tables that have had another name since.
+RENAMED = {"webhook_lanes": "subscription_queues"}
+
 
 @pytest.fixture
 async def release_url(database_url: str) -> str:
@@ -66,7 +69,7 @@ async def test_a_database_of_the_release_migrates_and_loses_nothing(
     assert command("migrate") == (0, f"The database's schema is at revision {migrate.head_revision()}.\n")
 
     after = await counted(connection), await summed(connection)
-    assert {table: after[0].get(table) for table in before[0]} == before[0]
+    assert {table: after[0].get(RENAMED.get(table, table)) for table in before[0]} == before[0]
     assert after[1] == before[1]
     code, said = command("verify")
     assert (code, said.startswith("Error: LARGESSE_MASTER_KEY is not the key")) == (1, True)
