@@ -35,7 +35,7 @@ from largesse.database import (
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.delivery.queue import Notifier
-from largesse.delivery.webhooks import DeliveryLimits, Resolver
+from largesse.delivery.webhooks import DeliveryThrottle, Resolver
 from largesse.fulfilment import ClaimedGifts, Issuer, StockIssuer, TestIssuer
 from largesse.identity import Authenticator, WrongKeys
 from largesse.lines import is_sealed, prove_master_key
@@ -171,7 +171,7 @@ async def open_services(
             claiming=claiming,
             gifts=gifts,
             resolver=resolver,
-            delivery_limits=DeliveryLimits(),
+            delivery_throttle=DeliveryThrottle(),
             patience=patience,
             writing_turns=Turns(at_once=6, each=3, max_waiting=1_000),
         )

@@ -5,11 +5,10 @@ fan_out.py        deliveries are made of events; queues.py leases them, a subscr
 delivery.py       the worker's side: turns of queues, attempts in flight
 transport.py      POSTs over judged connections (channel.py), signed by signing.py
 outcomes.py       what a receiver's answer means; recording.py writes it down
-records.py        what a customer is told of deliveries, redelivery, samples; limits.py how often
+records.py        what a customer is told of deliveries, redelivery, samples; throttle.py how often
 """
 
 from largesse.delivery.webhooks.addresses import is_public
-from largesse.delivery.webhooks.limits import DeliveryLimits
 from largesse.delivery.webhooks.records import (
     AttemptRecord,
     DeliveryRecord,
@@ -27,13 +26,14 @@ from largesse.delivery.webhooks.subscriptions import (
     list_subscriptions,
 )
 from largesse.delivery.webhooks.targets import Target, check_target, parse_target
+from largesse.delivery.webhooks.throttle import DeliveryThrottle
 
 __all__ = [
     "MAX_SUBSCRIPTIONS",
     "AttemptRecord",
     "CreatedSubscription",
-    "DeliveryLimits",
     "DeliveryRecord",
+    "DeliveryThrottle",
     "Resolver",
     "Subscription",
     "Target",

@@ -10,7 +10,7 @@ from largesse.base.turns import Turns
 from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue
 from largesse.database import Database
-from largesse.delivery.webhooks import DeliveryLimits, Resolver
+from largesse.delivery.webhooks import DeliveryThrottle, Resolver
 from largesse.fulfilment import ClaimedGifts
 from largesse.identity import Authenticator
 from largesse.lines.claiming import Claiming
@@ -32,7 +32,7 @@ class Services:
     claiming: Claiming
     gifts: ClaimedGifts
     resolver: Resolver
-    delivery_limits: DeliveryLimits
+    delivery_throttle: DeliveryThrottle
     patience: Patience
     # For transactions of requests: some of the pool's connections, so that those who read find one.
     writing_turns: Turns[int]

@@ -123,7 +123,7 @@ async def _deliveries(services: Services, call: Call) -> Reply:
 
 async def _redeliver(services: Services, call: Call) -> Reply:
     subscription_id, delivery_id = call.uuid(), call.id("deliveryId", highest=INT64)
-    services.delivery_limits.count_redelivery(call.principal.customer_id)
+    services.delivery_throttle.count_redelivery(call.principal.customer_id)
     async with call.writing(services) as connection:
         delivery = await redeliver(connection, call.principal, subscription_id, delivery_id)
     return Reply(in_shape(delivery, DeliveryRecordShape), 202)
@@ -131,7 +131,7 @@ async def _redeliver(services: Services, call: Call) -> Reply:
 
 async def _test(services: Services, call: Call) -> Reply:
     subscription_id = call.uuid()
-    services.delivery_limits.count_sample(call.principal.customer_id, subscription_id)
+    services.delivery_throttle.count_sample(call.principal.customer_id, subscription_id)
     async with call.writing(services) as connection:
         delivery = await send_sample(connection, call.principal, subscription_id, call.now)
     return Reply(in_shape(delivery, DeliveryRecordShape), 202)

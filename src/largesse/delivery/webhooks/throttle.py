@@ -17,7 +17,7 @@ REQUESTED_A_MINUTE = 60  # by one customer: samples and redeliveries together
 _MINUTE_S = 60.0
 
 
-class DeliveryLimits:
+class DeliveryThrottle:
     """Counts what customers ask for, and raises TooManyRequests where that is too much."""
 
     def __init__(self, *, now_s: Callable[[], float] = clock.passed_s) -> None:
