@@ -72,7 +72,7 @@ def _judge_domain(domain: str) -> tuple[str, int | None]:
     return judged.domain, max(len(form.encode()) for form in (domain, judged.domain, judged.ascii_domain))
 
 
-def address_key(email: str) -> str:
+def email_key(email: str) -> str:
     """What two spellings of one address share: letter case is ignored.
 
     Not `casefold`, which also makes one of `straße` and `strasse`: those may be two people.

@@ -12,7 +12,7 @@ from itertools import islice
 
 import msgspec
 
-from largesse.base.email import address_key
+from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
 from largesse.orders.options import Options, check_options
 from largesse.orders.recipients import AskedRecipient, OrderRecipient, count_codes
@@ -86,7 +86,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def recipient_count(self) -> int:
         """Distinct addresses, letter case ignored."""
-        return len({address_key(recipient.email) for recipient in self.recipients})
+        return len({email_key(recipient.email) for recipient in self.recipients})
 
     def or_else(self, options: Options, expiry_after_days: int | None) -> Wanted:
         """The same with what was not said filled in."""

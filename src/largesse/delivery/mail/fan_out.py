@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from largesse.base.email import address_key
+from largesse.base.email import email_key
 from largesse.database import Connection, Row
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.queue import plan_by_index
@@ -65,7 +65,7 @@ async def _make_messages(connection: Connection, jobs: Sequence[Row]) -> int:
     numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
     first: dict[tuple[int, str], Row] = {}
     for line in lines:
-        key = (line["order_id"], address_key(line["recipient_email"]))
+        key = (line["order_id"], email_key(line["recipient_email"]))
         numbers[key].append(line["number"])
         first.setdefault(key, line)
     await connection.execute(

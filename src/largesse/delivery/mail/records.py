@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.base.email import address_key
+from largesse.base.email import email_key
 from largesse.database import Connection
 from largesse.identity import Principal
 from largesse.lines.records import LineRecord, read_line_records
@@ -76,7 +76,7 @@ def _not_fanned_out(lines: _Lines, due_at: datetime, state: str) -> list[Recipie
     for email, name, line in lines:
         if email is None:
             continue
-        recipient = recipients.setdefault(address_key(email), _recipient(email, name, due_at, "cancelled"))
+        recipient = recipients.setdefault(email_key(email), _recipient(email, name, due_at, "cancelled"))
         recipient.code_count += 1
         if line.cancelled_at is None:
             recipient.state = state
@@ -87,9 +87,9 @@ def _with_lines(recipients: list[RecipientDelivery], lines: _Lines) -> list[Reci
     """The recipients, each with what became of their codes."""
     by_recipient: dict[str, list[LineRecord]] = defaultdict(list)
     for email, _, line in lines:
-        by_recipient[address_key(email or "")].append(line)
+        by_recipient[email_key(email or "")].append(line)
     for recipient in recipients:
-        recipient.lines = by_recipient[address_key(recipient.email or "")]
+        recipient.lines = by_recipient[email_key(recipient.email or "")]
     return recipients
 
 

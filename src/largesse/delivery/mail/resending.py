@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.base.email import address_key
+from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.database import Connection
 from largesse.delivery.mail.records import RecipientDelivery
@@ -35,8 +35,8 @@ async def resend(
     rows = await connection.fetch(
         "SELECT id, email, name FROM messages WHERE order_id = $1 AND kind = 'gift' AND edition = 0", order_id
     )
-    asked = address_key(email.strip())
-    first = next((row for row in rows if address_key(row["email"]) == asked), None)
+    asked = email_key(email.strip())
+    first = next((row for row in rows if email_key(row["email"]) == asked), None)
     if first is None:
         if await _is_scheduled(connection, order_id):
             raise InvalidRequest("The order's mail has not left yet.")
