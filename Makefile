@@ -39,8 +39,9 @@ $(INSTALLED): requirements.lock pyproject.toml | $(CREATED)
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(INSTALLED_DEV): requirements-dev.lock $(INSTALLED)
+$(INSTALLED_DEV): requirements-dev.lock $(INSTALLED) sdk/python/pyproject.toml
 	$(PIP) install --quiet --require-hashes --only-binary :all: -r requirements-dev.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable sdk/python
 	@touch $@
 
 demo: install  ## Start the service with a demo world on PORT (8000)
@@ -54,10 +55,16 @@ pytest: install-dev  ## All tests; DATABASE_URL= names an external server, PYTES
 test-pgbouncer: install-dev  ## The API's tests behind PgBouncer in transaction mode (needs pgbouncer)
 	$(BIN)/python tests/pgbouncer.py $(PYTEST_ARGS)
 
+test-client-%: install  ## The Python client's tests on another Python, such as test-client-3.13
+	python$* -m venv --clear build/client-$*
+	build/client-$*/bin/python -m pip --disable-pip-version-check install --quiet pytest pytest-asyncio pytest-timeout ./sdk/python
+	cd sdk/python && ../../build/client-$*/bin/pytest --largesse-command '$(CURDIR)/$(BIN)/largesse'
+
 check: install-dev  ## Format, lint, types and import rules
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy
+	cd sdk/python && ../../$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 format: install-dev  ## Rewrite the code in the house format
@@ -100,4 +107,4 @@ performance-doc: install-dev  ## Write docs/performance.md from bench/results
 
 clean:  ## Remove .venv and caches; the data directory stays
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests bench sdk -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

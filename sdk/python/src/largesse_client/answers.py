@@ -1,0 +1,118 @@
+"""Reading answers: the value of a good one, the error that a bad one is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from largesse_client.calls import Call
+from largesse_client.errors import (
+    PROBLEMS,
+    FieldError,
+    LargesseError,
+    Problem,
+    ReferenceUsed,
+    UnreadableAnswer,
+)
+
+T = TypeVar("T")
+
+_JSON = frozenset({"application/json", "application/problem+json"})
+_ORDER = re.compile(r"/orders/([0-9A-Za-z]{1,64})")
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back, whole. The names of headers are looked up without regard to case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _ProblemBody(msgspec.Struct):
+    """A problem as it travels; anything may be missing."""
+
+    type: str
+    title: str | None = None
+    detail: str | None = None
+    instance: str | None = None
+    errors: tuple[FieldError, ...] = ()
+
+
+_read_problem = msgspec.json.Decoder(_ProblemBody).decode
+
+
+def read_answer(call: Call[T], answer: Answer, base_url: str) -> T:
+    """The value of a good answer. Raises Problem or UnreadableAnswer for any other."""
+    if 200 <= answer.status < 300 or answer.status in call.also:
+        if answer.status == 204 or _media_type(answer) == "application/json":
+            try:
+                return call.read(answer.body)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise _unreadable(call, answer, f"it cannot be understood: {error}") from error
+        raise _unreadable(call, answer, _is_wrong(base_url))
+    raise _problem(answer) or _unreadable(call, answer, _is_wrong(base_url))
+
+
+def is_cut_short(error: LargesseError) -> bool:
+    """Whether it is a good answer's JSON that cannot be read, as when half of it is missing."""
+    return isinstance(error, UnreadableAnswer) and isinstance(error.__cause__, msgspec.DecodeError)
+
+
+def _problem(answer: Answer) -> Problem | None:
+    """The problem that an answer is; None for one that Largesse does not write."""
+    if _media_type(answer) != "application/problem+json":
+        return None
+    try:
+        body = _read_problem(answer.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    slug = body.type.rpartition("/problems/")[2]
+    problem = PROBLEMS.get(slug, Problem)(
+        f"{body.detail or body.title or body.type} [{answer.status} {slug}]"
+    )
+    problem.status, problem.type = answer.status, body.type
+    problem.title, problem.detail, problem.instance = body.title, body.detail, body.instance
+    problem.errors = body.errors
+    problem.request_id = answer.headers.get("x-request-id")
+    problem.retry_after_s = _retry_after_s(answer)
+    if isinstance(problem, ReferenceUsed) and (found := _ORDER.fullmatch(body.instance or "")):
+        problem.order_reference = found[1]
+    return problem
+
+
+def _unreadable(call: Call[Any], answer: Answer, why: str) -> UnreadableAnswer:
+    what = _media_type(answer) or "no content type"
+    error = UnreadableAnswer(
+        f"{call.method} {call.path.partition('?')[0]} was answered {answer.status} with {what}, {len(answer.body)} bytes: {why}"
+    )
+    error.status = answer.status
+    error.request_id = answer.headers.get("x-request-id")
+    return error
+
+
+def _is_wrong(base_url: str) -> str:
+    return f"that is no answer of Largesse. Is `base_url` right? It is {base_url}"
+
+
+def _media_type(answer: Answer) -> str:
+    return answer.headers.get("content-type", "").partition(";")[0].strip().lower()[:_SHOWN]
+
+
+def _retry_after_s(answer: Answer) -> float | None:
+    """The seconds of a Retry-After, which may also be written as a date; None without one that can be read."""
+    text = answer.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:_SHOWN])
+    try:
+        return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):  # none, or one that says no zone
+        return None

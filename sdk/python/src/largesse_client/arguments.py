@@ -1,0 +1,124 @@
+"""What is refused before anything is sent, because it cannot be right whatever the service holds.
+
+Each function gives the argument back as it is to be sent, or raises InvalidArgument naming it. What only the service can judge,
+such as which amounts a product has, is left to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from largesse_client.errors import InvalidArgument
+from largesse_client.models import Recipient
+
+MAX_CODES = 5_000
+MAX_QUANTITY = 1_000
+MAX_PAGE = 200
+_INT32 = 2_147_483_647
+_REFERENCE = re.compile(r"[0-9A-Za-z]{1,64}", re.ASCII)
+_COUNTRY = re.compile(r"[A-Za-z]{2}")
+_CURRENCY = re.compile(r"[A-Za-z]{3}")
+
+refused = InvalidArgument.of
+
+
+def number(argument: str, value: object, least: int = 1, most: int = _INT32) -> int:
+    """A whole number from `least` to `most`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise refused(argument, f"must be an int, not {type(value).__name__}.")
+    if not least <= value <= most:
+        raise refused(argument, f"must be from {least} to {most}, not {value}.")
+    return value
+
+
+def money(argument: str, value: object, *, least: Decimal | None = None) -> Decimal:
+    """An exact amount in major units, above zero, or from `least`."""
+    if isinstance(value, float):
+        raise refused(argument, f'must be exact, not a float: say Decimal("{value}").')
+    if not isinstance(value, int | Decimal) or isinstance(value, bool):
+        raise refused(argument, f"must be a Decimal or an int, not {type(value).__name__}.")
+    amount = Decimal(value)
+    if not amount.is_finite() or (amount <= 0 if least is None else amount < least):
+        raise refused(
+            argument, f"must be {'above 0' if least is None else f'at least {least}'}, not {value}."
+        )
+    return amount
+
+
+def instant(argument: str, value: object) -> datetime:
+    """An instant that says its offset."""
+    if not isinstance(value, datetime):
+        raise refused(argument, f"must be a datetime, not {type(value).__name__}.")
+    if value.utcoffset() is None:
+        raise refused(
+            argument, "must say its time zone: a naive datetime is no instant. For UTC, tzinfo=datetime.UTC."
+        )
+    return value
+
+
+def text(argument: str, value: object, longest: int) -> str:
+    """A text that is not blank."""
+    if not isinstance(value, str):
+        raise refused(argument, f"must be a str, not {type(value).__name__}.")
+    if not value.strip():
+        raise refused(argument, "is blank: leave it out.")
+    if len(value.strip()) > longest:
+        raise refused(argument, f"must have at most {longest} characters, not {len(value.strip())}.")
+    return value
+
+
+def country(argument: str, value: object) -> str:
+    """A country's two letters."""
+    return _letters(argument, value, _COUNTRY, "the two letters of a country, such as GB")
+
+
+def currency(argument: str, value: object) -> str:
+    """A currency's three letters."""
+    return _letters(argument, value, _CURRENCY, "the three letters of a currency, such as GBP")
+
+
+def order_reference(argument: str, value: object) -> str:
+    """The reference that the service gave an order."""
+    return _letters(argument, value, _REFERENCE, "an order's reference, letters and digits")
+
+
+def uuid(argument: str, value: object) -> UUID:
+    """A UUID, or its text."""
+    try:
+        return value if isinstance(value, UUID) else UUID(str(value))
+    except ValueError:
+        raise refused(argument, "must be a UUID.") from None
+
+
+def recipients(argument: str, value: object) -> list[Recipient]:
+    """Recipients, an address alone standing for one code to it. At least one, and at most MAX_CODES codes in all."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise refused(argument, f"must be a list of Recipient or addresses, not {type(value).__name__}.")
+    found = [_recipient(f"{argument}[{at}]", one) for at, one in enumerate(value)]
+    if not found:
+        raise refused(argument, "is empty.")
+    if (count := sum(one.quantity for one in found)) > MAX_CODES:
+        raise refused(argument, f"must ask for at most {MAX_CODES} codes in all, not {count}.")
+    return found
+
+
+def _recipient(argument: str, value: object) -> Recipient:
+    one = Recipient(email=value) if isinstance(value, str) else value
+    if not isinstance(one, Recipient):
+        raise refused(argument, f"must be a Recipient or an address, not {type(value).__name__}.")
+    if "@" not in text(f"{argument}.email", one.email, 254):
+        raise refused(f"{argument}.email", "must be an e-mail address.")
+    if one.name is not None and not isinstance(one.name, str):
+        raise refused(f"{argument}.name", f"must be a str, not {type(one.name).__name__}.")
+    number(f"{argument}.quantity", one.quantity, most=MAX_QUANTITY)
+    return one
+
+
+def _letters(argument: str, value: object, pattern: re.Pattern[str], what: str) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise refused(argument, f"must be {what}.")
+    return value

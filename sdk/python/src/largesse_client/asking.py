@@ -1,0 +1,136 @@
+"""How a question becomes an answer: what to send, when to send it again, and when to give up.
+
+The rules are one generator that neither sends nor waits. It yields what to do, `Send` or `Wait`, and is told what came of
+it: an `Answer`, or the `NoAnswer` there was instead. Two drivers do as it says, one that blocks and one that awaits
+(`largesse_client.driving`), so that both clients do the same.
+
+A request is sent again only where that does no harm (`Call.is_repeatable`): after none or half an answer, and after a status that
+says that it may go better later. Waits double and are drawn at random from their upper half; a `Retry-After` is kept to.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from largesse_client.answers import Answer, is_cut_short, read_answer
+from largesse_client.calls import Call, Steps
+from largesse_client.errors import (
+    LargesseError,
+    NoAnswer,
+    NotFound,
+    Problem,
+    ReferenceUsed,
+    Unreachable,
+    UnreadableAnswer,
+)
+
+T = TypeVar("T")
+
+_FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 8.0
+# It may go better later: the request came too slowly, too many come, a failure, or a proxy that found nobody behind it.
+_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this request, under this id."""
+
+    call: Call[Any]
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let so much time pass."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a request is sent at most, and how long after the first attempt one may still begin."""
+
+    attempts: int
+    total_s: float
+
+
+class Asker:
+    """Asks one service, as patiently as it was told."""
+
+    def __init__(
+        self, base_url: str, patience: Patience, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._base_url = base_url
+        self._patience = patience
+        self._clock = clock
+
+    def converse(self, call: Call[T]) -> Steps[T]:
+        """The steps to the answer's value. Raises LargesseError."""
+        try:
+            return (yield from self._ask(call))
+        except ReferenceUsed as used:
+            if call.recover is None:
+                raise
+            return (yield from call.recover(used, self._ask))
+
+    def _ask(self, call: Call[T]) -> Steps[T]:
+        began_s, attempt, is_unclear = self._clock(), 0, False
+        while True:
+            attempt += 1
+            send = Send(call, os.urandom(8).hex())
+            heard: Answer | NoAnswer = yield send
+            try:
+                return self._read(call, send, heard)
+            except NotFound:
+                if call.ends and is_unclear:
+                    return cast("T", None)
+                raise
+            except LargesseError as error:
+                wait_s = self._wait_s(call, error, attempt, self._clock() - began_s)
+                if wait_s is None:
+                    raise _told_after(error, attempt, is_unclear) from error.__cause__
+                is_unclear |= not isinstance(error, Unreachable)
+            yield Wait(wait_s)
+
+    def _read(self, call: Call[T], send: Send, heard: Answer | NoAnswer) -> T:
+        if isinstance(heard, NoAnswer):
+            heard.request_id = send.request_id
+            raise heard
+        return read_answer(call, heard, self._base_url)
+
+    def _wait_s(self, call: Call[Any], error: LargesseError, attempt: int, passed_s: float) -> float | None:
+        """How long to wait before the next attempt; None where there is to be none."""
+        if not call.is_repeatable or not _may_pass(error) or attempt >= self._patience.attempts:
+            return None
+        longest_s = min(_FIRST_WAIT_S * 2 ** (attempt - 1), _LONGEST_WAIT_S)
+        wait_s = random.uniform(longest_s / 2, longest_s)  # noqa: S311 - no secret
+        if isinstance(error, Problem) and error.retry_after_s is not None:
+            wait_s = max(wait_s, error.retry_after_s)
+        return wait_s if passed_s + wait_s <= self._patience.total_s else None
+
+
+def _may_pass(error: LargesseError) -> bool:
+    """Whether the same request may get another answer later."""
+    if isinstance(error, Problem | UnreadableAnswer) and error.status in _PASSING:
+        return True
+    return isinstance(error, NoAnswer) or is_cut_short(error)
+
+
+def _told_after(error: LargesseError, attempt: int, is_unclear: bool) -> LargesseError:
+    """The error that the last attempt ended with, as it is told of all of them.
+
+    Where an earlier attempt may have been carried out, that the last one reached nobody does not say that none was.
+    """
+    if isinstance(error, Unreachable) and is_unclear:
+        unclear = NoAnswer(*error.args)
+        unclear.request_id = error.request_id
+        error = unclear
+    if attempt > 1:
+        error.add_note(f"It was tried {attempt} times.")
+    return error

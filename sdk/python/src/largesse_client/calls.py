@@ -1,0 +1,123 @@
+"""What is asked of the service, as values: one request and the type of its answer, or a list that comes in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+if TYPE_CHECKING:
+    from largesse_client.errors import ReferenceUsed
+
+T = TypeVar("T")
+
+Query = Mapping[str, str | int | Decimal | None]
+# What happens between a question and its answer: steps go out, what came of them comes in (largesse_client.asking).
+Steps = Generator[Any, Any, T]
+Ask = Callable[["Call[Any]"], Steps[Any]]
+
+# Made once for each shape; there are some thirty.
+_decoders: dict[Any, Callable[[bytes], Any]] = {}
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request: `read` makes a value of the answer's body.
+
+    Only a repeatable one is ever sent twice: its effect is the same however often it arrives. `recover` goes on where the
+    answer is that the request's reference is used. `also` are statuses beside 2xx whose body `read` takes. With `ends`, a
+    404 after an attempt that nobody answered says that it is done.
+    """
+
+    method: str
+    path: str
+    read: Callable[[bytes], T]
+    body: bytes | None = field(default=None, repr=False)
+    is_repeatable: bool = True
+    also: frozenset[int] = frozenset()
+    ends: bool = False
+    recover: Callable[[ReferenceUsed, Ask], Steps[T]] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pages(Generic[T]):
+    """A list in pages: `fetch` asks for one by its query, `then` gives the query of the next, None after the last."""
+
+    query: Query
+    fetch: Callable[[Query], Call[Sequence[T]]]
+    then: Callable[[Query, Sequence[T]], Query | None]
+
+
+def get(
+    path: str, shape: type[T], query: Query | None = None, *, also: frozenset[int] = frozenset()
+) -> Call[T]:
+    """A question that changes nothing."""
+    return Call("GET", _with(path, query), reader(shape), also=also)
+
+
+def post(
+    path: str, shape: type[T], body: Mapping[str, object] | None = None, *, is_repeatable: bool
+) -> Call[T]:
+    """A request that changes something, or carries more than an address can hold."""
+    return Call("POST", path, reader(shape), None if body is None else encode(body), is_repeatable)
+
+
+def pages(
+    path: str, item: type[T], query: Query, page_size: int, then: Callable[[Query, Sequence[T]], Query]
+) -> Pages[T]:
+    """A list whose page after one is asked for with what `then` makes of its query; a short page is the last."""
+    read: Callable[[bytes], Sequence[T]] = reader(_tuple_of(item))
+    return Pages(
+        {**query, "limit": page_size},
+        lambda query: Call("GET", _with(path, query), read),
+        lambda query, page: then(query, page) if len(page) == page_size else None,
+    )
+
+
+def by_offset(path: str, item: type[T], page_size: int) -> Pages[T]:
+    """A list whose pages are asked for by how many items to skip."""
+
+    def then(query: Query, _: Sequence[T]) -> Query:
+        return {**query, "offset": int(query["offset"] or 0) + page_size}
+
+    return pages(path, item, {"offset": 0}, page_size, then)
+
+
+def whole(path: str, item: type[T], query: Query | None = None) -> Pages[T]:
+    """A list that comes in one piece."""
+    read: Callable[[bytes], Sequence[T]] = reader(_tuple_of(item))
+    return Pages(query or {}, lambda query: Call("GET", _with(path, query), read), lambda *_: None)
+
+
+def encode(body: Mapping[str, object]) -> bytes:
+    """A JSON body without the members that are None; Decimal as a number, digit by digit."""
+    return _encode({name: value for name, value in body.items() if value is not None})
+
+
+def reader(shape: type[T]) -> Callable[[bytes], T]:
+    """Reads JSON of that shape: numbers become Decimal from their digits, and unknown members are passed over.
+
+    Raises msgspec.DecodeError.
+    """
+    decode: Callable[[bytes], T] | None = _decoders.get(shape)
+    if decode is None:
+        decode = _decoders[shape] = msgspec.json.Decoder(shape).decode
+    return decode
+
+
+def nothing(_: bytes) -> None:
+    """Reads an answer that says no more than that it is done."""
+
+
+def _tuple_of(item: type[Any]) -> Any:
+    return tuple.__class_getitem__((item, ...))
+
+
+def _with(path: str, query: Query | None) -> str:
+    given = {name: str(value) for name, value in query.items() if value is not None} if query else None
+    return f"{path}?{urlencode(given)}" if given else path

@@ -1,0 +1,175 @@
+"""The two drivers of a conversation: one blocks, one awaits. Nothing else in the package differs between the clients."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import httpx
+
+from largesse_client.answers import Answer
+from largesse_client.asking import Asker, Send, Wait
+from largesse_client.calls import Call, Pages
+from largesse_client.errors import NoAnswer, Unreachable
+
+T = TypeVar("T")
+
+MAX_ANSWER_BYTES = 64 * 2**20
+_NOT_CONNECTED = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.ProxyError,
+)
+
+
+class Driver:
+    """Has conversations over a client of httpx that blocks."""
+
+    def __init__(self, client: httpx.Client, asker: Asker, timeout_s: float) -> None:
+        self._client = client
+        self._asker = asker
+        self._timeout_s = timeout_s
+
+    def perform(self, define: Callable[[], Call[T]]) -> T:
+        """The value of the answer to the call that `define` gives. Raises LargesseError."""
+        return self._converse(define())
+
+    def each(self, pages: Pages[T]) -> Iterator[T]:
+        """The items of all pages, each page asked for when the one before has been gone through."""
+        query = pages.query
+        while True:
+            page = self._converse(pages.fetch(query))
+            yield from page
+            following = pages.then(query, page)
+            if following is None:
+                return
+            query = following
+
+    def _converse(self, call: Call[T]) -> T:
+        steps = self._asker.converse(call)
+        heard: Answer | NoAnswer | None = None
+        while True:
+            try:
+                step = steps.send(heard)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            if isinstance(step, Wait):
+                time.sleep(step.seconds)
+                heard = None
+            else:
+                heard = self._send(step)
+
+    def _send(self, send: Send) -> Answer | NoAnswer:
+        body = _Body(self._timeout_s)
+        try:
+            with _as_no_answer(send):
+                response = self._client.send(_request(self._client, send), stream=True)
+                try:
+                    for chunk in response.iter_bytes():
+                        body.add(chunk)
+                finally:
+                    response.close()
+        except NoAnswer as nothing:
+            return nothing
+        return Answer(response.status_code, response.headers, body.whole())
+
+
+class AsyncDriver:
+    """Has conversations over a client of httpx that awaits."""
+
+    def __init__(self, client: httpx.AsyncClient, asker: Asker, timeout_s: float) -> None:
+        self._client = client
+        self._asker = asker
+        self._timeout_s = timeout_s
+
+    async def perform(self, define: Callable[[], Call[T]]) -> T:
+        """As Driver.perform."""
+        return await self._converse(define())
+
+    async def each(self, pages: Pages[T]) -> AsyncIterator[T]:
+        """As Driver.each."""
+        query = pages.query
+        while True:
+            page = await self._converse(pages.fetch(query))
+            for item in page:
+                yield item
+            following = pages.then(query, page)
+            if following is None:
+                return
+            query = following
+
+    async def _converse(self, call: Call[T]) -> T:
+        steps = self._asker.converse(call)
+        heard: Answer | NoAnswer | None = None
+        while True:
+            try:
+                step = steps.send(heard)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            if isinstance(step, Wait):
+                await asyncio.sleep(step.seconds)
+                heard = None
+            else:
+                heard = await self._send(step)
+
+    async def _send(self, send: Send) -> Answer | NoAnswer:
+        body = _Body(self._timeout_s)
+        try:
+            with _as_no_answer(send):
+                response = await self._client.send(_request(self._client, send), stream=True)
+                try:
+                    async for chunk in response.aiter_bytes():
+                        body.add(chunk)
+                finally:
+                    await response.aclose()
+        except NoAnswer as nothing:
+            return nothing
+        return Answer(response.status_code, response.headers, body.whole())
+
+
+class _Body:
+    """The body of an answer as it arrives: whole within the time-out, and within bounds."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._until_s = time.monotonic() + timeout_s
+        self._chunks: list[bytes] = []
+        self._bytes = 0
+
+    def add(self, chunk: bytes) -> None:
+        self._chunks.append(chunk)
+        self._bytes += len(chunk)
+        if self._bytes > MAX_ANSWER_BYTES:
+            raise NoAnswer(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
+        if time.monotonic() > self._until_s:
+            raise NoAnswer("the answer did not arrive whole in time")
+
+    def whole(self) -> bytes:
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+
+def _request(client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx.Request:
+    call = send.call
+    headers = {"X-Request-Id": send.request_id}
+    if call.body is not None:
+        headers["Content-Type"] = "application/json"
+    return client.build_request(call.method, call.path, content=call.body, headers=headers)
+
+
+@contextmanager
+def _as_no_answer(send: Send) -> Generator[None, None, None]:
+    """Says in our words what httpx raises."""
+    try:
+        yield
+    except httpx.RequestError as error:
+        what = f"{send.call.method} {send.call.path.partition('?')[0]}"
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, _NOT_CONNECTED):
+            raise Unreachable(f"{what}: no connection could be made ({said})") from error
+        raise NoAnswer(f"{what}: no whole answer came ({said})") from error

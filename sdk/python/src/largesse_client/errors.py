@@ -1,0 +1,203 @@
+"""Every error the client raises.
+
+    LargesseError
+    ├── InvalidArgument             refused here, nothing was sent; also a ValueError
+    ├── NoAnswer                    none came, or half of one: whether the request was carried out is not known
+    │   └── Unreachable             no connection could be made: it was not
+    ├── UnreadableAnswer            what answered is not Largesse, or cannot be understood
+    ├── InvalidWebhook              a delivery that is not to be believed
+    │   ├── InvalidSignature        nobody with the secret signed it
+    │   └── StaleWebhook            it was signed too long ago, or its signature does not say when
+    └── Problem                     Largesse says no, and why (RFC 9457)
+        ├── InvalidRequest          400
+        ├── Unauthorized            401
+        ├── PlanRequired            402
+        ├── InsufficientBalance     402
+        ├── InactiveServiceAccount  403
+        ├── OtherServiceAccount     403
+        ├── NotFound                404
+        ├── MethodNotAllowed        405
+        ├── SlowRequest             408
+        ├── QuoteChanged            409
+        ├── QuoteExpired            409
+        ├── ReferenceUsed           409
+        ├── TooLarge                413
+        ├── UnsupportedBody         415
+        ├── Misdirected             421
+        ├── TooManyRequests         429
+        ├── HeadersTooLarge         431
+        ├── InternalError           500
+        └── Unavailable             503
+
+Each type of problem has its class, named as its address ends: `/problems/reference-used` is ReferenceUsed. A type that
+this release does not know is a plain Problem. All can be pickled.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+
+class LargesseError(Exception):
+    """Anything that went wrong. `request_id` names the request in the service's log; None where none was sent."""
+
+    request_id: str | None = None
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} (request id {self.request_id})" if self.request_id else text
+
+
+class InvalidArgument(LargesseError, ValueError):
+    """An argument that cannot be right. `argument` names it; nothing was sent."""
+
+    argument: str = ""
+
+    @classmethod
+    def of(cls, argument: str, text: str) -> InvalidArgument:
+        """`text` goes on after the argument's name."""
+        error = cls(f"`{argument}` {text}")
+        error.argument = argument
+        return error
+
+
+class NoAnswer(LargesseError):
+    """No answer, or half of one: the request may have been carried out."""
+
+
+class Unreachable(NoAnswer):
+    """No connection could be made: the request was not carried out."""
+
+
+class UnreadableAnswer(LargesseError):
+    """An answer that is not one of Largesse. `status` is its HTTP status."""
+
+    status: int = 0
+
+
+class InvalidWebhook(LargesseError):
+    """A delivery that is not to be believed."""
+
+
+class InvalidSignature(InvalidWebhook):
+    """No signature, or none that was made with the secret over this body."""
+
+
+class StaleWebhook(InvalidWebhook):
+    """Genuine, but signed too long ago or in the future, or nothing says when: it may be one sent again by somebody else."""
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """One of the members that are wrong: a JSON pointer into the body, and what is wrong with it."""
+
+    pointer: str
+    detail: str
+
+
+PROBLEMS: dict[str, type[Problem]] = {}
+
+
+class Problem(LargesseError):
+    """Largesse's own no. `type` and `status` are for programs, `detail` is for people.
+
+    `errors` names the wrong recipients where there are any; of a quote, all that is wrong. `retry_after_s` says when to ask again, where the service does.
+    """
+
+    slug: ClassVar[str] = ""
+
+    status: int = 0
+    type: str = "about:blank"
+    title: str | None = None
+    detail: str | None = None
+    instance: str | None = None
+    errors: tuple[FieldError, ...] = ()
+    retry_after_s: float | None = None
+
+    def __init_subclass__(cls, *, slug: str) -> None:
+        cls.slug = slug
+        PROBLEMS[slug] = cls
+
+
+class InvalidRequest(Problem, slug="invalid-request"):
+    """A member of the request breaks a rule; `detail` names it and the limit."""
+
+
+class Unauthorized(Problem, slug="unauthorized"):
+    """No such API key, or one of the other environment."""
+
+
+class PlanRequired(Problem, slug="plan-required"):
+    """The customer's plan does not include the API."""
+
+
+class InsufficientBalance(Problem, slug="insufficient-balance"):
+    """The funding account cannot cover the order. Nothing was placed."""
+
+
+class InactiveServiceAccount(Problem, slug="inactive-service-account"):
+    """The key's service account has been switched off."""
+
+
+class OtherServiceAccount(Problem, slug="other-service-account"):
+    """Another service account of the customer placed the order."""
+
+
+class NotFound(Problem, slug="not-found"):
+    """Nothing here is available to this key under that id."""
+
+
+class MethodNotAllowed(Problem, slug="method-not-allowed"):
+    """The address has other methods."""
+
+
+class SlowRequest(Problem, slug="slow-request"):
+    """The request took too long to arrive."""
+
+
+class QuoteChanged(Problem, slug="quote-changed"):
+    """The request or its price is no longer what the `quote` was given for. Nothing was placed."""
+
+
+class QuoteExpired(Problem, slug="quote-expired"):
+    """The `quote` is too old. Nothing was placed."""
+
+
+class ReferenceUsed(Problem, slug="reference-used"):
+    """The `external_reference` belongs to an order that is not the one asked for.
+
+    `order_reference` names that order. `differences` names the arguments that differ, `service_account` among them where
+    another placed it; it is empty where that could not be found out.
+    """
+
+    order_reference: str | None = None
+    differences: tuple[str, ...] = ()
+
+
+class TooLarge(Problem, slug="too-large"):
+    """The body is too large."""
+
+
+class UnsupportedBody(Problem, slug="unsupported-body"):
+    """The body is no JSON."""
+
+
+class Misdirected(Problem, slug="misdirected"):
+    """The service does not answer to that host name."""
+
+
+class TooManyRequests(Problem, slug="too-many-requests"):
+    """Too much; `retry_after_s` says when to go on."""
+
+
+class HeadersTooLarge(Problem, slug="headers-too-large"):
+    """The headers are too large."""
+
+
+class InternalError(Problem, slug="internal-error"):
+    """A failure of the service, logged under `request_id`."""
+
+
+class Unavailable(Problem, slug="unavailable"):
+    """The service cannot answer just now; `retry_after_s` says when to try again."""

@@ -1,0 +1,83 @@
+"""The shapes of what the service answers: frozen, exact in money, and open to what later releases add."""
+
+from largesse_client.models.account import (
+    Environment,
+    FundingAccount,
+    Health,
+    HealthStatus,
+    Identity,
+    Role,
+    User,
+)
+from largesse_client.models.catalogue import (
+    Collection,
+    CollectionKind,
+    Product,
+    Template,
+    Wrapping,
+)
+from largesse_client.models.opening import (
+    Shape,
+    Word,
+)
+from largesse_client.models.orders import (
+    Cancellation,
+    DeliveryMode,
+    Fault,
+    GiftSelectionType,
+    IssuedCode,
+    Line,
+    LineState,
+    MailState,
+    Order,
+    OrderRecord,
+    OrderRequest,
+    Quote,
+    Recipient,
+    RecipientDelivery,
+    RequestedRecipient,
+)
+from largesse_client.models.webhooks import (
+    Attempt,
+    Delivery,
+    DeliveryState,
+    NewSubscription,
+    Subscription,
+)
+
+__all__ = [
+    "Attempt",
+    "Cancellation",
+    "Collection",
+    "CollectionKind",
+    "Delivery",
+    "DeliveryMode",
+    "DeliveryState",
+    "Environment",
+    "Fault",
+    "FundingAccount",
+    "GiftSelectionType",
+    "Health",
+    "HealthStatus",
+    "Identity",
+    "IssuedCode",
+    "Line",
+    "LineState",
+    "MailState",
+    "NewSubscription",
+    "Order",
+    "OrderRecord",
+    "OrderRequest",
+    "Product",
+    "Quote",
+    "Recipient",
+    "RecipientDelivery",
+    "RequestedRecipient",
+    "Role",
+    "Shape",
+    "Subscription",
+    "Template",
+    "User",
+    "Word",
+    "Wrapping",
+]

@@ -1,0 +1,108 @@
+"""What is asked for with an order, checked, and the request that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from largesse_client import arguments
+from largesse_client.arguments import refused
+from largesse_client.calls import Call, post
+from largesse_client.models import Order, Quote, Recipient
+from largesse_client.recovery import recover
+
+T = TypeVar("T")
+
+# Members of a JSON body, by their names there.
+Body = dict[str, Any]
+
+
+class Ordering(TypedDict, total=False):
+    """What goes with any gift.
+
+    recipients            who is emailed: Recipient, or an address alone; one of these two
+    code_quantity         or how many anonymous codes are answered, 1 to 5,000
+    account_id            the funding account that pays; left out when invoiced
+    external_reference    your own name for the order: with it, a request is repeated until it is answered, and placed once
+    send_at               when to email, an aware datetime in the future
+    wrapping_key, from_name, message    looks and words
+    expiry_after_days     days after claiming that gifts expire (Enterprise)
+    source                a token for reports
+    """
+
+    recipients: Sequence[Recipient | str] | None
+    code_quantity: int | None
+    account_id: int | None
+    external_reference: str | None
+    send_at: datetime | None
+    wrapping_key: str | None
+    from_name: str | None
+    message: str | None
+    expiry_after_days: int | None
+    source: str | None
+
+
+_CHECKS: dict[str, tuple[str, Callable[[str, object], object]]] = {
+    "recipients": ("recipients", arguments.recipients),
+    "code_quantity": ("codeQuantity", partial(arguments.number, most=arguments.MAX_CODES)),
+    "account_id": ("accountId", arguments.number),
+    "external_reference": ("externalReference", partial(arguments.text, longest=128)),
+    "send_at": ("sendAt", arguments.instant),
+    "wrapping_key": ("wrappingKey", partial(arguments.text, longest=64)),
+    "from_name": ("fromName", partial(arguments.text, longest=32)),
+    "message": ("message", partial(arguments.text, longest=256)),
+    "expiry_after_days": ("expiryAfterDays", partial(arguments.number, most=36_500)),
+    "source": ("source", partial(arguments.text, longest=256)),
+}
+
+
+def gift_body(product_id: int, value: Decimal | int | None, country: str | None, order: Ordering) -> Body:
+    """The body that asks for one product. Raises InvalidArgument."""
+    body: Body = {"productId": arguments.number("product_id", product_id)}
+    if value is not None:
+        body["value"] = arguments.money("value", value)
+    if country is not None:
+        body["country"] = arguments.country("country", country)
+    return body | _order_body(**order)
+
+
+def collection_body(collection_id: int, value: Decimal | int | None, order: Ordering) -> Body:
+    """The body that asks for a collection. Raises InvalidArgument."""
+    body: Body = {"collectionId": arguments.number("collection_id", collection_id)}
+    if value is not None:
+        body["value"] = arguments.money("value", value)
+    return body | _order_body(**order)
+
+
+def template_body(template_id: int, order: Ordering) -> Body:
+    """The body that asks for a saved template. Raises InvalidArgument."""
+    return {"templateId": arguments.number("template_id", template_id)} | _order_body(**order)
+
+
+def placing(what: str, body: Body, quote: str | None) -> Call[Order]:
+    """The request that places an order, once however often it is sent where it has a reference."""
+    if quote is not None:
+        arguments.text("quote", quote, 8_192)
+    is_repeatable = "externalReference" in body
+    call = post(f"/send/{what}", Order, body | {"quote": quote}, is_repeatable=is_repeatable)
+    return replace(call, recover=partial(recover, body))
+
+
+def quoting(what: str, body: Body) -> Call[Quote]:
+    """The question what an order would be charged; nothing is placed, however often it is asked."""
+    return post(f"/quote/{what}", Quote, body, is_repeatable=True)
+
+
+def _order_body(**order: Unpack[Ordering]) -> Body:
+    if unknown := order.keys() - _CHECKS.keys():
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    given = {name: value for name, value in order.items() if value is not None}
+    if not given.get("recipients", True):
+        del given["recipients"]
+    if ("recipients" in given) == ("code_quantity" in given):
+        raise refused("recipients", "or `code_quantity` must be given, one of the two.")
+    return {member: check(name, given[name]) for name, (member, check) in _CHECKS.items() if name in given}

@@ -1,0 +1,123 @@
+"""After a 409: whether the order that holds the reference is the one that was just asked for.
+
+An answer that was lost, a program that was started again: then it is, and it is the result. But the same reference may have been given to
+another order by mistake, and to take that one for the result would be to send nothing to whom it was meant for. So all that was
+asked for is compared with what that order was asked for with.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from largesse_client.calls import Ask, Steps, get
+from largesse_client.errors import NotFound, OtherServiceAccount, ReferenceUsed
+from largesse_client.models import Collection, Order, OrderRequest, Recipient, RequestedRecipient
+
+_WORD = re.compile(r"[a-z0-9]+")
+_MAX_SOURCE = 32
+
+
+def recover(body: Mapping[str, Any], used: ReferenceUsed, ask: Ask) -> Steps[Order]:
+    """The order that `used` names, where it is the one that `body` asks for. Raises ReferenceUsed where it is not."""
+    reference = used.order_reference
+    if reference is None:
+        raise used
+    try:
+        held = yield from ask(get(f"/orders/{reference}/request", OrderRequest))
+        found = list(differences(body, held))
+        if found == ["value"] and held.collection_id is not None and (yield from _takes_no_value(held, ask)):
+            found = []
+        if not found:
+            order: Order = yield from ask(get(f"/orders/{reference}", Order))
+            return order
+    except (NotFound, OtherServiceAccount):
+        used.add_note("What that order was asked for with could not be read.")
+        raise used from None
+    used.differences = tuple(found)
+    used.add_note(f"Order {reference} differs in {', '.join(found)}: nothing was placed.")
+    raise used
+
+
+def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
+    """Names the arguments in which the order is another than the body asks for, where it can be told.
+
+    What was left out is compared with its default; of a template it may be anything, and so may a value that is implied. An
+    expiry that was not kept is one that the plan does not have.
+    """
+    if not held.is_own:
+        yield "service_account"
+    is_template = "templateId" in body
+    wanted = {
+        "product_id": body.get("productId"),
+        "collection_id": body.get("collectionId"),
+        "template_id": body.get("templateId"),
+        "value": body.get("value", held.value),
+        "country": (body.get("country") or "GB").upper() if "productId" in body else held.country,
+        "source": normal_source(body.get("source")),
+        "code_quantity": body.get("codeQuantity"),
+        "account_id": body.get("accountId"),
+        "external_reference": body["externalReference"].strip(),
+        "send_at": body.get("sendAt") if "recipients" in body else None,
+        "wrapping_key": body.get("wrappingKey", "default"),
+        "from_name": body.get("fromName"),
+        "message": body.get("message"),
+        "expiry_after_days": body.get("expiryAfterDays")
+        and held.expiry_after_days
+        and body["expiryAfterDays"],
+    }
+    for name, value in wanted.items():
+        if is_template and _is_left_to_template(name, body):
+            continue
+        if value != getattr(held, name):
+            yield name
+    if _addressed(body.get("recipients", ())) != _addressed(held.recipients):
+        yield "recipients"
+
+
+_OF_TEMPLATE = {
+    "product_id": None,
+    "collection_id": None,
+    "wrapping_key": "wrappingKey",
+    "from_name": "fromName",
+    "message": "message",
+    "expiry_after_days": "expiryAfterDays",
+}
+
+
+def _is_left_to_template(name: str, body: Mapping[str, Any]) -> bool:
+    return name in _OF_TEMPLATE and _OF_TEMPLATE[name] not in body
+
+
+def normal_source(text: str | None) -> str:
+    """The reporting token as orders keep it."""
+    words = "-".join(_WORD.findall((text or "").lower()))
+    return words[:_MAX_SOURCE].strip("-") or "api"
+
+
+def _takes_no_value(held: OrderRequest, ask: Ask) -> Steps[bool]:
+    """Whether the order's collection has a value of its own, so that one that was given is passed over."""
+    collection = yield from ask(get(f"/collections/{held.collection_id}", Collection))
+    return not collection.requires_value
+
+
+def _addressed(recipients: Iterable[Recipient | RequestedRecipient]) -> Counter[tuple[str, str | None]]:
+    """How many codes each address and name gets."""
+    codes: Counter[tuple[str, str | None]] = Counter()
+    for one in recipients:
+        name = one.name if one.name and one.name.strip() else None
+        codes[address_key(one.email), name] += one.quantity
+    return codes
+
+
+def address_key(email: str) -> str:
+    """What the spellings of an address share: letter case, composed characters, and domains in ASCII or not."""
+    local, _, domain = email.strip().rpartition("@")
+    labels = (
+        label[4:].encode().decode("punycode") if label.startswith("xn--") else label
+        for label in domain.lower().split(".")
+    )
+    return unicodedata.normalize("NFC", f"{local}@{'.'.join(labels)}").lower()

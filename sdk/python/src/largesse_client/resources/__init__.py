@@ -1,0 +1,20 @@
+"""The operations, written once for both clients."""
+
+from largesse_client.resources.account import FundingAccounts, Users
+from largesse_client.resources.catalogue import Collections, Products, Templates, Wrappings
+from largesse_client.resources.orders import Orders
+from largesse_client.resources.sending import Quoting, Sending
+from largesse_client.resources.webhooks import Webhooks
+
+__all__ = [
+    "Collections",
+    "FundingAccounts",
+    "Orders",
+    "Products",
+    "Quoting",
+    "Sending",
+    "Templates",
+    "Users",
+    "Webhooks",
+    "Wrappings",
+]

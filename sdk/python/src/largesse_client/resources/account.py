@@ -1,0 +1,26 @@
+"""Who pays, and who works there."""
+
+from __future__ import annotations
+
+from largesse_client import arguments
+from largesse_client.binding import M, Resource, listing
+from largesse_client.calls import Pages, by_offset, whole
+from largesse_client.models import FundingAccount, User
+
+
+class FundingAccounts(Resource[M]):
+    """What orders are paid from."""
+
+    @listing
+    def list(self) -> Pages[FundingAccount]:
+        """The accounts the key can draw from, of every currency; none where orders are invoiced."""
+        return whole("/funding-accounts", FundingAccount)
+
+
+class Users(Resource[M]):
+    """The people on the customer's account."""
+
+    @listing
+    def list(self, *, page_size: int = 100) -> Pages[User]:
+        """All people, newest first."""
+        return by_offset("/users", User, arguments.number("page_size", page_size, most=arguments.MAX_PAGE))

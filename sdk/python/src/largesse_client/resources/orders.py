@@ -1,0 +1,64 @@
+"""Orders that were placed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from largesse_client import arguments
+from largesse_client.binding import M, Resource, listing, operation
+from largesse_client.calls import Call, Pages, Query, by_offset, get, pages, post
+from largesse_client.models import Cancellation, Order, OrderRecord, OrderRequest, RecipientDelivery
+
+_MAX_PAGE = 50
+
+
+class Orders(Resource[M]):
+    """Orders that were placed."""
+
+    @listing
+    def list(self, *, after: int = 0, page_size: int = _MAX_PAGE) -> Pages[OrderRecord]:
+        """All orders after the one of that `id`, oldest first: who goes on with the last `id` misses none."""
+
+        def then(query: Query, page: Sequence[OrderRecord]) -> Query:
+            return {**query, "after": page[-1].id}
+
+        start = arguments.number("after", after, least=0)
+        size = arguments.number("page_size", page_size, most=_MAX_PAGE)
+        return pages("/orders", OrderRecord, {"after": start}, size, then)
+
+    @operation
+    def newest(self, *, limit: int = 10) -> Call[tuple[OrderRecord, ...]]:
+        """The newest orders, newest first; at most 50."""
+        query = {"limit": arguments.number("limit", limit, most=_MAX_PAGE)}
+        return get("/orders", tuple[OrderRecord, ...], query)
+
+    @operation
+    def get(self, reference: str) -> Call[Order]:
+        """The answer to the send again, codes of a batch included; each such reading of codes is recorded."""
+        return get(_path(reference), Order)
+
+    @operation
+    def request(self, reference: str) -> Call[OrderRequest]:
+        """What was asked for with an order; no codes."""
+        return get(f"{_path(reference)}/request", OrderRequest)
+
+    @operation
+    def cancel(self, reference: str) -> Call[Cancellation]:
+        """Voids and refunds the codes nobody has claimed; to repeat it changes nothing."""
+        return post(f"{_path(reference)}/cancel", Cancellation, is_repeatable=True)
+
+    @operation
+    def resend(self, reference: str, email: str) -> Call[RecipientDelivery]:
+        """Mails a recipient's codes once more. Never repeated by itself: each would be a message more."""
+        body = {"email": arguments.text("email", email, 254)}
+        return post(f"{_path(reference)}/resend", RecipientDelivery, body, is_repeatable=False)
+
+    @listing
+    def deliveries(self, reference: str, *, page_size: int = 100) -> Pages[RecipientDelivery]:
+        """What became of each recipient's mail and codes."""
+        size = arguments.number("page_size", page_size, most=arguments.MAX_PAGE)
+        return by_offset(f"{_path(reference)}/deliveries", RecipientDelivery, size)
+
+
+def _path(reference: str) -> str:
+    return f"/orders/{arguments.order_reference('reference', reference)}"

@@ -1,0 +1,65 @@
+"""Subscriptions to events, and what was delivered to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from largesse_client import arguments
+from largesse_client.binding import M, Resource, listing, operation
+from largesse_client.calls import Call, Pages, Query, nothing, pages, post, whole
+from largesse_client.models import Delivery, NewSubscription, Subscription
+from largesse_client.webhooks import verify
+
+_INT64 = 9_223_372_036_854_775_807
+
+
+class Webhooks(Resource[M]):
+    """Subscriptions to events. `verify` is the function of `largesse_client.webhooks`."""
+
+    verify = staticmethod(verify)
+
+    @operation
+    def create(self, target_url: str, event: str = "order.created") -> Call[NewSubscription]:
+        """Subscribes an HTTPS address. The secret is in this answer alone; never repeated by itself, as each would be one more."""
+        body = {
+            "targetUrl": arguments.text("target_url", target_url, 2048),
+            "event": arguments.text("event", event, 200),
+        }
+        return post("/webhooks", NewSubscription, body, is_repeatable=False)
+
+    @listing
+    def list(self) -> Pages[Subscription]:
+        """All subscriptions, newest first."""
+        return whole("/webhooks", Subscription)
+
+    @operation
+    def delete(self, subscription_id: UUID | str) -> Call[None]:
+        """Ends a subscription."""
+        return Call("DELETE", _path(subscription_id), nothing, ends=True)
+
+    @listing
+    def deliveries(self, subscription_id: UUID | str, *, page_size: int = 50) -> Pages[Delivery]:
+        """What was delivered in the last 30 days, newest first, with every attempt."""
+
+        def then(query: Query, page: Sequence[Delivery]) -> Query:
+            return {**query, "before": page[-1].id}
+
+        size = arguments.number("page_size", page_size, most=arguments.MAX_PAGE)
+        return pages(f"{_path(subscription_id)}/deliveries", Delivery, {}, size, then)
+
+    @operation
+    def redeliver(self, subscription_id: UUID | str, delivery_id: int) -> Call[Delivery]:
+        """Has a delivery made again now."""
+        number = arguments.number("delivery_id", delivery_id, most=_INT64)
+        path = f"{_path(subscription_id)}/deliveries/{number}/redeliver"
+        return post(path, Delivery, is_repeatable=False)
+
+    @operation
+    def test(self, subscription_id: UUID | str) -> Call[Delivery]:
+        """Sends a signed sample, whose order has the `id` 0."""
+        return post(f"{_path(subscription_id)}/test", Delivery, is_repeatable=False)
+
+
+def _path(subscription_id: UUID | str) -> str:
+    return f"/webhooks/{arguments.uuid('subscription_id', subscription_id)}"

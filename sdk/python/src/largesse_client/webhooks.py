@@ -1,0 +1,117 @@
+"""Telling genuine deliveries of webhooks from others.
+
+    event = largesse_client.webhooks.verify(body, headers, secret)
+    if event.type == "order.created":
+        print(event.order.reference)
+
+Largesse signs a delivery twice: `X-Service-Signature` covers the body alone, and `webhook-signature`, that of Standard
+Webhooks (https://www.standardwebhooks.com), its id and instant as well, so that an old delivery sent again by somebody else is told.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from largesse_client.arguments import refused
+from largesse_client.calls import reader
+from largesse_client.errors import InvalidSignature, InvalidWebhook, StaleWebhook
+from largesse_client.models import OrderRecord
+
+REPLAY_WINDOW_S = 300.0
+_PREFIX = "whsec_"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A delivery that is genuine. `id` and `sent_at` are None where only the contract's signature was checked.
+
+    Deliveries come at least once: `id` is the same over all attempts of one, and an order's `id` in all of its events.
+    """
+
+    type: str
+    id: str | None
+    sent_at: datetime | None
+    body: bytes
+
+    @property
+    def order(self) -> OrderRecord:
+        """The order that the event tells of. Raises InvalidWebhook where it tells of something else."""
+        try:
+            return reader(OrderRecord)(self.body)
+        except msgspec.DecodeError as error:
+            raise InvalidWebhook(f"The event {self.type!r} is not of an order: {error}") from error
+
+
+def verify(
+    body: bytes, headers: Mapping[str, str], secret: str, *, replay_window_s: float | None = REPLAY_WINDOW_S
+) -> Event:
+    """The event of a delivery that was signed with the subscription's `secret`, at most `replay_window_s` from now.
+
+    `body` is the raw body as it came, before anything parsed it; the case of the names of `headers` does not matter. Every
+    signature that is there must be right. One that says when it was made has to be there, or whoever has seen a delivery could take it away
+    and send the delivery again for ever: only with `replay_window_s=None`, which asks for no instant, is
+    `X-Service-Signature` alone enough.
+
+    Raises InvalidSignature, StaleWebhook, and InvalidArgument for a body that is not bytes or a secret that is none.
+    """
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise refused("body", f"must be the raw bytes, not {type(body).__name__}.")
+    body, key = bytes(body), _key(secret)
+    given = {name.lower(): value for name, value in headers.items()}
+    sent_at = _check_standard(body, given, key, replay_window_s) if "webhook-signature" in given else None
+    if "x-service-signature" in given:
+        _check_contract(body, given["x-service-signature"], secret)
+    elif sent_at is None:
+        raise InvalidSignature("The delivery carries no signature.")
+    if sent_at is None and replay_window_s is not None:
+        raise StaleWebhook(
+            "The delivery says nothing of when it was signed: it has X-Service-Signature alone. "
+            "Pass replay_window_s=None to take it all the same."
+        )
+    return Event(
+        given.get("x-service-event", ""), given.get("webhook-id") if sent_at else None, sent_at, body
+    )
+
+
+def _check_standard(body: bytes, headers: Mapping[str, str], key: bytes, window_s: float | None) -> datetime:
+    """When the delivery was signed."""
+    delivery_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    signed = f"{delivery_id}.{timestamp}.".encode() + body
+    expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
+    given = [text.partition(",") for text in headers["webhook-signature"].split()]
+    # All are compared, so that how long it takes tells nothing.
+    matches = [hmac.compare_digest(text.encode(), expected) for version, _, text in given if version == "v1"]
+    if not any(matches) or not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 11):
+        raise InvalidSignature(
+            "The webhook-signature is not one of this secret over this body, id and instant."
+        )
+    age_s = time.time() - int(timestamp)
+    if window_s is not None and abs(age_s) > window_s:
+        raise StaleWebhook(f"The delivery was signed {age_s:.0f} s ago; {window_s:g} s are allowed.")
+    return datetime.fromtimestamp(int(timestamp), UTC)
+
+
+def _check_contract(body: bytes, signature: str, secret: str) -> None:
+    expected = f"sha256={hmac.digest(secret.encode(), body, hashlib.sha256).hex()}"
+    if not hmac.compare_digest(signature.strip().encode(), expected.encode()):
+        raise InvalidSignature("The X-Service-Signature is not one of this secret over this body.")
+
+
+def _key(secret: object) -> bytes:
+    """What the secret's base64 stands for; the first secrets were written in the URL-safe alphabet, without padding."""
+    if not isinstance(secret, str) or not secret.startswith(_PREFIX):
+        raise refused("secret", f"must be a subscription's secret, which begins with {_PREFIX}.")
+    text = secret.removeprefix(_PREFIX).replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise refused("secret", "is not whole.") from None

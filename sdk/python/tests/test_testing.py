@@ -1,0 +1,50 @@
+"""Starting a Largesse for one's own tests, and what is said where that fails."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from largesse_client.testing import ServerError, running
+
+
+def test_the_server_ends_with_the_block(largesse_server) -> None:
+    """The one of this session answers; that it ends is seen where another is started."""
+    with largesse_server.client() as largesse:
+        assert largesse.me().customer_name == "Acme Ltd"
+    assert largesse_server.api_key not in repr(largesse_server)
+
+
+def test_a_server_of_ones_own(pytestconfig: pytest.Config) -> None:
+    command = shlex.split(pytestconfig.getoption("--largesse-command") or "")
+    with running(command, settings={"LARGESSE_ENVIRONMENT": "staging"}) as server:
+        with server.client() as largesse:
+            assert largesse.me().environment == "staging"
+        port = int(server.base_url.rpartition(":")[2])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def test_no_such_command() -> None:
+    with pytest.raises(ServerError, match="cannot be run"), running(["/no/such/largesse"]):
+        pass
+
+
+def test_a_command_that_ends(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ServerError, match="no world today"),
+        running([sys.executable, "-c", "raise SystemExit('no world today')"]),
+    ):
+        pass
+
+
+def test_a_command_that_says_nothing() -> None:
+    with (
+        pytest.raises(ServerError, match="not ready after"),
+        running([sys.executable, "-c", "import time; time.sleep(60)"], start_timeout_s=0.3),
+    ):
+        pass

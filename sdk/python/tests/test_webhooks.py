@@ -1,0 +1,150 @@
+"""Deliveries as a real service makes them, and everything that was changed about them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import time
+from typing import Any
+
+import pytest
+
+from largesse_client import errors, models, webhooks
+
+Delivery = tuple[dict[str, str], bytes, str]
+
+
+@pytest.fixture
+def delivered(largesse, world, receiver, eventually) -> Delivery:
+    """Headers and body of the delivery of an order, and the secret."""
+    made = largesse.webhooks.create(receiver.url)
+    order = largesse.send.gift(world.coffee, value=5, code_quantity=1, account_id=world.account)
+    eventually(lambda: receiver.received)
+    headers, body = receiver.received[0]
+    largesse.webhooks.delete(made.id)
+    assert order.reference.encode() in body
+    return headers, body, made.secret
+
+
+def contract(headers: dict[str, str]) -> dict[str, str]:
+    """The contract's headers alone."""
+    return {name: value for name, value in headers.items() if not name.lower().startswith("webhook-")}
+
+
+def standard(headers: dict[str, str]) -> dict[str, str]:
+    """Those of Standard Webhooks alone."""
+    return {name: value for name, value in headers.items() if name.lower().startswith("webhook-")}
+
+
+def test_a_genuine_delivery(largesse, delivered: Delivery) -> None:
+    headers, body, secret = delivered
+    for given in (
+        headers,
+        {k.lower(): v for k, v in headers.items()},
+        {k.upper(): v for k, v in headers.items()},
+    ):
+        event = largesse.webhooks.verify(body, given, secret)
+        assert (event.type, event.id, event.body) == ("order.created", headers["webhook-id"], body)
+        assert event.sent_at is not None
+        assert abs(event.sent_at.timestamp() - time.time()) < 60
+    assert event.order == largesse.orders.newest(limit=1)[0]
+    assert event.order.delivery_mode is models.DeliveryMode.MANUAL
+    assert webhooks.verify(bytearray(body), standard(headers), secret).order == event.order
+
+
+def test_the_contracts_signature_alone_says_no_instant(delivered: Delivery) -> None:
+    headers, body, secret = delivered
+    with pytest.raises(errors.StaleWebhook, match="replay_window_s=None"):
+        webhooks.verify(body, contract(headers), secret)
+    event = webhooks.verify(body, contract(headers), secret, replay_window_s=None)
+    assert (event.type, event.id, event.sent_at) == ("order.created", None, None)
+
+
+@pytest.mark.parametrize("keep", [dict, contract, standard])
+def test_what_was_changed_is_refused(delivered: Delivery, keep: Any) -> None:
+    headers, body, secret = delivered
+    given = keep(headers)
+    other = webhooks._PREFIX + base64.b64encode(b"x" * 33).decode()
+    for changed_body, changed_secret in (
+        (body + b" ", secret),
+        (body[:-1], secret),
+        (b"", secret),
+        (body, other),
+    ):
+        with pytest.raises(errors.InvalidSignature):
+            webhooks.verify(changed_body, given, changed_secret, replay_window_s=None)
+    for name in given:
+        if name.lower() not in {"x-service-event", "content-type", "user-agent", "host", "content-length"}:
+            for value in ("", "x", "\u00e9", given[name] + "0", "v1,", "sha256="):
+                if name.lower() in {"x-service-signature"} | {n for n in given if n.startswith("webhook-")}:
+                    with pytest.raises(errors.InvalidSignature):
+                        webhooks.verify(body, {**given, name: value}, secret, replay_window_s=None)
+
+
+def test_one_wrong_signature_beside_a_right_one_is_refused(delivered: Delivery) -> None:
+    headers, body, secret = delivered
+    with pytest.raises(errors.InvalidSignature, match="X-Service-Signature"):
+        webhooks.verify(body, {**headers, "X-Service-Signature": "sha256=" + "0" * 64}, secret)
+    with pytest.raises(errors.InvalidSignature, match="webhook-signature"):
+        webhooks.verify(body, {**headers, "webhook-signature": "v1,AAAA"}, secret)
+
+
+def test_one_of_several_standard_signatures_is_enough(delivered: Delivery) -> None:
+    """As when a secret is exchanged; unknown versions are passed over."""
+    headers, body, secret = delivered
+    several = f"v1a,AAAA v1,AAAA {headers['webhook-signature']}"
+    assert webhooks.verify(body, {**headers, "webhook-signature": several}, secret).id
+
+
+def test_nothing_signed(delivered: Delivery) -> None:
+    _, body, secret = delivered
+    with pytest.raises(errors.InvalidSignature, match="no signature"):
+        webhooks.verify(body, {"X-Service-Event": "order.created"}, secret, replay_window_s=None)
+
+
+def signed(secret: str, body: bytes, at: str, delivery_id: str = "7") -> dict[str, str]:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    digest = hmac.digest(key, f"{delivery_id}.{at}.".encode() + body, hashlib.sha256)
+    return {
+        "webhook-id": delivery_id,
+        "webhook-timestamp": at,
+        "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
+    }
+
+
+SECRET = "whsec_" + base64.b64encode(bytes(33)).decode()
+
+
+@pytest.mark.parametrize("age_s", [-310, 310, 10**9, -(10**9)])
+def test_an_old_delivery_is_stale(age_s: int) -> None:
+    headers = signed(SECRET, b"{}", str(int(time.time()) - age_s))
+    with pytest.raises(errors.StaleWebhook):
+        webhooks.verify(b"{}", headers, SECRET)
+    assert webhooks.verify(b"{}", headers, SECRET, replay_window_s=None).sent_at
+    assert webhooks.verify(b"{}", headers, SECRET, replay_window_s=abs(age_s) + 60).sent_at
+
+
+@pytest.mark.parametrize("at", ["", "now", "-1", "1e9", "9" * 12, "1 "])
+def test_an_instant_that_is_none(at: str) -> None:
+    with pytest.raises(errors.InvalidSignature):
+        webhooks.verify(b"{}", signed(SECRET, b"{}", at), SECRET, replay_window_s=None)
+
+
+@pytest.mark.parametrize("age_s", [0, 290, -290])
+def test_within_the_window(age_s: int) -> None:
+    assert webhooks.verify(b"{}", signed(SECRET, b"{}", str(int(time.time()) - age_s)), SECRET).id == "7"
+
+
+def test_secrets_of_the_first_releases() -> None:
+    """In the URL-safe alphabet, without padding."""
+    raw = b"\xfb\xff" * 16
+    old = "whsec_" + base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    new = "whsec_" + base64.b64encode(raw).decode()
+    assert webhooks.verify(b"{}", signed(new, b"{}", str(int(time.time()))), old)
+
+
+def test_an_event_of_something_else() -> None:
+    event = webhooks.verify(b"{}", signed(SECRET, b"{}", str(int(time.time()))), SECRET)
+    with pytest.raises(errors.InvalidWebhook, match="not of an order"):
+        _ = event.order
