@@ -16,8 +16,7 @@ import pytest
 
 from largesse.events import EVENTS, ORDER_CREATED, EventType, Sampled
 from largesse.web.api import OPERATIONS
-from largesse.web.api.openapi import build_document
-from largesse.web.api.openapi_events import build_events_document
+from largesse.web.api.openapi import build_document, build_events_document
 from largesse.web.docs.shapes import read_tables
 
 DOCUMENT = build_events_document()

@@ -14,8 +14,7 @@ import pytest
 from largesse import __version__
 from largesse.events import EVENTS
 from largesse.web.api import OPERATIONS
-from largesse.web.api.openapi import build_document
-from largesse.web.api.openapi_events import build_events_document
+from largesse.web.api.openapi import build_document, build_events_document
 from largesse.web.kit.problems import PROBLEMS, Misdirected
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 `routes` has the operations, one file for each group of paths; `operation` is what declaring one means, `paging` what lists take.
 `application` finds the operation of a request and has the answer sent; `reading` reads its key and query; `metrics` counts requests.
-From the same table `openapi` builds the document, and `openapi_events` that of events. Why so:
+From the same table `openapi` builds the document, and beside it that of events. Why so:
 docs/decisions/0002-starlette-and-an-operations-table.md.
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from largesse.events import EVENTS, EventType
-from largesse.web.api.openapi_parts import Json, info, schema_components
+from largesse.web.api.openapi.parts import Json, info, schema_components
 
 _DESCRIPTION = """\
 What a subscription's address is sent. How to subscribe, and everything else that can be called, is in [the main document](/openapi.json).

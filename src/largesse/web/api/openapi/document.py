@@ -1,0 +1,189 @@
+"""The OpenAPI 3.1 document, built from the operations that the application serves.
+
+Schemas come from the types that requests are decoded into and answers are encoded from, so the limits in the document
+are the ones that hold. It is written so that generators make usable clients of it (tests/generators): no alternatives of
+which they would make types, and no events, which have a document of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from inspect import get_annotations
+from typing import Any
+
+import msgspec
+
+from largesse.base.errors import FieldError, NotFound
+from largesse.web.api.openapi.parameters import path_parameters, query_parameters
+from largesse.web.api.openapi.parts import Json, info, schema_components
+from largesse.web.api.openapi.problems import (
+    HEADERS,
+    PROBLEM_SCHEMA,
+    by_status,
+    headers_of,
+    method_not_allowed,
+    problem_responses,
+    response_name,
+)
+from largesse.web.api.operation import Operation
+from largesse.web.api.shapes.sending import SendBody
+from largesse.web.kit.problems import problem_type
+
+_DESCRIPTION = """\
+Place gift orders and issue redeemable codes.
+
+Every request but `GET /health` carries an API key, as `Authorization: Bearer …` or as `X-Api-Key: …`, never both.
+Members and parameters that the service does not know are ignored; those it knows must have the type and keep to the limits given here.
+`HEAD` works wherever `GET` does.
+
+Money is a number in major units of its currency. An amount finer than the currency's minor unit is refused, never rounded.
+Errors are problem details (RFC 9457); the `type` of each is an address that explains it.
+Beside the answers listed with each operation, any other path answers 404 and any other method 405.
+What is sent to subscriptions is in [a document of its own](/openapi-events.json).
+"""
+
+_TAGS = {
+    "Orders": "Send gifts and read back what was sent.",
+    "Quotes": "What an order would cost, and whether it would be placed at all.",
+    "Catalogue": "What can be sent: single products, and collections that recipients choose from.",
+    "Templates": "Saved send presets, made in the customer's web application.",
+    "Funding": "The balances that orders are paid from.",
+    "Webhooks": "Have events delivered to an address of yours.",
+    "Identity": "Whom the key acts for, and the people on the account.",
+    "Service": "The service itself.",
+}
+
+# What an answer leads to: operations with their parameters, each a runtime expression on the request or the answer.
+_OF_ORDER = {
+    name: {"reference": "$response.body#/reference"}
+    for name in ("getOrder", "cancelOrder", "listOrderDeliveries", "resendOrderMail")
+}
+
+_OF_WEBHOOK = {
+    name: {"id": "$response.body#/id"} for name in ("deleteWebhook", "testWebhook", "listWebhookDeliveries")
+}
+
+_LINKS = {
+    "sendGift": _OF_ORDER,
+    "sendCollection": _OF_ORDER,
+    "sendTemplate": _OF_ORDER,
+    "createWebhook": _OF_WEBHOOK,
+    "testWebhook": {"redeliverWebhook": {"id": "$request.path.id", "deliveryId": "$response.body#/id"}},
+}
+
+# Which members of a send body exclude each other; types cannot say it (`largesse.orders.request` checks it). Not by `oneOf`:
+# generators make a type of each alternative, and lose the other members. That there are others is what Redocly's rules want
+# to be told.
+_OTHERS_TOO: Json = {"unevaluatedProperties": True}
+
+_DELIVERY: Json = {
+    "if": {
+        "properties": {"codeQuantity": {"type": "integer"}},
+        "required": ["codeQuantity"],
+        **_OTHERS_TOO,
+    },
+    "then": {"properties": {"recipients": {"maxItems": 0}}, **_OTHERS_TOO},
+    "else": {
+        "properties": {"recipients": {"not": {"type": "null"}, "minItems": 1}},
+        "required": ["recipients"],
+        **_OTHERS_TOO,
+    },
+}
+
+
+def build_document(operations: Sequence[Operation]) -> Json:
+    """The document of `operations`, ready to be encoded."""
+    shapes = [operation.shape for operation in operations if operation.shape is not None]
+    bodies = [operation.body for operation in operations if operation.body is not None]
+    schema_of, schemas = schema_components([*bodies, *shapes, FieldError])
+    for body in bodies:
+        if issubclass(body, SendBody):
+            _tell_gift_first(schemas[body.__name__], body)
+            schemas[body.__name__] |= _DELIVERY
+    paths: Json = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schema_of)
+    return {
+        "openapi": "3.1.0",
+        "info": info("Largesse", _DESCRIPTION),
+        "servers": [{"url": "/", "description": "The service that serves this document"}],
+        "security": [{"bearer": []}, {"apiKey": []}],
+        "tags": [{"name": name, "description": description} for name, description in _TAGS.items()],
+        "paths": paths,
+        "x-other-answers": {
+            "404": {"$ref": f"#/components/responses/{response_name([problem_type(NotFound)])}"},
+            "405": method_not_allowed(),
+        },
+        "components": {
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "The API key"},
+                "apiKey": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "X-Api-Key",
+                    "description": "For clients that cannot set `Authorization`",
+                },
+            },
+            "schemas": {**schemas, "Problem": PROBLEM_SCHEMA},
+            "responses": problem_responses(operations),
+            "headers": HEADERS,
+        },
+    }
+
+
+def _tell_gift_first(schema: Json, body: type[SendBody]) -> None:
+    """Puts the members of `body` itself first, then those of each class it is made from."""
+    members = schema["properties"]
+    encode_name = {field.name: field.encode_name for field in msgspec.structs.fields(body)}
+    own = (name for kind in body.__mro__ for name in get_annotations(kind))
+    schema["properties"] = {encode_name[name]: members[encode_name[name]] for name in own}
+
+
+def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:
+    described: Json = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+    }
+    if operation.description:
+        described["description"] = operation.description
+    # One of the two ways: generated clients send a key in each that an operation lists, and two of them are refused.
+    described["security"] = [{"bearer": []}] if operation.needs_key else []
+    parameters = [*path_parameters(operation), *query_parameters(operation.query)]
+    if parameters:
+        described["parameters"] = parameters
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": schema_of[id(operation.body)],
+                    "examples": {name: {"value": value} for name, value in operation.body_examples.items()},
+                }
+            },
+        }
+    described["responses"] = dict(_responses(operation, schema_of))
+    return described
+
+
+def _responses(operation: Operation, schema_of: dict[int, Json]) -> Iterator[tuple[str, Json]]:
+    schema = schema_of.get(id(operation.shape)) if operation.shape is not None else None
+    success = _response("Done" if schema is None else "Success", operation.status, schema, operation.example)
+    if operation.name in _LINKS:
+        success["links"] = {
+            name: {"operationId": name, "parameters": parameters}
+            for name, parameters in _LINKS[operation.name].items()
+        }
+    yield str(operation.status), success
+    for status, example in operation.also.items():
+        yield str(status), _response("The same, with other news", status, schema, example)
+    for status, problems in by_status(operation.all_problems):
+        if status not in operation.also:
+            yield str(status), {"$ref": f"#/components/responses/{response_name(problems)}"}
+
+
+def _response(description: str, status: int, schema: Json | None, example: Any) -> Json:
+    response: Json = {"description": description, "headers": headers_of(status)}
+    if schema is not None:
+        response["content"] = {"application/json": {"schema": schema, "example": example}}
+    return response
