@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from largesse.base.errors import StartError
 from largesse.base.exposition import serve_metrics
@@ -19,6 +20,7 @@ from largesse.main import build_app
 from largesse.worker import OPEN_FILES
 
 _DRAIN_S = 30
+_COULD_NOT_START = 3  # uvicorn's exit code
 
 
 def serve(
@@ -35,7 +37,8 @@ def serve(
     """Serves until SIGTERM or SIGINT, then finishes what is under way.
 
     Several processes make the application each for itself from the environment (`largesse.main:create_app`). With
-    `metrics_port` each process serves its metrics: one of them there, the others on the ports that follow.
+    `metrics_port` each process serves its metrics: one of them there, the others on the ports that follow. Raises StartError
+    when nobody can listen there, or one of several processes cannot start.
     """
     require_free(host, port)
     limit = connection_limit(settings.max_connections, other_files=OPEN_FILES if with_worker else 0)
@@ -47,7 +50,7 @@ def serve(
         for one in ports:
             require_free("127.0.0.1", one)
         os.environ["LARGESSE_SERVE_METRICS_PORTS"] = ",".join(map(str, ports))
-        uvicorn.run("largesse.main:create_app", factory=True, workers=processes, **options)
+        _serve_in_processes(processes, options)
         return
     if metrics_port is not None:
         serve_metrics([metrics_port])
@@ -59,6 +62,17 @@ def serve(
     server.run()
     if not server.started:
         raise SystemExit(3)
+
+
+def _serve_in_processes(processes: int, options: dict[str, Any]) -> None:
+    """Serves in `processes` of their own until a signal ends them. Raises StartError when one of them could not start."""
+    config = uvicorn.Config("largesse.main:create_app", factory=True, workers=processes, **options)
+    parent = Multiprocess(config, [config.bind_socket()])
+    parent.run()  # ends all of them when one cannot start, and says so nowhere but in the log
+    if any(child.exitcode == _COULD_NOT_START for child in parent.processes):
+        raise StartError(
+            "a serving process could not start, so all were ended; the log says why (not_started)"
+        )
 
 
 def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[str, Any]:

@@ -94,6 +94,20 @@ def test_a_database_that_goes_away_while_a_process_starts_is_a_line_and_no_trace
     assert "the database cannot be reached" in line
 
 
+def test_so_it_is_with_several_processes_and_none_is_started_again(
+    start_installation: Any, database_url: str
+) -> None:
+    installation = start_installation(url=database_url)
+    service = installation.serve(wait=False, program=AWAY_ONCE_LOOKED_AT, extra=("--processes", "2"))
+    assert service.process.wait(PATIENCE_S) == 1
+    log = service.log.read_text()
+    assert "Traceback" not in log
+    told = [line for line in log.splitlines() if "not_started" in line]
+    assert 1 <= len(told) <= 3  # the two, and our own line
+    assert "the database cannot be reached" in told[0]
+    assert log.splitlines()[-1].startswith("Error: a serving process could not start")
+
+
 @pytest.mark.parametrize(("at_commit", "status"), [("before", 503), ("after", 200)])
 async def test_a_commit_without_an_answer_is_looked_up(
     proxy: Proxy, start_installation: Any, at_commit: str, status: int
