@@ -14,7 +14,7 @@ CREATED := .venv/.created
 INSTALLED := .venv/.installed
 INSTALLED_DEV := .venv/.installed-dev
 
-.PHONY: help install install-dev demo test pytest test-pgbouncer check format lock docs dist bench performance-doc clean
+.PHONY: help install install-dev demo test pytest test-bounds test-pgbouncer check format lock docs dist bench performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -59,6 +59,9 @@ test-client-%: install  ## The Python client's tests on another Python, such as 
 	python$* -m venv --clear build/client-$*
 	build/client-$*/bin/python -m pip --disable-pip-version-check install --quiet pytest pytest-asyncio pytest-timeout ./sdk/python
 	cd sdk/python && ../../build/client-$*/bin/pytest --largesse-command '$(CURDIR)/$(BIN)/largesse'
+
+test-bounds: install-dev  ## Tests on the oldest and the newest releases that pyproject.toml allows (BOUNDS=lowest: on those alone)
+	$(BIN)/python tests/bounds.py $(BOUNDS)
 
 check: install-dev  ## Format, lint, types and import rules
 	$(BIN)/ruff format --check --quiet
