@@ -182,14 +182,11 @@ def test_places_a_body_of_exactly_four_mebibytes(service, chunked: bool) -> None
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/nothing", "/me/", "//me", "/Me", "/send", "/send/", "/send/gifts", "/products/1/2", "/orders/"],
+    ["/nothing", "/me/", "//me", "/Me", "/send", "/send/", "/send/gifts", "/products/1/2", "/orders/"],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_an_unknown_path(service, problem, method: str, path: str) -> None:
     answer = service.client().request(method, service.url + path)
-    if path == "/":
-        assert answer.status_code in {200, 302, 307, 404, 405}
-        return
     problem(answer, 404, "not-found")
 
 
