@@ -62,3 +62,26 @@ def raised(tree: ast.AST) -> Iterator[str]:
                     for part in ast.walk(argument)
                     if isinstance(part, ast.Constant) and isinstance(part.value, str)
                 )
+
+
+# What reads or writes JSON below web, none of it for callers.
+JSON_OF_OURS = {
+    "base/decoding.py",  # reads bodies for all of web
+    "base/logs.py",
+    "catalogue/products.py",  # columns of JSON
+    "database/saving.py",  # rows on their way to a statement
+    "fulfilment/shipments.py",  # sealed
+    "fulfilment/vouchers.py",  # sealed
+    "funding/ledger.py",  # rows on their way to a statement
+    "orders/quotes.py",  # what is hashed
+    "orders/writing.py",  # rows, and the event that goes with them
+}
+
+
+def test_no_room_below_web_encodes_json_for_callers() -> None:
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in FILES
+        if re.search(r"^import json\b|^from json\b|msgspec\.json\.", path.read_text(), re.MULTILINE)
+    }
+    assert found == JSON_OF_OURS

@@ -41,11 +41,12 @@ from largesse.identity import Authenticator, WrongKeys
 from largesse.lines import is_sealed, prove_master_key
 from largesse.lines.claiming import Claiming
 from largesse.lines.claiming import Turns as RecipientTurns
-from largesse.orders import MAX_ORDERS, IdWatch, OrderLists, Placer, Quoter, Sender, read_ids_left
+from largesse.orders import MAX_ORDERS, IdWatch, Intake, OrderLists, Placer, Quoter, read_ids_left
 from largesse.web.api import OPERATIONS, Application
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 from largesse.web.claim import claim_pages
 from largesse.web.docs import docs_pages
+from largesse.web.kit.replies import encode_json
 from largesse.web.kit.services import Services
 from largesse.web.mailbox import mailbox_pages
 from largesse.worker import DATABASE_CONNECTIONS, Worker
@@ -153,20 +154,20 @@ async def open_services(
         stack.push_async_callback(placer.close)
         authenticator = Authenticator(database, settings.environment, wrong_keys)
         stack.push_async_callback(authenticator.close)
-        order_lists = OrderLists(database)
+        order_lists = OrderLists(database, encode_json)
         stack.push_async_callback(order_lists.close)
         resolver = Resolver()
         stack.push_async_callback(resolver.close)
         claiming, gifts = _recipients(settings, database, vault, makes_vouchers=makes_vouchers)
-        sender = Sender(database, catalogue, placer, vault, patience, settings.public_url)
+        intake = Intake(database, catalogue, placer, vault, patience, settings.public_url)
         yield Services(
             settings=settings,
             database=database,
             vault=vault,
             catalogue=catalogue,
             authenticator=authenticator,
-            sender=sender,
-            quoter=Quoter(database, sender, vault),
+            intake=intake,
+            quoter=Quoter(database, intake, vault),
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,

@@ -41,7 +41,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 async def test_each_gets_its_own_newest_orders(database: Database) -> None:
-    lists = OrderLists(database)
+    lists = OrderLists(database, msgspec.json.encode)
     asked = [
         (customer_id, environment, limit)
         for customer_id in (0, 1, 2, 7)
@@ -62,7 +62,7 @@ async def test_each_gets_its_own_newest_orders(database: Database) -> None:
 
 
 async def test_each_gets_its_own_orders_after_one(database: Database) -> None:
-    lists = OrderLists(database)
+    lists = OrderLists(database, msgspec.json.encode)
     asked = [
         (customer_id, environment, after, limit)
         for customer_id in (0, 1, 2, 7)
@@ -84,7 +84,7 @@ async def test_each_gets_its_own_orders_after_one(database: Database) -> None:
 
 
 async def test_what_lies_above_the_mark_of_a_transaction_under_way_is_held_back(database: Database) -> None:
-    lists = OrderLists(database)
+    lists = OrderLists(database, msgspec.json.encode)
     drawn = f"SELECT {drawn_ids('$1')}"
 
     async def heard(after: int) -> list[int]:
@@ -116,7 +116,7 @@ async def test_what_lies_above_the_mark_of_a_transaction_under_way_is_held_back(
 
 
 async def test_a_list_is_never_older_than_the_question(database: Database) -> None:
-    lists = OrderLists(database)
+    lists = OrderLists(database, msgspec.json.encode)
     for order_id in range(1001, 1021):
         earlier = [asyncio.create_task(lists.newest(principal(5, "production"), limit=1)) for _ in range(5)]
         await asyncio.sleep(0)
@@ -138,7 +138,7 @@ async def test_a_customer_with_few_orders_does_not_wait_for_those_of_others(data
     await database.execute(many)
     await database.execute("SELECT setval('orders_id_seq', 9000)")
     await database.execute("ANALYZE orders")
-    lists = OrderLists(database)
+    lists = OrderLists(database, msgspec.json.encode)
     rows_read = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables WHERE relname = 'orders'"
     async with database.connection() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")

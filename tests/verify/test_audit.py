@@ -68,7 +68,7 @@ async def _fill(url: str) -> None:
         ):
             caller = await services.authenticator.authenticate(secret)
             asked = msgspec.json.decode(msgspec.json.encode(body), type=kind).asked(caller.principal.plan)
-            await services.sender.send(caller, asked)
+            await services.intake.send(caller, asked)
 
 
 @pytest.fixture(scope="module")

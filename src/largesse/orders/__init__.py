@@ -32,7 +32,7 @@ from largesse.orders.request import (
     TemplateChoice,
 )
 from largesse.orders.requested import OrderRequest, read_request
-from largesse.orders.sending import Sender
+from largesse.orders.sending import Intake
 
 __all__ = [
     "DEFAULT_COUNTRY",
@@ -49,6 +49,7 @@ __all__ = [
     "CollectionChoice",
     "Findings",
     "IdWatch",
+    "Intake",
     "Options",
     "OrderLists",
     "OrderRequest",
@@ -57,7 +58,6 @@ __all__ = [
     "Quote",
     "Quoter",
     "Receipt",
-    "Sender",
     "TemplateChoice",
     "cancel_order",
     "options_of",

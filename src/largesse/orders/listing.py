@@ -1,15 +1,13 @@
 """The orders of a customer, for callers that poll: lists asked for at once are read together.
 
-Who asks for the same list at the same time gets the same answer, read and encoded once. Each read begins after all
+Who asks for the same list at the same time gets the same answer, read and told once. Each read begins after all
 who wait for it have asked, so nobody misses an order that was placed before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
-
-import msgspec
 
 from largesse.base.batching import Batcher
 from largesse.database import Database
@@ -19,7 +17,8 @@ from largesse.orders.horizon import read_horizon
 from largesse.orders.record import TOLD_COLUMNS, order_record
 
 _LISTS_AT_ONCE = 100
-_encode = msgspec.json.Encoder().encode
+# What makes of a list what callers are told; it goes to all of them as it is.
+Tell = Callable[[list[OrderRecord]], bytes]
 
 
 class _List(NamedTuple):
@@ -32,10 +31,11 @@ class _List(NamedTuple):
 
 
 class OrderLists:
-    """Reads lists of orders."""
+    """Reads lists of orders, and has each told once: `tell` makes of it what callers get."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, tell: Tell) -> None:
         self._database = database
+        self._tell = tell
         self._newest: Batcher[_List, bytes] = Batcher(
             self._read_newest, tasks=1, max_items=_LISTS_AT_ONCE, max_waiting=5_000
         )
@@ -44,7 +44,7 @@ class OrderLists:
         )
 
     async def newest(self, principal: Principal, *, limit: int) -> bytes:
-        """The newest orders of the principal's customer and environment, newest first: JSON, a list of OrderRecord.
+        """The newest orders of the principal's customer and environment, newest first, as it is told.
 
         Raises Unavailable when too many wait, and one of DATABASE_AWAY.
         """
@@ -75,7 +75,7 @@ class OrderLists:
         records: list[list[OrderRecord]] = [[] for _ in lists]
         for list_at, order_id, created_at, *told in rows:
             records[list_at - 1].append(order_record(order_id, told, created_at))
-        answers = dict(zip(lists, map(_encode, records), strict=True))
+        answers = dict(zip(lists, map(self._tell, records), strict=True))
         return [answers[each] for each in wanted]
 
 

@@ -24,7 +24,7 @@ from largesse.orders.reading import read_account, read_references
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import Asked, Wanted, read_send
 from largesse.orders.rules import Decided, Ground, LedgerAccount, decide
-from largesse.orders.sending import Sender
+from largesse.orders.sending import Intake
 
 # A field is refused once, the recipients perhaps twice, and there are fewer fields.
 _MOST_READINGS = 32
@@ -54,9 +54,9 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 class Quoter:
     """Says what sends would be charged. Nothing is written or kept for them, and nothing reserved."""
 
-    def __init__(self, database: Database, sender: Sender, vault: Vault) -> None:
+    def __init__(self, database: Database, intake: Intake, vault: Vault) -> None:
         self._database = database
-        self._sender = sender
+        self._intake = intake
         self._vault = vault
 
     async def quote(self, caller: Caller, asked: Asked, found: Findings) -> Quote:
@@ -66,14 +66,14 @@ class Quoter:
         """
         asked, wanted = self._read(caller, asked, found)
         with found:
-            await self._sender.check_account_given(caller.principal, wanted)
+            await self._intake.check_account_given(caller.principal, wanted)
         gift = None
         if not any(field in found for field in _CHOOSING):
             with found:
-                gift, wanted = await self._sender.find_gift(caller, asked.choice, wanted)
+                gift, wanted = await self._intake.find_gift(caller, asked.choice, wanted)
         if asked.recipients and "recipients" not in found:
             with found:
-                recipients = await self._sender.read_recipients(caller.principal, asked.recipients)
+                recipients = await self._intake.read_recipients(caller.principal, asked.recipients)
                 wanted = msgspec.structs.replace(wanted, recipients=recipients)
         decided = await self._decide(caller, gift, wanted, found)
         found.raise_all()
@@ -106,7 +106,7 @@ class Quoter:
         while refusal := decided.refusals.get(0):
             with found:
                 if isinstance(refusal, InvalidRequest):  # the funding account cannot be used
-                    await self._sender.check_some_account(caller.principal)
+                    await self._intake.check_some_account(caller.principal)
                 raise refusal
             if not isinstance(refusal, ReferenceUsed):
                 break

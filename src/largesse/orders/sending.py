@@ -50,8 +50,8 @@ from largesse.templates import Template, read_template
 _CACHED_ACCOUNTS = 10_000
 
 
-class Sender:
-    """Places the orders that callers send."""
+class Intake:
+    """Takes in the orders that callers send: checks them, draws their codes, and has them placed."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from largesse.delivery.webhooks import DeliveryThrottle, Resolver
 from largesse.fulfilment import ClaimedGifts
 from largesse.identity import Authenticator
 from largesse.lines.claiming import Claiming
-from largesse.orders import OrderLists, Quoter, Sender
+from largesse.orders import Intake, OrderLists, Quoter
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Services:
     vault: Vault
     catalogue: Catalogue
     authenticator: Authenticator
-    sender: Sender
+    intake: Intake
     quoter: Quoter
     order_lists: OrderLists
     claiming: Claiming

@@ -94,7 +94,7 @@ def _sending(body: type[SendBody]) -> Handler:
     async def send(services: Services, call: Call) -> Reply:
         assert call.caller is not None
         asked = await _read(services, call, body)
-        return Reply(encode_json(send_response(await services.sender.send(call.caller, asked))))
+        return Reply(encode_json(send_response(await services.intake.send(call.caller, asked))))
 
     return send
 
@@ -107,9 +107,9 @@ async def _read(services: Services, call: Call, body: type[SendBody]) -> Asked:
     except Unreadable:
         raise
     except InvalidRequest as refusal:
-        await services.sender.refuse_used_reference(principal, reference_in(raw))
+        await services.intake.refuse_used_reference(principal, reference_in(raw))
         if isinstance(refusal, WrongItem):  # those after it have not been looked at
-            await services.sender.read_recipients(principal, recipients_in(raw))
+            await services.intake.read_recipients(principal, recipients_in(raw))
         raise
 
 
