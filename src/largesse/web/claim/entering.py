@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from largesse.base.errors import TooManyRequests
 from largesse.base.vault import SealBroken
 from largesse.lines.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.lines.claiming import Claim, Outcome
@@ -70,15 +70,12 @@ class Entering:
         if claim.outcome is Outcome.REFUSED:
             return self._frame.page(request, "refused.html", status=403)
         if claim.outcome is Outcome.SLOWED:
-            return self._slowed(request, claim)
+            raise TooManyRequests(
+                "Too many wrong codes and PINs came from there.", retry_after_s=claim.wait_s
+            )
         if claim.outcome is Outcome.WITHDRAWN:
             return self._frame.page(request, "withdrawn.html", status=410)
         return self._begin(request, claim)
-
-    def _slowed(self, request: Request, claim: Claim) -> Response:
-        response = self._frame.page(request, "slowed.html", status=429)
-        response.headers["Retry-After"] = str(math.ceil(claim.wait_s))
-        return response
 
     def _begin(self, request: Request, claim: Claim) -> Response:
         """Lets the browser in to the claimed gift; whoever comes late is told that it was claimed before."""

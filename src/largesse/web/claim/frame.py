@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from largesse.base.errors import NotFound, Problem, Unavailable
+from largesse.base.errors import NotFound, Problem, TooManyRequests, Unavailable
 from largesse.base.i18n import DEFAULT, language_of_country
 from largesse.base.settings import Settings
 from largesse.lines.lines import Line
@@ -17,11 +17,12 @@ from largesse.web.claim.rendering import HEADERS, Renderer
 from largesse.web.claim.session import COOKIE, LASTS, Session
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page, public_path, see
-from largesse.web.kit.problems import problem_type
+from largesse.web.kit.problems import headers_of, problem_type
 from largesse.web.kit.sessions import give_cookie
 
 _YEAR_S = 365 * 24 * 3600
-_RETRY_AFTER_S = 5
+_RETRY_AFTER_S = 5  # people are asked back less soon than programs
+_TEMPLATES: dict[type[Problem], str] = {NotFound: "unknown.html", TooManyRequests: "slowed.html"}
 
 
 class Frame:
@@ -78,8 +79,9 @@ class Frame:
 
     def wrong(self, request: Request, problem: Problem) -> Response:
         """The page that tells a problem."""
-        template = "unknown.html" if isinstance(problem, NotFound) else "trouble.html"
+        template = _TEMPLATES.get(type(problem), "trouble.html")
         response = self.page(request, template, status=problem_type(type(problem)).status)
+        response.headers.update(headers_of(problem))
         if isinstance(problem, Unavailable):
             response.headers["Retry-After"] = str(_RETRY_AFTER_S)
         return response
