@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from largesse_client.mcp import SETTINGS as OF_ASSISTANTS
 from prometheus_client import REGISTRY
 
 from largesse.base.settings import load_settings
@@ -33,6 +34,7 @@ DEVELOPERS = (ROOT / "docs/guide-developer.md").read_text()
 
 SETTINGS = re.findall(r'"(LARGESSE_[A-Z_]+)"', (ROOT / "src/largesse/base/settings.py").read_text())
 OF_SAMPLES = {"LARGESSE_API_KEY"}  # what a caller's shell holds, no setting of the service
+ASSISTANTS = (ROOT / "docs/assistants.md").read_text()
 
 METRICS = {
     f"{metric.name}_total" if metric.type == "counter" else metric.name
@@ -86,6 +88,11 @@ def test_every_setting_has_its_row() -> None:
     assert rows == list(dict.fromkeys(SETTINGS))
 
 
+def test_every_setting_of_the_server_for_assistants_has_its_row() -> None:
+    rows = re.findall(r"^\| `(LARGESSE_[A-Z_]+)` \|", section(ASSISTANTS, "Settings"), re.MULTILINE)
+    assert rows == list(OF_ASSISTANTS)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_its_row_with_every_option(name: str) -> None:
     rows = re.findall(r"^\| `(.+?)` \|", section(OPERATORS, "Commands"), re.MULTILINE)
@@ -135,7 +142,7 @@ def test_limits_are_those_of_the_code(about: str, limit: str) -> None:
 @document
 def test_settings_that_are_named_exist(path: Path) -> None:
     named = set(re.findall(r"\bLARGESSE_[A-Z_]+\b", path.read_text()))
-    assert named <= {*SETTINGS, *OF_SAMPLES}
+    assert named <= {*SETTINGS, *OF_SAMPLES, *OF_ASSISTANTS}
 
 
 @document

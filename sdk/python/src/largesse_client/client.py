@@ -103,12 +103,14 @@ class Largesse(_Client[Sync]):
 
 
 class AsyncLargesse(_Client[Async]):
-    """A client that is awaited, with the options and operations of Largesse.
+    """A client that is awaited.
 
-    async with AsyncLargesse("https://gifts.example", api_key) as largesse:
-        order = await largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="thanks-1")
-        async for record in largesse.orders.list():
-            print(record.reference)
+        async with AsyncLargesse("https://gifts.example", api_key) as largesse:
+            order = await largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="thanks-1")
+            async for record in largesse.orders.list():
+                print(record.reference)
+
+    It has the options and operations of Largesse.
     """
 
     def __init__(

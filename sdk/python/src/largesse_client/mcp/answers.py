@@ -1,0 +1,61 @@
+"""What tools answer: JSON as the service has it, amounts as decimal text, and no PIN unless it may be shown."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+
+from largesse_client.errors import LargesseError, Problem
+from largesse_client.mcp.spending import CapReached
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Answer = dict[str, Any]
+
+LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+# Once or often is the same, and what was done cannot be undone by the same tool.
+ACTS_ONCE = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True
+)
+ACTS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+)
+
+
+def plain(value: object) -> Any:
+    """A value of the client as JSON has it."""
+    return msgspec.to_builtins(value)
+
+
+def without_pins(answer: Answer, *, shows_pins: bool) -> Answer:
+    """An order's answer, its codes without their PINs unless those may be shown."""
+    if shows_pins:
+        return answer
+    codes = [{name: text for name, text in code.items() if name != "pin"} for code in answer["codes"]]
+    return answer | {"codes": codes}
+
+
+def told(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """The tool, whose refusals an assistant can read: what is wrong, member by member where that is known."""
+
+    @functools.wraps(tool)
+    async def telling(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await tool(*args, **kwargs)
+        except CapReached as error:
+            raise ToolError(str(error)) from None
+        except LargesseError as error:
+            raise ToolError(_text(error)) from None
+
+    return telling
+
+
+def _text(error: LargesseError) -> str:
+    if isinstance(error, Problem) and len(error.errors) > 1:
+        return "\n".join([str(error), *(f"- {one.pointer}: {one.detail}" for one in error.errors)])
+    return str(error)

@@ -1,0 +1,31 @@
+"""Who has the token may come in."""
+
+from __future__ import annotations
+
+import hmac
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class RequireToken:
+    """An application that answers 401 to every request without `Authorization: Bearer` and the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers, or lets the application do so."""
+        if scope["type"] == "http":
+            given = Headers(scope=scope).get("authorization", "").encode("latin-1", "replace")
+            if not hmac.compare_digest(given, self._expected):
+                refusal = PlainTextResponse(
+                    "A token is needed: Authorization: Bearer …\n",
+                    status_code=401,
+                    headers={"WWW-Authenticate": 'Bearer realm="largesse-mcp"'},
+                )
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

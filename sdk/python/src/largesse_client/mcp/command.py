@@ -1,0 +1,46 @@
+"""`largesse-mcp`, the command."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+
+from largesse_client.errors import InvalidArgument
+from largesse_client.mcp.settings import SETTINGS, SettingError, read_settings
+
+
+def main() -> None:
+    """Runs the command."""
+    arguments = _parser().parse_args()
+    try:
+        settings = read_settings(os.environ)
+        from largesse_client.mcp import serving
+
+        if arguments.http:
+            asyncio.run(serving.serve_http(settings, arguments.host, arguments.port))
+        else:
+            asyncio.run(serving.serve_stdio(settings))
+    except (SettingError, InvalidArgument) as error:
+        sys.exit(f"largesse-mcp: {error}")
+    except ModuleNotFoundError as error:
+        sys.exit(f"largesse-mcp: {error.name} is missing: pip install 'largesse-client[mcp]'")
+    except KeyboardInterrupt:
+        pass
+
+
+def _parser() -> argparse.ArgumentParser:
+    told = "\n".join(f"  {name:<28} {text}" for name, text in SETTINGS.items())
+    parser = argparse.ArgumentParser(
+        "largesse-mcp",
+        description="Largesse for assistants: a server of the Model Context Protocol, over stdio unless told otherwise.",
+        epilog=f"environment:\n{told}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--http", action="store_true", help="serve streamable HTTP at /mcp, for who has the token"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen for HTTP (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8765, help="the port for HTTP (8765)")
+    return parser

@@ -1,0 +1,50 @@
+"""Requests that were quoted, kept so that what is sent is what was quoted, word for word."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+# Longer than a quote holds: a send may be repeated later, to hear what came of it.
+_KEPT_S = 24 * 3600.0
+_MOST = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A request by the way it is sent, its arguments there, and what it was quoted at."""
+
+    kind: str  # gift, collection or template
+    arguments: Mapping[str, Any]
+    cost: Decimal
+    currency: str
+    quote: str
+
+    @property
+    def reference(self) -> str:
+        """The order's external reference: one for each quote, so that it is placed once however often it is sent."""
+        return "mcp-" + hashlib.sha256(self.quote.encode()).hexdigest()[:40]
+
+
+class Kept:
+    """The last requests that were quoted, at most 1,000 and none older than a day."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[str, tuple[float, Quoted]] = OrderedDict()
+
+    def keep(self, quoted: Quoted) -> None:
+        """Keeps a request, and forgets the oldest."""
+        self._kept[quoted.quote] = (self._clock(), quoted)
+        while len(self._kept) > _MOST:
+            self._kept.popitem(last=False)
+
+    def find(self, quote: str) -> Quoted | None:
+        """The request that a quote was given for; None for any other text."""
+        at_s, quoted = self._kept.get(quote, (0.0, None))
+        return quoted if quoted is not None and self._clock() - at_s < _KEPT_S else None

@@ -1,0 +1,128 @@
+"""Quoting and sending: an order is placed only as it was quoted."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import AwareDatetime, BaseModel, Field
+
+from largesse_client import AsyncLargesse, Recipient
+from largesse_client.errors import Problem
+from largesse_client.mcp.answers import ACTS_ONCE, LOOKS, Answer, plain, told, without_pins
+from largesse_client.mcp.kept import Kept, Quoted
+from largesse_client.mcp.spending import CapReached, Spending
+
+SOURCE = "mcp"
+# After these the order may have been placed by an earlier attempt.
+_UNCLEAR = (408, 429)
+
+
+class To(BaseModel):
+    """A recipient."""
+
+    email: Annotated[str, Field(max_length=254)]
+    name: Annotated[str | None, Field(max_length=200)] = None
+    quantity: Annotated[int, Field(ge=1, le=1000, description="Codes for this recipient")] = 1
+
+
+class Delivery(BaseModel):
+    """To whom, from whom, when, and who pays. Either `recipients` or `code_quantity` is given."""
+
+    recipients: Annotated[
+        list[To] | None, Field(max_length=5000, description="Who is emailed; excludes code_quantity")
+    ] = None
+    code_quantity: Annotated[
+        int | None, Field(ge=1, le=5000, description="Or so many anonymous codes, which nobody is emailed")
+    ] = None
+    account_id: Annotated[
+        int | None, Field(description="The funding account that pays; left out when invoiced")
+    ] = None
+    message: Annotated[str | None, Field(max_length=256, description="To the recipients")] = None
+    from_name: Annotated[str | None, Field(max_length=32, description="Who it is from")] = None
+    wrapping_key: Annotated[str | None, Field(max_length=64)] = None
+    send_at: Annotated[
+        AwareDatetime | None, Field(description="When to email, with an offset; left out: at once")
+    ] = None
+    expiry_after_days: Annotated[int | None, Field(description="Enterprise plans only")] = None
+
+
+def add_sending(
+    server: MCPServer[Any], largesse: AsyncLargesse, kept: Kept, spending: Spending, *, shows_pins: bool
+) -> None:
+    """The tools that quote, and the one that sends what was quoted."""
+
+    async def quote(kind: str, gift: dict[str, Any], delivery: Delivery) -> Answer:
+        arguments = {name: value for name, value in gift.items() if value is not None} | _order(delivery)
+        quoted = await getattr(largesse.quote, kind)(**arguments)
+        kept.keep(Quoted(kind, arguments, quoted.total_cost, quoted.currency, quoted.quote))
+        return {**plain(quoted), "notSendable": _over(spending, quoted.total_cost, quoted.currency)}
+
+    @server.tool(annotations=LOOKS)
+    @told
+    async def quote_gift(
+        product_id: int,
+        delivery: Delivery,
+        value: Annotated[Decimal | None, Field(description="Per code, where the product requires it")] = None,
+        country: Annotated[str, Field(description="ISO 3166-1 alpha-2 country it is sent to")] = "GB",
+    ) -> Answer:
+        """What sending one product would cost. Places nothing. Show the answer to the person before you send."""
+        return await quote("gift", {"product_id": product_id, "value": value, "country": country}, delivery)
+
+    @server.tool(annotations=LOOKS)
+    @told
+    async def quote_collection(
+        collection_id: int,
+        delivery: Delivery,
+        value: Annotated[Decimal | None, Field(description="Per code, of a curated collection")] = None,
+    ) -> Answer:
+        """What sending a collection would cost. Places nothing. Show the answer to the person before you send."""
+        return await quote("collection", {"collection_id": collection_id, "value": value}, delivery)
+
+    @server.tool(annotations=LOOKS)
+    @told
+    async def quote_template(template_id: int, delivery: Delivery) -> Answer:
+        """What sending a saved template would cost. Places nothing. Show the answer to the person before you send."""
+        return await quote("template", {"template_id": template_id}, delivery)
+
+    @server.tool(annotations=ACTS_ONCE)
+    @told
+    async def send(
+        quote: Annotated[str, Field(description="The `quote` of a quote_… answer that the person agreed to")],
+    ) -> Answer:
+        """Places the order that was quoted, and spends what was quoted. Ask the person first. To repeat it is harmless."""
+        quoted = kept.find(quote)
+        if quoted is None:
+            raise ToolError(
+                "Nothing was placed: `quote` is none that was given here within a day. Quote the order, show what it costs to "
+                "the person, and send with the `quote` of that answer."
+            )
+        is_counted = spending.take(quoted.reference, quoted.cost, quoted.currency)
+        try:
+            order = await getattr(largesse.send, quoted.kind)(
+                **quoted.arguments, quote=quote, external_reference=quoted.reference
+            )
+        except Problem as problem:
+            if is_counted and 400 <= problem.status < 500 and problem.status not in _UNCLEAR:
+                spending.give_back(quoted.reference)
+            raise
+        return without_pins(plain(order), shows_pins=shows_pins)
+
+
+def _order(delivery: Delivery) -> dict[str, Any]:
+    """The arguments of the client for a delivery."""
+    given = {name: value for name, value in delivery if value is not None}
+    if delivery.recipients is not None:
+        given["recipients"] = [Recipient(**to.model_dump()) for to in delivery.recipients]
+    return given | {"source": SOURCE}
+
+
+def _over(spending: Spending, cost: Decimal, currency: str) -> str | None:
+    """Why an order of that cost cannot be sent from here."""
+    try:
+        spending.check(cost, currency)
+    except CapReached as reached:
+        return str(reached)
+    return None

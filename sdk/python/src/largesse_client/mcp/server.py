@@ -1,0 +1,42 @@
+"""The server: what an assistant may ask for, each a tool that does one thing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+
+from largesse_client import AsyncLargesse
+from largesse_client.mcp.catalogue import add_catalogue
+from largesse_client.mcp.kept import Kept
+from largesse_client.mcp.orders import add_orders
+from largesse_client.mcp.sending import add_sending
+from largesse_client.mcp.settings import Settings
+from largesse_client.mcp.spending import Spending
+from largesse_client.version import __version__
+
+INSTRUCTIONS = """\
+Sends gifts with Largesse, and spends money. To send something:
+1. Find what to send: list_products, list_collections or list_templates. When list_funding_accounts names accounts, one in the gift's
+   currency pays, by its account_id; when it names none the customer is invoiced, and account_id is left out.
+2. quote_gift, quote_collection or quote_template. Nothing is placed.
+3. Show the person what the answer says: what, to whom, what it costs and what is left. Wait for their yes.
+4. send, with the `quote` of that answer. What is sent is what was quoted. A quote holds for 15 minutes, and it is one order: to repeat
+   send with it is harmless, and tells the same order again.
+Amounts are decimal numbers in the currency's major unit."""
+
+
+def build_server(largesse: AsyncLargesse, settings: Settings) -> MCPServer[Any]:
+    """The server that asks `largesse` for everything; whoever made that closes it."""
+    server: MCPServer[Any] = MCPServer(
+        "largesse",
+        title="Largesse",
+        description="Send gifts, at a price that was agreed to before",
+        instructions=INSTRUCTIONS,
+        version=__version__,
+        log_level="WARNING",
+    )
+    add_catalogue(server, largesse)
+    add_sending(server, largesse, Kept(), Spending(settings), shows_pins=settings.shows_pins)
+    add_orders(server, largesse, shows_pins=settings.shows_pins)
+    return server

@@ -1,0 +1,25 @@
+"""Running the server: over stdio, as assistants start it, or over HTTP, where several share one."""
+
+from __future__ import annotations
+
+import uvicorn
+
+from largesse_client import AsyncLargesse
+from largesse_client.mcp.bearer import RequireToken
+from largesse_client.mcp.server import build_server
+from largesse_client.mcp.settings import SETTINGS, SettingError, Settings
+
+
+async def serve_stdio(settings: Settings) -> None:
+    """Serves whoever holds the other ends of stdin and stdout, until they close."""
+    async with AsyncLargesse(settings.url, settings.api_key) as largesse:
+        await build_server(largesse, settings).run_stdio_async()
+
+
+async def serve_http(settings: Settings, host: str, port: int) -> None:
+    """Serves `/mcp` for who has the token, until told to end. Raises SettingError without one."""
+    if settings.token is None:
+        raise SettingError(f"LARGESSE_MCP_TOKEN must be set with --http: {SETTINGS['LARGESSE_MCP_TOKEN']}")
+    async with AsyncLargesse(settings.url, settings.api_key) as largesse:
+        app = RequireToken(build_server(largesse, settings).streamable_http_app(host=host), settings.token)
+        await uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).serve()

@@ -1,0 +1,88 @@
+"""What an assistant may do, as environment variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+
+# Each with what it is for, as `largesse-mcp --help` tells it.
+SETTINGS = {
+    "LARGESSE_URL": "the service's address",
+    "LARGESSE_API_KEY": "the API key that orders are placed with",
+    "LARGESSE_MCP_MOST_PER_ORDER": "what one order may cost, such as `250 GBP, 300 EUR`; unset: whatever it costs",
+    "LARGESSE_MCP_MOST_PER_DAY": "what all orders of a day (UTC) may cost together; unset: whatever they cost",
+    "LARGESSE_MCP_SHOW_PINS": "`yes`: the PINs of a code batch are in answers",
+    "LARGESSE_MCP_TOKEN": "what callers over HTTP must send as bearer token, at least 24 characters",
+    "LARGESSE_MCP_STATE_DIR": "where the sums of the day are kept, by default ~/.local/state/largesse-mcp",
+}
+_LEAST_TOKEN = 24
+_AMOUNT = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,3})?)(?: +([A-Za-z]{3}))?")
+_WORDS = {"": False, "no": False, "yes": True}
+
+
+class SettingError(Exception):
+    """A setting that is missing or cannot be read; its text is one line that names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """The most that may be spent, by currency; under None that of all others. Without any entry there is no cap."""
+
+    most: Mapping[str | None, Decimal] = field(default_factory=dict)
+
+    def of(self, currency: str) -> Decimal | None:
+        """The most in a currency, 0 in one that is not named where others are; None: as much as you like."""
+        if not self.most:
+            return None
+        return self.most.get(currency, self.most.get(None, Decimal(0)))
+
+    @classmethod
+    def read(cls, name: str, text: str) -> Cap:
+        """Such as `250 GBP, 300 EUR`, or `100` of any currency. Raises SettingError."""
+        most: dict[str | None, Decimal] = {}
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            found = _AMOUNT.fullmatch(part)
+            currency = found and found[2] and found[2].upper()
+            if found is None or currency in most:
+                raise SettingError(f"{name} must be amounts such as `250 GBP, 300 EUR`, each currency once")
+            most[currency] = Decimal(found[1])
+        return cls(most)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the server goes by."""
+
+    url: str
+    api_key: str = field(repr=False)
+    most_per_order: Cap = Cap()
+    most_per_day: Cap = Cap()
+    shows_pins: bool = False
+    token: str | None = field(default=None, repr=False)
+    state_dir: Path = field(default_factory=lambda: Path.home() / ".local/state/largesse-mcp")
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """The settings of an environment. Raises SettingError for the first that cannot be right."""
+    given = {name: environ.get(name, "").strip() for name in SETTINGS}
+    for name in ("LARGESSE_URL", "LARGESSE_API_KEY"):
+        if not given[name]:
+            raise SettingError(f"{name} must be set: {SETTINGS[name]}")
+    if given["LARGESSE_MCP_SHOW_PINS"].lower() not in _WORDS:
+        raise SettingError("LARGESSE_MCP_SHOW_PINS must be `yes` or `no`")
+    token = given["LARGESSE_MCP_TOKEN"]
+    if token and len(token) < _LEAST_TOKEN:
+        raise SettingError(f"LARGESSE_MCP_TOKEN must have at least {_LEAST_TOKEN} characters")
+    settings = Settings(
+        url=given["LARGESSE_URL"],
+        api_key=given["LARGESSE_API_KEY"],
+        most_per_order=Cap.read("LARGESSE_MCP_MOST_PER_ORDER", given["LARGESSE_MCP_MOST_PER_ORDER"]),
+        most_per_day=Cap.read("LARGESSE_MCP_MOST_PER_DAY", given["LARGESSE_MCP_MOST_PER_DAY"]),
+        shows_pins=_WORDS[given["LARGESSE_MCP_SHOW_PINS"].lower()],
+        token=token or None,
+    )
+    folder = given["LARGESSE_MCP_STATE_DIR"]
+    return replace(settings, state_dir=Path(folder)) if folder else settings

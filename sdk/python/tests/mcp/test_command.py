@@ -1,0 +1,118 @@
+"""`largesse-mcp`: its settings, and who may come in over HTTP."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from largesse_client.mcp import SETTINGS, SettingError, read_settings
+from largesse_client.mcp.kept import Kept, Quoted
+from largesse_client.mcp.settings import Cap
+
+COMMAND = [sys.executable, "-m", "largesse_client.mcp"]
+GOOD = {"LARGESSE_URL": "http://127.0.0.1:1", "LARGESSE_API_KEY": "lgs_live_x"}
+
+
+def run(*options: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *options], env=environ, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_help_names_every_setting() -> None:
+    told = run("--help")
+    assert told.returncode == 0
+    assert all(name in told.stdout for name in SETTINGS)
+
+
+@pytest.mark.parametrize("name", ["LARGESSE_URL", "LARGESSE_API_KEY"])
+def test_what_must_be_set_is_named(name: str) -> None:
+    ended = run(**{**GOOD, name: " "})
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"largesse-mcp: {name} must be set")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_http_wants_a_token() -> None:
+    ended = run("--http", **GOOD)
+    assert ended.returncode == 1
+    assert "LARGESSE_MCP_TOKEN must be set with --http" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("LARGESSE_MCP_MOST_PER_ORDER", "much"),
+        ("LARGESSE_MCP_MOST_PER_ORDER", "-1 GBP"),
+        ("LARGESSE_MCP_MOST_PER_ORDER", "1 GBP, 2 gbp"),
+        ("LARGESSE_MCP_MOST_PER_DAY", "1e9"),
+        ("LARGESSE_MCP_MOST_PER_DAY", "10 POUNDS"),
+        ("LARGESSE_MCP_SHOW_PINS", "maybe"),
+        ("LARGESSE_MCP_TOKEN", "x" * 23),
+    ],
+)
+def test_what_cannot_be_read_is_named(name: str, text: str) -> None:
+    with pytest.raises(SettingError, match=name):
+        read_settings({**GOOD, name: text})
+
+
+def test_settings_are_read(tmp_path: Path) -> None:
+    settings = read_settings(
+        {
+            **GOOD,
+            "LARGESSE_MCP_MOST_PER_ORDER": "250 GBP, 30000 jpy, 100",
+            "LARGESSE_MCP_SHOW_PINS": "Yes",
+            "LARGESSE_MCP_TOKEN": "x" * 24,
+            "LARGESSE_MCP_STATE_DIR": str(tmp_path),
+        }
+    )
+    assert [settings.most_per_order.of(currency) for currency in ("GBP", "JPY", "EUR")] == [250, 30000, 100]
+    assert settings.most_per_day.of("GBP") is None
+    assert (settings.shows_pins, settings.state_dir) == (True, tmp_path)
+    for secret in ("lgs_live_x", "x" * 24):
+        assert secret not in repr(settings)
+    assert Cap.read("X", "250 GBP").of("EUR") == 0
+
+
+def test_what_was_quoted_is_kept_for_a_day_and_the_last_thousand() -> None:
+    now_s = 0.0
+    kept = Kept(lambda: now_s)
+    for number in range(1_001):
+        kept.keep(Quoted("gift", {}, Decimal(1), "GBP", str(number)))
+    assert kept.find("0") is None
+    first = kept.find("1")
+    assert first is not None
+    now_s = 24 * 3600 - 1
+    assert kept.find("1") == first
+    now_s = 24 * 3600
+    assert kept.find("1") is None
+
+
+async def test_nobody_comes_in_without_the_token(over_http: Any, token: str) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with over_http() as tools, httpx.AsyncClient(headers=accept) as stranger:
+        for header in (
+            None,
+            "",
+            "Bearer",
+            f"Bearer {token}x",
+            f"Bearer {token[:-1]}",
+            token,
+            f"Basic {token}",
+        ):
+            headers = {} if header is None else {"Authorization": header}
+            for method in ("POST", "GET", "DELETE"):
+                answer = await stranger.request(method, tools.url, json=body, headers=headers)
+                assert answer.status_code == 401
+                assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        # With it, but from a page elsewhere whose name was made to lead here.
+        headers = {"Authorization": f"Bearer {token}", "Host": "elsewhere.example"}
+        answer = await stranger.post(tools.url, json=body, headers=headers)
+        assert answer.status_code == 421
