@@ -1,4 +1,4 @@
-"""How `make docs` makes one site of these pages; its source folder is the repository's.
+"""How `make docs` makes one site of these pages and of the client's docstrings; its source folder is the repository's.
 
 Strict: whatever Sphinx doubts, a link that leads nowhere included, ends it. The site needs no network, and opens from a folder.
 """
@@ -6,9 +6,16 @@ Strict: whatever Sphinx doubts, a link that leads nowhere included, ends it. The
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "sdk/python/src"))
 
 project = "Largesse"
 author = "The authors of Largesse"
@@ -17,9 +24,10 @@ release = re.findall(r'^__version__ = "(.+)"', (ROOT / "src/largesse/__init__.py
     0
 ]
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "docs/index"
 include_patterns = [
+    "README.md",
     "docs/**.md",
     "docs/**.rst",
     "CHANGELOG.md",
@@ -32,6 +40,11 @@ default_role = "code"
 highlight_language = "none"
 myst_heading_anchors = 4
 
+autodoc_member_order = "bysource"
+autodoc_class_signature = "separated"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+
 html_theme = "furo"
 html_title = f"Largesse {release}"
 html_copy_source = False
@@ -39,3 +52,49 @@ html_show_sphinx = False
 html_permalinks_icon = "#"
 html_theme_options = {"navigation_with_keys": False}
 html_extra_path = ["site"]  # the way from the site's own folder to its first page
+
+_CODE = re.compile(r" {4}")
+_ANSWERED = re.compile(r"\b(Call|Pages)\[(.*)\]$")
+
+
+def _mark_code(app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
+    """Marks code as reStructuredText wants it: our docstrings say it by an indented block, as Markdown does."""
+    marked: list[str] = []
+    for line in lines:
+        begins = _CODE.match(line) and not (marked and marked[-1].strip())
+        within = any(_CODE.match(before) for before in marked[-2:])
+        marked += ["::", ""] if begins and not within else []
+        marked.append(line)
+    lines[:] = marked
+
+
+def _tell_what_is_answered(
+    app: Sphinx,
+    what: str,
+    name: str,
+    documented: Any,
+    options: Any,
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    """An operation is written as the request it makes, and called for what that is answered."""
+    found = _ANSWERED.search(returns or "")
+    if found is None:
+        return signature, returns
+    return signature, found[2] if found[1] == "Call" else f"Iterator[{found[2]}]"
+
+
+def _copy_pictures(app: Sphinx, error: Exception | None) -> None:
+    """The README shows them by HTML, which Sphinx does not read."""
+    shutil.copytree(ROOT / "docs/pictures", Path(app.outdir) / "docs/pictures", dirs_exist_ok=True)
+
+
+def setup(app: Sphinx) -> None:
+    """What Sphinx calls first."""
+    from largesse_client.binding import listing, operation
+
+    for decorator in (operation, listing):  # on the class they stand for the functions they are made of
+        decorator.__get__ = lambda self, instance, owner=None: self.__wrapped__
+    app.connect("build-finished", _copy_pictures)
+    app.connect("autodoc-process-docstring", _mark_code)
+    app.connect("autodoc-process-signature", _tell_what_is_answered)

@@ -28,6 +28,13 @@ FROM_INDEX = bool(os.environ.get("DIST_INDEX"))
 HERE = f"python3.{sys.version_info.minor}"
 PYTHONS = [name for name in (f"python3.{minor}" for minor in range(11, 15)) if shutil.which(name)]
 
+_ASK = """
+import sys, largesse_client
+with largesse_client.Largesse(*sys.argv[1:]) as largesse:
+    print(largesse.me().customer_name)
+print(largesse_client.__file__)
+"""
+
 project = pytest.mark.parametrize("project", PROJECTS, ids=lambda folder: folder.name)
 
 
@@ -141,5 +148,16 @@ def test_the_wheels_alone_run_the_demo(wheels: list[Path], tmp_path: Path, pytho
     with demo(tmp_path, signal.SIGINT, program=[str(fresh / "bin/largesse")]) as welcome:
         commands = re.findall(r"^curl .*?\n(?=\n)", welcome, re.DOTALL | re.MULTILINE)
         sent, batch = (paste(command) for command in commands)
+        found = re.search(r"API +(http\S+)\n", welcome), re.search(r"API key +(\S+)", welcome)
+        asked = subprocess.run(
+            [own_python, "-c", _ASK, *(one[1] for one in found if one)],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    customer, file = asked.stdout.splitlines()
+    assert customer == "Acme Ltd"
+    assert Path(file).is_relative_to(fresh)
     assert sent["deliveryMode"] == "send"
     assert len(batch["codes"]) == 3
