@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import socket
 import threading
@@ -119,7 +120,8 @@ class Listener:
         self._listener.close()
         self._accepting.join()
         for connection in list(self._open):
-            connection.close()
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)  # wakes whoever reads from it
         self._threads.shutdown()
 
 

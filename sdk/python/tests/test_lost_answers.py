@@ -23,7 +23,7 @@ def test_every_order_is_placed_once(largesse_server, largesse, world, drop_answe
 
     async def place() -> list[str]:
         async with AsyncLargesse(proxy.url, largesse_server.api_key, attempts=20) as client:
-            turns = asyncio.Semaphore(16)
+            turns = asyncio.Semaphore(40)
 
             async def one(number: int) -> str:
                 async with turns:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import httpx
 
-CALLS, ROUNDS = 40, 9
+CALLS, ROUNDS = 20, 5
 
 
 def cost_s(ask: Callable[[], object]) -> float:
