@@ -5,7 +5,7 @@ builds what the command needs. `serving` runs the application under uvicorn, `co
 `worker` says which kind of due job goes to which function. `demo` makes the world that `largesse demo` shows; `world`
 loads an installation from a file; `checkup` and `verify` look at a configuration and at what is stored.
 
-Below them, from the outside in: `web` (what is reached over HTTP), `delivery` (webhooks and mail that go out), `orders`,
+Below them, from the outside in: `web` (what is reached over HTTP), `delivery` (webhooks and mail that go out), `events`, `orders`,
 `fulfilment` (vouchers and parcels), `lines` (the codes of an order), `funding` (accounts and ledger), `catalogue`, `templates`,
 `identity` (who calls), `database`, and `base`, which all stand on. Imports go downwards only.
 

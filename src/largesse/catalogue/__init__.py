@@ -5,7 +5,7 @@ Start with `products` and `collections`, what is sold as the database has it. `p
 
 Requests never read the catalogue from the database: `snapshot` holds all of one version, `cache` loads a new one when a request
 has seen a newer version, `listing` has the items that lists and filters are made of, `recent` remembers the filtered lists
-asked for last.
+asked for last; `telling` is how callers are told, which those who speak to them say. `saving` writes what a world file describes.
 """
 
 from largesse.catalogue.amounts import Price, collection_price, gift_price

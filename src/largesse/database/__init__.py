@@ -4,6 +4,8 @@
 the limits on how long each side waits for the other; `orphans` ends sessions whose process is gone; `metrics` tells how the
 pool is used. `migrate` brings the schema up to date: one SQL file for each step in `migrations/versions`.
 
+`saving` brings the rows of any one table in line with a list, for rooms that take world files.
+
 The embedded server is apart: `embedded` shares one among all processes of a data directory, `cluster` makes, starts and stops
 it, `postmaster` knows of a running one from outside, `launch` runs its programs as another user.
 """

@@ -1,6 +1,7 @@
 """Funding accounts and the ledger under them: top-ups, statements, and what invoiced customers owe.
 
-`accounts` says which accounts a service account may draw from. `ledger` is the journal, and the only place that writes entries:
+`accounts` says which accounts a service account may draw from, `sources` what else an order may be paid from, and what follows.
+`saving` writes the accounts of a world file. `ledger` is the journal, and the only place that writes entries:
 rooms that move money in a larger statement take its SQL from there. `statements` reads an account's entries between two
 balances; `receivables` is what invoiced customers owe, and their payments. Why so: docs/decisions/0005-ledger.md.
 """

@@ -2,7 +2,7 @@
 
 `keys` looks up who calls on every request (`Authenticator`), and makes and deletes keys; `secret` is what a key looks like;
 `guessing` bounds wrong ones. A `principal` is whom a request acts for; `standing` decides what a key may do at all, and locks
-it for what writes. `customers` and `users` list an installation's customers and a customer's people.
+it for what writes. `saving` writes those of a world file; `customers` and `users` list an installation's customers and a customer's people.
 """
 
 from largesse.identity.customers import CustomerRecord, find_customer, list_customers

@@ -2,7 +2,7 @@
 
 `issuing` draws codes and seals them, `text` is how one is written; `writing` writes the lines of placed orders. `claiming` is what
 a recipient's code and PIN lead to (`attempts` looks at one, `limits` says how often one may guess), `lines` finds a code's line,
-`states` moves lines, `records` tells how those of an order stand. `proof` shows that a process has the master key that the database
+`states` moves lines, `records` tells how those of an order stand. `links` gives codes out. `proof` shows that a process has the master key that the database
 is sealed under. This room alone writes the tables of lines; what a claimed gift becomes is fulfilment's. Why so:
 docs/decisions/0007-codes-references-tokens.md and 0012-claiming.md.
 """

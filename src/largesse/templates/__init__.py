@@ -1,6 +1,6 @@
 """Templates: saved send presets, made outside the API.
 
-One file: world files make templates (`largesse.world`), `GET /templates` lists them, and `POST /send/template` reads one.
+World files make templates (`saving`), `GET /templates` lists them, and `POST /send/template` reads one.
 """
 
 from __future__ import annotations

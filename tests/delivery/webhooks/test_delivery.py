@@ -2,39 +2,25 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import socket
-import ssl
-import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from uuid import uuid4
 
 import pytest
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from tests.delivery.webhooks.conftest import LOOPBACK, Receiver, World, answering, make_principal, no_names
 from tests.delivery.webhooks.nameserver import name_server
+from tests.delivery.webhooks.receivers import broken_receiver
 
-from largesse.delivery.queue import Lease
 from largesse.delivery.webhooks import (
     Resolver,
     check_target,
     create_subscription,
     delete_subscription,
-    delivery,
     parse_target,
-    queues,
     resolver,
 )
 from largesse.delivery.webhooks.delivery import Deliverer
-from largesse.delivery.webhooks.fan_out import fan_out
-from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
-from largesse.delivery.webhooks.recording import Attempted, record
 from largesse.delivery.webhooks.transport import HttpTransport
 
 
@@ -300,233 +286,6 @@ async def test_the_time_out_counts_from_before_the_look_up(receiver: Receiver) -
         assert 1.4 < one.duration_s < 2.4
 
 
-async def test_a_failing_subscription_moves_to_the_other_room_until_it_succeeds(
-    world: World, receiver: Receiver
-) -> None:
-    await world.subscribe(receiver.url())
-    receiver.answers(500)
-    await world.place()
-    await world.deliver()
-    assert await world.database.fetchval("SELECT failing FROM subscription_queues")
-    receiver.answers(200)
-    await world.place()
-    await world.fan_out()
-    assert not await world.deliverer.step(failing=False)
-    await world.deliver()
-    assert not await world.database.fetchval("SELECT failing FROM subscription_queues")
-    assert sorted(await world.states()) == ["delivered", "pending"]
-
-
-async def test_a_turn_ends_after_its_time_and_the_queue_waits_for_the_next(
-    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "_TURN_S", 0.2)
-    await world.subscribe(receiver.url())
-    await world.place(100)
-    await world.fan_out()
-    receiver.answer = receiver.hang
-    await world.deliverer.step(failing=False)
-    await receiver.full.wait()
-    await asyncio.sleep(0.3)
-    receiver.released.set()  # from here on it answers at once
-    await world.deliverer.settle()
-    assert len(receiver.got) == 4, "what was under way is finished, and nothing begun"
-    assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 96
-    await world.deliver()
-    assert len(receiver.got) == 100, "in turns to come"
-
-
-@pytest.mark.parametrize("failing", [False, True])
-async def test_a_turn_has_a_bounded_number_of_deliveries(
-    world: World, receiver: Receiver, failing: bool
-) -> None:
-    await world.subscribe(receiver.url())
-    await world.place(600)
-    await world.fan_out()
-    await world.database.execute("UPDATE subscription_queues SET failing = $1", failing)
-    await world.deliverer.step(failing=failing)
-    await world.deliverer.settle()
-    assert len(receiver.got) == (8 if failing else 512)
-
-
-async def test_a_queue_that_had_its_turn_goes_to_the_back_of_the_line(
-    world: World, receiver: Receiver
-) -> None:
-    """However long its queue is, and however old: another's only delivery is served before its next turn."""
-    first = await world.subscribe(receiver.url("/long"))
-    await world.place(50)
-    await world.fan_out()
-    await world.advance(3600)
-    async with world.database.connection() as connection:
-        other = await make_principal(connection, "other")
-    second = await world.subscribe(receiver.url("/short"), other)
-    await world.place(1, other)
-    await world.fan_out()
-    turns = []
-    for _ in range(3):
-        async with world.database.transaction() as connection:
-            [queue] = await queues.take_queues(connection, 1, 4, failing=False)
-        turns.append(queue.lease.key)
-        answer = AttemptResult(200, None, None, b"", 0.1)
-        verdict = Verdict("delivered")
-        done = [Attempted(queue, job, 0.0, answer, verdict) for job in queue.jobs]
-        async with world.database.transaction() as connection:
-            await record(connection, done, [queue.lease])
-    assert turns == [first.id, second.id, first.id]
-
-
-async def test_two_workers_never_serve_one_subscription_at_once(world: World, receiver: Receiver) -> None:
-    await world.subscribe(receiver.url())
-    receiver.answer = receiver.hang
-    await world.place(20)
-    await world.fan_out()
-    async with HttpTransport(LOOPBACK, 5.0, no_names) as transport:
-        second = Deliverer(world.database, world.vault, transport, lambda: None)
-        await asyncio.gather(*(d.step(failing=False) for d in (world.deliverer, second) for _ in range(3)))
-        await receiver.full.wait()
-        assert not await second.step(failing=False)
-        receiver.released.set()
-        await world.deliver()
-        await second.close()
-    assert receiver.most_in_flight == 4
-    assert len(receiver.got) == 20
-
-
-async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver) -> None:
-    subscription = await world.subscribe(receiver.url())
-    await world.place()
-    await world.fan_out()
-    async with world.database.transaction() as connection:
-        [first] = await queues.take_queues(connection, 10, 10, failing=False)
-    async with world.database.transaction() as connection:
-        assert await queues.take_queues(connection, 10, 10, failing=False) == []
-    await world.advance(20)
-    async with world.database.transaction() as connection:
-        [second] = await queues.take_queues(connection, 10, 10, failing=False)
-    assert second.lease == Lease(subscription.id, first.lease.fence + 1)
-    answer = AttemptResult(200, None, None, b"", 0.1)
-    for queue, state in ((first, "pending"), (second, "delivered")):
-        attempted = Attempted(queue, queue.jobs[0], 0.0, answer, Verdict("delivered"))
-        async with world.database.transaction() as connection:
-            await record(connection, [attempted], [queue.lease])
-        assert await world.states() == [state]
-    assert await world.database.fetchval("SELECT count(*) FROM delivery_attempts") == 1
-
-
-async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
-    world: World, receiver: Receiver
-) -> None:
-    for _ in range(2):
-        await world.subscribe(receiver.url())
-    await world.place()
-    await world.fan_out()
-    async with world.database.transaction() as connection:
-        taken = await queues.take_queues(connection, 10, 10, failing=False)
-    first, second = sorted(taken, key=lambda queue: queue.lease.key)
-    answer = AttemptResult(200, None, None, b"", 0.1)
-    attempted = Attempted(second, second.jobs[0], 0.0, answer, Verdict("delivered"))
-    lock = "UPDATE subscription_queues SET due_at = due_at WHERE subscription_id = $1"
-
-    async def write() -> None:
-        async with world.database.transaction() as connection:
-            await record(connection, [attempted], [first.lease])
-
-    async with world.database.transaction() as fanning_out:
-        await fanning_out.execute(lock, first.lease.key)
-        writing = asyncio.create_task(write())
-        async with asyncio.timeout(30):
-            while not await world.database.fetchval(
-                "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) "
-                "WHERE NOT granted AND datname = current_database())"
-            ):
-                assert not writing.done()
-        await fanning_out.execute(lock, second.lease.key)
-    await writing
-    assert sorted(await world.states()) == ["delivered", "pending"]
-
-
-async def test_a_renewed_lease_does_not_run_out(world: World, receiver: Receiver) -> None:
-    await world.subscribe(receiver.url())
-    receiver.answer = receiver.hang
-    await world.place()
-    await world.fan_out()
-    await world.deliverer.step(failing=False)
-    for _ in range(3):
-        await world.advance(10)
-        await world.deliverer.renew()
-    async with world.database.transaction() as connection:
-        assert await queues.take_queues(connection, 10, 10, failing=False) == []
-    receiver.released.set()
-    await world.deliverer.settle()
-    assert await world.states() == ["delivered"]
-
-
-async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, receiver: Receiver) -> None:
-    await world.subscribe(receiver.url())
-    await world.place()
-    await world.fan_out()
-    async with world.database.transaction() as connection:
-        [queue] = await queues.take_queues(connection, 10, 10, failing=False)
-    async with world.database.transaction() as connection:
-        await record(connection, [], [queue.lease])
-    async with world.database.connection() as connection:
-        await queues.SUBSCRIPTION_QUEUES.renew(connection, [queue.lease])
-    async with world.database.transaction() as connection:
-        [again] = await queues.take_queues(connection, 10, 10, failing=False)
-    assert again.lease.fence == queue.lease.fence + 1
-
-
-async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(
-    world: World, receiver: Receiver
-) -> None:
-    await world.subscribe(receiver.url())
-    receiver.answer = receiver.hang
-    await world.place(20)
-    await world.fan_out()
-    await world.deliverer.step(failing=False)
-    await receiver.full.wait()
-    closing = asyncio.create_task(world.deliverer.close())
-    await asyncio.sleep(0)
-    receiver.released.set()
-    await closing
-    assert len(receiver.got) == 4
-    assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 16
-    async with world.database.transaction() as connection:
-        [queue] = await queues.take_queues(connection, 10, 100, failing=False)
-    assert len(queue.jobs) == 16
-
-
-async def test_a_subscription_made_after_the_fact_does_not_hear_of_it(
-    world: World, receiver: Receiver
-) -> None:
-    await world.subscribe(receiver.url())
-    await world.place()
-    await world.database.execute("UPDATE events SET created_at = created_at - interval '2 minutes'")
-    assert await world.fan_out() == 0
-    assert not await world.database.fetchval("SELECT EXISTS (SELECT FROM events WHERE fanned_out_at IS NULL)")
-
-
-async def test_fan_outs_that_race_deliver_each_event_once(world: World, receiver: Receiver) -> None:
-    for _ in range(5):
-        await world.subscribe(receiver.url())
-    await world.place(300)
-
-    async def fan_all_out() -> int:
-        made = 0
-        while True:
-            async with world.database.connection() as connection:
-                events, deliveries = await fan_out(connection, 20)
-            if not events:
-                return made
-            made += deliveries
-
-    assert sum(await asyncio.gather(*(fan_all_out() for _ in range(4)))) == 1500
-    assert (
-        await world.database.fetchval("SELECT count(DISTINCT (event_id, subscription_id)) FROM deliveries")
-        == 1500
-    )
-
-
 @pytest.mark.parametrize("inside", ["127.0.0.1", "::1"])
 async def test_a_name_that_turns_inward_is_never_dialled(
     world: World, monkeypatch: pytest.MonkeyPatch, inside: str
@@ -601,89 +360,3 @@ async def test_a_queue_whose_secret_does_not_open_harms_no_other(world: World, r
     await world.deliver()
     assert [got.path for got in receiver.got] == ["/good"]
     assert sorted(await world.states()) == ["delivered", "pending"]
-
-
-@asynccontextmanager
-async def broken_receiver(kind: str) -> AsyncIterator[str]:
-    """The URL of a receiver that is broken in one way."""
-    if kind == "has no such name":
-        yield "https://no-such-name.invalid/"
-        return
-    handlers: set[asyncio.Task[None]] = set()
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        handlers.add(asyncio.current_task())  # type: ignore[arg-type]
-        try:
-            await _misbehave(kind, reader, writer)
-        except (ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=_tls(kind))
-    port = server.sockets[0].getsockname()[1]
-    if kind == "is not there":
-        server.close()
-    of_tls = {"has a bad certificate", "drips its handshake", "says nothing of its certificate"}
-    yield f"{'https' if kind in of_tls else 'http'}://127.0.0.1:{port}/"
-    server.close()
-    for handler in handlers:
-        handler.cancel()
-    await asyncio.gather(*handlers)
-
-
-async def _misbehave(kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    if kind in {"hangs", "says nothing of its certificate"}:
-        await reader.read()
-        await asyncio.Event().wait()
-    elif kind == "talks nonsense":
-        writer.write(b"220 mail.example.com ESMTP\r\n")
-    elif kind == "resets":
-        await reader.read(10)
-        linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-    elif kind.startswith("drips"):
-        drop = b"x"
-        if "handshake" in kind:  # the head of a TLS record that is long in coming
-            writer.write(b"\x16\x03\x03\x40\x00\x02")
-            drop = b"\0"
-        else:
-            writer.write(
-                b"HTTP/1.1 200 OK\r\n" + (b"Content-Length: 999\r\n\r\n" if "body" in kind else b"X: ")
-            )
-        while True:
-            writer.write(drop)
-            await writer.drain()
-            await asyncio.sleep(0.05)
-
-
-def _tls(kind: str) -> ssl.SSLContext | None:
-    if kind != "has a bad certificate":
-        return None
-    return self_signed()
-
-
-def self_signed() -> ssl.SSLContext:
-    """A server's TLS with a certificate nobody vouches for."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    ) + certificate.public_bytes(serialization.Encoding.PEM)
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(pem)
-        file.flush()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file.name)
-    return context

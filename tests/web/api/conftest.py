@@ -347,3 +347,33 @@ def run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:
     thread.start()
     thread.join()
     return result.result()
+
+
+@pytest.fixture
+def quote(service: Any) -> Any:
+    """Asks for the quote of what `service.send` would send."""
+
+    def ask(
+        what: str, name: str, *, key: str = "hr", account: str | None = "gbp", **members: Any
+    ) -> httpx.Response:
+        return service.client(key).post(
+            f"/quote/{what}", json=service.body(what, name, account=account, **members)
+        )
+
+    return ask
+
+
+@pytest.fixture
+def refusals_alone(request: pytest.FixtureRequest, service: Any) -> Iterator[None]:
+    """Every test that has this but those marked `places` ends with the balances and orders it began with."""
+    if "places" in request.fixturenames:
+        yield
+        return
+    before = service.state()
+    yield
+    assert service.state() == before
+
+
+@pytest.fixture
+def places() -> None:
+    """Marks a test that places orders."""

@@ -117,3 +117,18 @@ def on_pool(service: Any, run_on_database: Callable[..., Any]) -> Callable[[Work
         return run_on_database(service.database_url, with_pool)
 
     return run
+
+
+Codes = Callable[..., list[dict[str, str]]]
+PATHS = ("gift", "coffee")
+
+
+def wrong(code: dict[str, str]) -> str:
+    return f"{(int(code['pin']) + 1) % 1_000_000:06d}"
+
+
+def lookup_of(service: Any, code: dict[str, str]) -> int:
+    from largesse.base.vault import Vault
+    from largesse.lines import parse_code
+
+    return Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))

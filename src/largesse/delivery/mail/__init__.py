@@ -7,6 +7,7 @@ transport.py   hands messages to the mail server, over a kept connection (sessio
 refusals.py    whose fault a refusal is; recording.py writes down what became of messages
 records.py     what a customer is told of an order's mail; resending.py sends it once more
 holding.py     mail that waits for a mail server; requeue.py what was given up, by an operator
+maintenance.py what is old, and what waits
 mailbox.py     captured mail: staging's, and the demo's
 """
 

@@ -1,6 +1,6 @@
 """All operations, in the order the documentation shows them.
 
-One file for each group of paths: `orders` (sending and reading back), `catalogue`, `wrappings`, `templates`, `funding`,
+One file for each group of paths: `orders` (sending and reading back), `quotes`, `catalogue`, `wrappings`, `templates`, `funding`,
 `webhooks`, `deliveries` (what became of webhooks and mail), `identity`, `health`. Each ends with its `OPERATIONS`.
 """
 

@@ -1,0 +1,246 @@
+"""Queues and leases: whose turn it is, for how long, and what an outdated worker may still write."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.delivery.webhooks.conftest import LOOPBACK, Receiver, World, make_principal, no_names
+
+from largesse.delivery.queue import Lease
+from largesse.delivery.webhooks import (
+    delivery,
+    queues,
+)
+from largesse.delivery.webhooks.delivery import Deliverer
+from largesse.delivery.webhooks.fan_out import fan_out
+from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
+from largesse.delivery.webhooks.recording import Attempted, record
+from largesse.delivery.webhooks.transport import HttpTransport
+
+
+async def test_a_failing_subscription_moves_to_the_other_room_until_it_succeeds(
+    world: World, receiver: Receiver
+) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answers(500)
+    await world.place()
+    await world.deliver()
+    assert await world.database.fetchval("SELECT failing FROM subscription_queues")
+    receiver.answers(200)
+    await world.place()
+    await world.fan_out()
+    assert not await world.deliverer.step(failing=False)
+    await world.deliver()
+    assert not await world.database.fetchval("SELECT failing FROM subscription_queues")
+    assert sorted(await world.states()) == ["delivered", "pending"]
+
+
+async def test_a_turn_ends_after_its_time_and_the_queue_waits_for_the_next(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "_TURN_S", 0.2)
+    await world.subscribe(receiver.url())
+    await world.place(100)
+    await world.fan_out()
+    receiver.answer = receiver.hang
+    await world.deliverer.step(failing=False)
+    await receiver.full.wait()
+    await asyncio.sleep(0.3)
+    receiver.released.set()  # from here on it answers at once
+    await world.deliverer.settle()
+    assert len(receiver.got) == 4, "what was under way is finished, and nothing begun"
+    assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 96
+    await world.deliver()
+    assert len(receiver.got) == 100, "in turns to come"
+
+
+@pytest.mark.parametrize("failing", [False, True])
+async def test_a_turn_has_a_bounded_number_of_deliveries(
+    world: World, receiver: Receiver, failing: bool
+) -> None:
+    await world.subscribe(receiver.url())
+    await world.place(600)
+    await world.fan_out()
+    await world.database.execute("UPDATE subscription_queues SET failing = $1", failing)
+    await world.deliverer.step(failing=failing)
+    await world.deliverer.settle()
+    assert len(receiver.got) == (8 if failing else 512)
+
+
+async def test_a_queue_that_had_its_turn_goes_to_the_back_of_the_line(
+    world: World, receiver: Receiver
+) -> None:
+    """However long its queue is, and however old: another's only delivery is served before its next turn."""
+    first = await world.subscribe(receiver.url("/long"))
+    await world.place(50)
+    await world.fan_out()
+    await world.advance(3600)
+    async with world.database.connection() as connection:
+        other = await make_principal(connection, "other")
+    second = await world.subscribe(receiver.url("/short"), other)
+    await world.place(1, other)
+    await world.fan_out()
+    turns = []
+    for _ in range(3):
+        async with world.database.transaction() as connection:
+            [queue] = await queues.take_queues(connection, 1, 4, failing=False)
+        turns.append(queue.lease.key)
+        answer = AttemptResult(200, None, None, b"", 0.1)
+        verdict = Verdict("delivered")
+        done = [Attempted(queue, job, 0.0, answer, verdict) for job in queue.jobs]
+        async with world.database.transaction() as connection:
+            await record(connection, done, [queue.lease])
+    assert turns == [first.id, second.id, first.id]
+
+
+async def test_two_workers_never_serve_one_subscription_at_once(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answer = receiver.hang
+    await world.place(20)
+    await world.fan_out()
+    async with HttpTransport(LOOPBACK, 5.0, no_names) as transport:
+        second = Deliverer(world.database, world.vault, transport, lambda: None)
+        await asyncio.gather(*(d.step(failing=False) for d in (world.deliverer, second) for _ in range(3)))
+        await receiver.full.wait()
+        assert not await second.step(failing=False)
+        receiver.released.set()
+        await world.deliver()
+        await second.close()
+    assert receiver.most_in_flight == 4
+    assert len(receiver.got) == 20
+
+
+async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver) -> None:
+    subscription = await world.subscribe(receiver.url())
+    await world.place()
+    await world.fan_out()
+    async with world.database.transaction() as connection:
+        [first] = await queues.take_queues(connection, 10, 10, failing=False)
+    async with world.database.transaction() as connection:
+        assert await queues.take_queues(connection, 10, 10, failing=False) == []
+    await world.advance(20)
+    async with world.database.transaction() as connection:
+        [second] = await queues.take_queues(connection, 10, 10, failing=False)
+    assert second.lease == Lease(subscription.id, first.lease.fence + 1)
+    answer = AttemptResult(200, None, None, b"", 0.1)
+    for queue, state in ((first, "pending"), (second, "delivered")):
+        attempted = Attempted(queue, queue.jobs[0], 0.0, answer, Verdict("delivered"))
+        async with world.database.transaction() as connection:
+            await record(connection, [attempted], [queue.lease])
+        assert await world.states() == [state]
+    assert await world.database.fetchval("SELECT count(*) FROM delivery_attempts") == 1
+
+
+async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
+    world: World, receiver: Receiver
+) -> None:
+    for _ in range(2):
+        await world.subscribe(receiver.url())
+    await world.place()
+    await world.fan_out()
+    async with world.database.transaction() as connection:
+        taken = await queues.take_queues(connection, 10, 10, failing=False)
+    first, second = sorted(taken, key=lambda queue: queue.lease.key)
+    answer = AttemptResult(200, None, None, b"", 0.1)
+    attempted = Attempted(second, second.jobs[0], 0.0, answer, Verdict("delivered"))
+    lock = "UPDATE subscription_queues SET due_at = due_at WHERE subscription_id = $1"
+
+    async def write() -> None:
+        async with world.database.transaction() as connection:
+            await record(connection, [attempted], [first.lease])
+
+    async with world.database.transaction() as fanning_out:
+        await fanning_out.execute(lock, first.lease.key)
+        writing = asyncio.create_task(write())
+        async with asyncio.timeout(30):
+            while not await world.database.fetchval(
+                "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) "
+                "WHERE NOT granted AND datname = current_database())"
+            ):
+                assert not writing.done()
+        await fanning_out.execute(lock, second.lease.key)
+    await writing
+    assert sorted(await world.states()) == ["delivered", "pending"]
+
+
+async def test_a_renewed_lease_does_not_run_out(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answer = receiver.hang
+    await world.place()
+    await world.fan_out()
+    await world.deliverer.step(failing=False)
+    for _ in range(3):
+        await world.advance(10)
+        await world.deliverer.renew()
+    async with world.database.transaction() as connection:
+        assert await queues.take_queues(connection, 10, 10, failing=False) == []
+    receiver.released.set()
+    await world.deliverer.settle()
+    assert await world.states() == ["delivered"]
+
+
+async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url())
+    await world.place()
+    await world.fan_out()
+    async with world.database.transaction() as connection:
+        [queue] = await queues.take_queues(connection, 10, 10, failing=False)
+    async with world.database.transaction() as connection:
+        await record(connection, [], [queue.lease])
+    async with world.database.connection() as connection:
+        await queues.SUBSCRIPTION_QUEUES.renew(connection, [queue.lease])
+    async with world.database.transaction() as connection:
+        [again] = await queues.take_queues(connection, 10, 10, failing=False)
+    assert again.lease.fence == queue.lease.fence + 1
+
+
+async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(
+    world: World, receiver: Receiver
+) -> None:
+    await world.subscribe(receiver.url())
+    receiver.answer = receiver.hang
+    await world.place(20)
+    await world.fan_out()
+    await world.deliverer.step(failing=False)
+    await receiver.full.wait()
+    closing = asyncio.create_task(world.deliverer.close())
+    await asyncio.sleep(0)
+    receiver.released.set()
+    await closing
+    assert len(receiver.got) == 4
+    assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 16
+    async with world.database.transaction() as connection:
+        [queue] = await queues.take_queues(connection, 10, 100, failing=False)
+    assert len(queue.jobs) == 16
+
+
+async def test_a_subscription_made_after_the_fact_does_not_hear_of_it(
+    world: World, receiver: Receiver
+) -> None:
+    await world.subscribe(receiver.url())
+    await world.place()
+    await world.database.execute("UPDATE events SET created_at = created_at - interval '2 minutes'")
+    assert await world.fan_out() == 0
+    assert not await world.database.fetchval("SELECT EXISTS (SELECT FROM events WHERE fanned_out_at IS NULL)")
+
+
+async def test_fan_outs_that_race_deliver_each_event_once(world: World, receiver: Receiver) -> None:
+    for _ in range(5):
+        await world.subscribe(receiver.url())
+    await world.place(300)
+
+    async def fan_all_out() -> int:
+        made = 0
+        while True:
+            async with world.database.connection() as connection:
+                events, deliveries = await fan_out(connection, 20)
+            if not events:
+                return made
+            made += deliveries
+
+    assert sum(await asyncio.gather(*(fan_all_out() for _ in range(4)))) == 1500
+    assert (
+        await world.database.fetchval("SELECT count(DISTINCT (event_id, subscription_id)) FROM deliveries")
+        == 1500
+    )
