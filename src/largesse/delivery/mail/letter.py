@@ -71,9 +71,9 @@ def message_id(letter: Letter, domain: str) -> str:
 def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
     """The whole message, from the configured sender. `at` is its date, in seconds since 1970."""
     words = _words(letter)
-    house, address = _house(mail_from)
-    subject, sender = _subject_and_sender(letter, house or address.rpartition("@")[2])
-    headers = _headers(letter, subject, sender or house, address)
+    house, email = _house(mail_from)
+    subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
+    headers = _headers(letter, subject, sender or house, email)
     steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
     more = {
         "subject": subject,
@@ -87,11 +87,11 @@ def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
     return mime.build(headers, text, html, at=at)
 
 
-def to_dial(address: str) -> str:
-    """The address as SMTP takes it: an international domain becomes its `xn--` form, the local part stays."""
-    local, _, domain = address.rpartition("@")
+def to_dial(email: str) -> str:
+    """An e-mail address as SMTP takes it: an international domain becomes its `xn--` form, the local part stays."""
+    local, _, domain = email.rpartition("@")
     if domain.isascii():
-        return address
+        return email
     return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
 
 
@@ -130,18 +130,18 @@ def _kept_subject_and_sender(
     return subject, told.strip()
 
 
-def _headers(letter: Letter, subject: str, sender: str, address: str) -> dict[str, str]:
+def _headers(letter: Letter, subject: str, sender: str, email: str) -> dict[str, str]:
     headers = {
-        "From": mime.encode_mailbox(sender, address),
+        "From": mime.encode_mailbox(sender, email),
         "To": mime.encode_mailbox(_line(letter.name), to_dial(letter.email)),
         "Subject": mime.encode_text(subject),
-        "Message-ID": message_id(letter, address.rpartition("@")[2]),
+        "Message-ID": message_id(letter, email.rpartition("@")[2]),
         "Content-Language": letter.language.tag,
         "Auto-Submitted": "auto-generated",
     }
     if letter.recipients >= _MANY_RECIPIENTS:
         # One letter to many: a way out, as mailbox providers ask for (RFC 2369).
-        headers["List-Unsubscribe"] = f"<mailto:{address}?subject=unsubscribe>"
+        headers["List-Unsubscribe"] = f"<mailto:{email}?subject=unsubscribe>"
     return headers
 
 

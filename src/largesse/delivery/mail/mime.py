@@ -34,17 +34,17 @@ def encode_text(text: str) -> str:
     return "\r\n ".join(_encoded_words(text))
 
 
-def encode_mailbox(name: str, address: str) -> str:
-    """`Name <address>`. An address that is not ASCII is left as it is (RFC 6532)."""
-    name, address = one_line(name), one_line(address)
+def encode_mailbox(name: str, email: str) -> str:
+    """`Name <email>`. An address that is not ASCII is left as it is (RFC 6532)."""
+    name, email = one_line(name), one_line(email)
     if not name:
-        return address
+        return email
     if not name.isascii() or "=?" in name or len(name) > _PLAIN_LINE:
-        return "\r\n ".join([*_encoded_words(name), f"<{address}>"])
+        return "\r\n ".join([*_encoded_words(name), f"<{email}>"])
     if _ATOMS.fullmatch(name):
-        return f"{name} <{address}>"
+        return f"{name} <{email}>"
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{quoted}" <{address}>'
+    return f'"{quoted}" <{email}>'
 
 
 def build(headers: Mapping[str, str], text: str, html: str, *, at: float) -> bytes:
