@@ -33,6 +33,8 @@ class Desk:
         self._database = database
         self._leases = Leases(MESSAGES, lease_s=lease_s)
         self._recorder: Recorder[Sent] = Recorder("mail", self._write)
+        # Messages that wait for their last look, by lease, each with what the last writing of outcomes saw of it.
+        self._waiting: dict[Lease, tuple[Message, bool | None]] = {}
 
     async def take(self, limit: int, vault: Vault, public_url_of: Callable[[str], str]) -> list[Message]:
         """Leases up to `limit` messages that are due; none while outcomes cannot be written."""
@@ -63,23 +65,32 @@ class Desk:
         """The last look before a message cannot be taken back: raises NotNowError unless it may be sent.
 
         It looks at the row too: whoever cancelled the order since it was leased has changed that, and nobody else can tell.
-        `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain.
+        `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain; the
+        statement that writes that looks at the row, which saves a round trip for each message.
         """
+        self._waiting[message.lease] = message, None
+        try:
+            await self._settle_last(message, last)
+            stands = self._waiting[message.lease][1]
+            if stands is None:
+                async with self._database.connection() as connection:
+                    stands = await messages.still_stands(connection, message)
+            is_ours = await self.is_ours(message)
+        except DATABASE_FAILED as error:
+            raise NotNowError(f"the lease is in doubt ({type(error).__name__})") from None
+        finally:
+            del self._waiting[message.lease]
+        if not is_ours:
+            raise NotNowError("the lease has run out")
+        if not stands:
+            raise NotNowError("its order was cancelled meanwhile")
+
+    async def _settle_last(self, message: Message, last: asyncio.Future[bool] | None) -> None:
         if last is not None and not last.done():
             self._recorder.hasten()
             await asyncio.wait({last}, timeout=self._leases.certain_s(message.lease))
             if not last.done():
                 raise NotNowError("what became of the last message cannot be written down")
-        try:
-            async with self._database.connection() as connection:
-                stands = await messages.still_stands(connection, message)
-            is_ours = await self.is_ours(message)
-        except DATABASE_FAILED as error:
-            raise NotNowError(f"the lease is in doubt ({type(error).__name__})") from None
-        if not is_ours:
-            raise NotNowError("the lease has run out")
-        if not stands:
-            raise NotNowError("its order was cancelled meanwhile")
 
     def write_down(self, sent: Sent) -> asyncio.Future[bool]:
         """Has an outcome written, now or when the database is back; the future tells when it is."""
@@ -106,7 +117,11 @@ class Desk:
         # A statement alone is a transaction: that saves two round trips.
         is_one = all(one.captured is None for one in sent)
         async with self._database.connection() if is_one else self._database.transaction() as connection:
-            lost = await record(connection, sent)
+            waiting = [message for message, _ in self._waiting.values()]
+            lost, standing = await record(connection, sent, waiting)
+        for message in waiting:
+            if message.lease in self._waiting:
+                self._waiting[message.lease] = message, message.lease.key in standing
         self._leases.drop(one.message.lease for one in sent)
         if lost:
             # Somebody took them for abandoned. This process stood still for longer than its clock tells.

@@ -23,14 +23,18 @@ class Sent:
     captured: bytes | None = None
 
 
-async def record(connection: Connection, sent: Sequence[Sent]) -> int:
-    """Writes what became of messages where the lease still holds; returns for how many it does not.
+async def record(
+    connection: Connection, sent: Sequence[Sent], waiting: Sequence[Message] = ()
+) -> tuple[int, set[int]]:
+    """Writes what became of messages where the lease still holds; returns for how many it does not, and which may go next.
 
-    Captured ones go into the mailbox with that: then call it inside a transaction. An outcome that was written before
-    changes nothing, and counts as one whose lease is gone: what was written or given back is leased by nobody.
+    Those are the ids of the `waiting` that may go out as they were read: leased by nobody else, and no code in them voided,
+    since. Captured ones go into the mailbox with the outcome: then call it inside a transaction. An outcome that was written
+    before changes nothing, and counts as one whose lease is gone: what was written or given back is leased by nobody.
     """
-    written = await connection.fetch(
+    rows = await connection.fetch(
         """
+        WITH written AS (
         UPDATE messages SET
             state = new.state,
             attempts = attempts + (new.state <> 'held')::int,
@@ -47,7 +51,12 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> int:
         -- read, by the index of those.
         WHERE messages.id = new.id AND messages.fence = new.fence AND messages.finished_at IS NULL
             AND leased_until > '-infinity'
-        RETURNING messages.id
+        RETURNING messages.id)
+        SELECT id, true AS is_written FROM written
+        UNION ALL
+        SELECT next.id, false FROM unnest($8::bigint[], $9::bigint[], $10::text[]) AS next (id, fence, lines)
+        WHERE (SELECT fence = next.fence AND state = 'pending' AND line_numbers::text = next.lines
+               FROM messages WHERE messages.id = next.id)
         """,
         [one.message.lease.key for one in sent],
         [one.message.lease.fence for one in sent],
@@ -56,12 +65,15 @@ async def record(connection: Connection, sent: Sequence[Sent]) -> int:
         [one.reason for one in sent],
         [one.fault for one in sent],
         SPREAD_S,
+        [message.lease.key for message in waiting],
+        [message.lease.fence for message in waiting],
+        [f"{{{','.join(map(str, message.line_numbers))}}}" for message in waiting],
     )
-    ours = {row["id"] for row in written}
+    ours = {row["id"] for row in rows if row["is_written"]}
     captured = [one for one in sent if one.captured is not None and one.message.lease.key in ours]
     if captured:
         await _write_captured(connection, captured)
-    return len(sent) - len(ours)
+    return len(sent) - len(ours), {row["id"] for row in rows if not row["is_written"]}
 
 
 async def _write_captured(connection: Connection, captured: Sequence[Sent]) -> None:
