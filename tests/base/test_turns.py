@@ -11,8 +11,12 @@ from largesse.base.turns import Turns
 class Room:
     """Takes a turn for each name asked for and keeps it until told; the first letter of a name is its key."""
 
-    def __init__(self, *, at_once: int, each: int, max_waiting: int = 100) -> None:
-        self.turns: Turns[str] = Turns(at_once=at_once, each=each, max_waiting=max_waiting)
+    def __init__(
+        self, *, at_once: int, each: int, max_waiting: int = 100, alone_after_s: float | None = None
+    ) -> None:
+        self.turns: Turns[str] = Turns(
+            at_once=at_once, each=each, max_waiting=max_waiting, alone_after_s=alone_after_s
+        )
         self.inside: list[str] = []
         self._leave: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -111,3 +115,38 @@ async def test_a_failure_gives_the_turn_back() -> None:
                 raise ZeroDivisionError
     assert not turns._busy
     assert not turns._waiting
+
+
+async def test_a_key_that_is_alone_has_as_many_turns_as_it_likes() -> None:
+    room = Room(at_once=10, each=2, alone_after_s=60)
+    await room.enter("a1", "a2", "a3", "a4")
+    assert room.inside == ["a1", "a2", "a3", "a4"]
+
+
+async def test_where_several_were_lately_each_is_bounded_until_one_is_alone_again() -> None:
+    room = Room(at_once=10, each=2, alone_after_s=0.2)
+    await room.enter("b1", "a1", "a2", "a3", "a4")
+    assert room.inside == ["b1", "a1", "a2"]
+    await room.leave("b1")
+    assert room.inside == ["a1", "a2"]
+    await asyncio.sleep(0.25)
+    await room.leave("a1")
+    assert room.inside == ["a2", "a3", "a4"]
+
+
+async def test_a_turn_that_ends_early_lets_the_next_one_in() -> None:
+    turns: Turns[str] = Turns(at_once=1, each=1, max_waiting=10)
+    async with turns.turn("a") as turn:
+        turn.end()
+        async with asyncio.timeout(1), turns.turn("a"):
+            pass
+    async with asyncio.timeout(1), turns.turn("a"):  # it was given back once
+        assert await _waits(turns)
+
+
+async def _waits(turns: Turns[str]) -> bool:
+    try:
+        async with asyncio.timeout(0.01), turns.turn("b"):
+            return False
+    except TimeoutError:
+        return True

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
-from typing import Generic, TypeVar
+from collections.abc import Hashable
+from types import TracebackType
+from typing import Generic, Self, TypeVar
 
 from largesse.base.errors import Unavailable
 
@@ -18,28 +18,36 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Turns(Generic[Key]):
-    """`at_once` turns at a time, `each` of them for one key; `max_waiting` may wait, of whom a key fills half at most."""
+    """`at_once` turns at a time, `each` of them for one key; `max_waiting` may wait, of whom a key fills half at most.
 
-    def __init__(self, *, at_once: int, each: int, max_waiting: int) -> None:
+    With `alone_after_s` a key may have them all once no other has asked for a turn for so long: how many there are of one key
+    is bounded where others would notice, and only there.
+    """
+
+    def __init__(
+        self, *, at_once: int, each: int, max_waiting: int, alone_after_s: float | None = None
+    ) -> None:
         self._free = at_once
         self._each = each
         self._max_waiting = max_waiting
+        self._alone_after_s = alone_after_s
+        self._last_key: Key | None = None
+        self._several_until = 0.0  # by the event loop's clock
         self._busy: Counter[Key] = Counter()
         self._waiting: dict[Key, deque[asyncio.Future[None]]] = {}  # the key to be let in first, first
         self._waiting_count = 0
 
-    @asynccontextmanager
-    async def turn(self, key: Key) -> AsyncIterator[None]:
-        """A turn for as long as the block lasts, once there is one. Raises Unavailable when too many wait already."""
-        await self._begin(key)
-        try:
-            yield
-        finally:
-            self._end(key)
+    def turn(self, key: Key) -> Turn[Key]:
+        """A turn, for an `async with` block that begins once there is one. Raises Unavailable when too many wait already."""
+        return Turn(self, key)
 
-    async def _begin(self, key: Key) -> None:
+    async def begin(self, key: Key) -> None:
+        """Waits for a turn, which `end` ends; `turn` does both."""
+        if self._alone_after_s is not None and key != self._last_key:
+            self._several_until = 0.0 if self._last_key is None else _now() + self._alone_after_s
+            self._last_key = key
         waiting = self._waiting.get(key, ())
-        if self._free and self._busy[key] < self._each and not waiting:
+        if self._free and not waiting and self._may(key):
             self._take(key)
             return
         if len(waiting) >= self._max_waiting - self._waiting_count:
@@ -51,23 +59,32 @@ class Turns(Generic[Key]):
             await let_in
         except asyncio.CancelledError:
             if let_in.done() and not let_in.cancelled():
-                self._end(key)
+                self.end(key)
             raise
+
+    def end(self, key: Key) -> None:
+        """Ends a turn of `key`, and lets in who may be now."""
+        self._free += 1
+        self._busy[key] -= 1
+        if not self._busy[key]:
+            del self._busy[key]
+        if self._waiting:
+            self._let_in()
+
+    def _may(self, key: Key) -> bool:
+        """Whether there may be one more of the key."""
+        return self._busy[key] < self._each or self._is_alone()
+
+    def _is_alone(self) -> bool:
+        return self._alone_after_s is not None and _now() >= self._several_until
 
     def _take(self, key: Key) -> None:
         self._free -= 1
         self._busy[key] += 1
 
-    def _end(self, key: Key) -> None:
-        self._free += 1
-        self._busy[key] -= 1
-        if not self._busy[key]:
-            del self._busy[key]
-        self._let_in()
-
     def _let_in(self) -> None:
         """Lets in who may be: the keys in turn, and who went away is passed over."""
-        for key in [key for key in self._waiting if self._busy[key] < self._each]:
+        for key in [key for key in self._waiting if self._may(key)]:
             if not self._free:
                 return
             waiting = self._waiting.pop(key)
@@ -76,6 +93,38 @@ class Turns(Generic[Key]):
                 if not (let_in := waiting.popleft()).done():
                     self._take(key)
                     let_in.set_result(None)
-                    break
+                    if not (self._free and self._is_alone()):
+                        break
             if waiting:
                 self._waiting[key] = waiting
+
+
+class Turn(Generic[Key]):
+    """One turn. It may be ended before its block is: where what follows keeps nobody waiting."""
+
+    __slots__ = ("_has_it", "_key", "_turns")
+
+    def __init__(self, turns: Turns[Key], key: Key) -> None:
+        self._turns = turns
+        self._key = key
+        self._has_it = False
+
+    async def __aenter__(self) -> Self:
+        await self._turns.begin(self._key)
+        self._has_it = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Ends the turn; the second time does nothing."""
+        if self._has_it:
+            self._has_it = False
+            self._turns.end(self._key)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

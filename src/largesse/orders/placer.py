@@ -111,8 +111,8 @@ class Placer:
             max_waiting=_MAX_WAITING,
         )
 
-    async def place(self, order: Order) -> Placed:
-        """Places `order` durably.
+    async def place(self, order: Order, *, on_aside: Callable[[], None] = lambda: None) -> Placed:
+        """Places `order` durably. `on_aside` is called when it is to wait aside, where it keeps nobody waiting.
 
         Raises Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or
         Unavailable when the database is away, the account is in use elsewhere or the placer closes; in each case nothing of
@@ -122,7 +122,7 @@ class Placer:
             raise Unavailable("The service is stopping.")
         self._under_way += 1
         try:
-            placed = await self._submit(order)
+            placed = await self._submit(order, on_aside)
         except Unsettled as unsettled:
             placed = await unsettled.outcome()
             self._tell_placed(1)
@@ -142,13 +142,14 @@ class Placer:
         await self._aside.close()
         await self._settler.close()
 
-    async def _submit(self, order: Order) -> Placed:
+    async def _submit(self, order: Order, on_aside: Callable[[], None]) -> Placed:
         lane, rides = (self._large, 1) if is_large(order.code_count) else (self._small, _RIDES)
         for _ in range(rides):
             if self._aside.holds(order.account_ids):
                 break
             with contextlib.suppress(Held):
                 return await lane.submit(order)
+        on_aside()
         return await self._aside.submit(order)
 
     async def _find_free(self, account_ids: Iterable[int]) -> set[int]:

@@ -10,6 +10,7 @@ import msgspec
 from largesse.base.errors import InvalidRequest
 from largesse.base.patience import Patience
 from largesse.base.slices import Result, Slices, Steps, first_slice
+from largesse.base.turns import Turn, Turns
 from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue, Price, Snapshot, collection_price, gift_price
 from largesse.database import Database
@@ -48,6 +49,12 @@ from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_curre
 from largesse.templates import Template, read_template
 
 _CACHED_ACCOUNTS = 10_000
+# Orders of one customer under way in a process while others order too. What waits in the process is done in one go each time
+# the event loop comes round, and an order comes round seven times: with all that one customer sends under way, another's single
+# order takes twice as long. Sixteen keep the batches large enough.
+_EACH_UNDER_WAY = 16
+_MAX_UNDER_WAY = 5_000
+_ALONE_AFTER_S = 1.0
 
 
 class Intake:
@@ -69,6 +76,12 @@ class Intake:
         self._patience = patience
         self._public_url = public_url
         self._slices = Slices()
+        self._turns: Turns[int] = Turns(
+            at_once=_MAX_UNDER_WAY,
+            each=_EACH_UNDER_WAY,
+            max_waiting=_MAX_UNDER_WAY,
+            alone_after_s=_ALONE_AFTER_S,
+        )
         self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
 
     async def send(self, caller: Caller, asked: Asked) -> Receipt:
@@ -78,17 +91,21 @@ class Intake:
         that holds no longer, and for the balance last. Raises ReferenceUsed, InvalidRequest, those of QUOTE_REFUSED,
         InsufficientBalance, and what `Placer.place` does.
         """
+        async with self._turns.turn(caller.principal.customer_id) as turn:
+            return await self._send(caller, asked, turn)
+
+    async def _send(self, caller: Caller, asked: Asked, turn: Turn[int]) -> Receipt:
         try:
             order = await self._prepare(caller, asked)
         except (InvalidRequest, *QUOTE_REFUSED):
             await self.refuse_used_reference(caller.principal, asked.external_reference)
             raise
         if not is_large(order.code_count):
-            await self._place(order)
+            await self._place(order, turn)
             return await self._answer(order)
         # The answer to a large order is written while the database writes its lines. Whatever becomes of the answer, and of
         # whoever waits for it, the order is placed or refused first.
-        placing = asyncio.create_task(self._place(order))
+        placing = asyncio.create_task(self._place(order, turn))
         try:
             answer = await self._answer(order)
         finally:
@@ -99,9 +116,9 @@ class Intake:
         codes = [] if order.recipients else order.codes
         return Receipt(order.kept, await give_codes(codes, self._vault, self._public_url))
 
-    async def _place(self, order: Order) -> None:
+    async def _place(self, order: Order, turn: Turn[int]) -> None:
         try:
-            await self._placer.place(order)
+            await self._placer.place(order, on_aside=turn.end)
         except InvalidRequest:  # the funding account cannot be used
             await self.check_some_account(order.principal)
             raise

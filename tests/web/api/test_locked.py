@@ -23,6 +23,7 @@ customers:
     api_keys: [{key: other, service_account: bot2, environment: production}]
 products:
   - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5, 10]}
+  - {key: kaffee, name: Kaffee, digital: true, currency: EUR, countries: [DE], denominations: [5, 10]}
 """
 
 
@@ -54,3 +55,31 @@ async def test_cancellations_that_wait_leave_connections_to_others(service) -> N
         answers = [answer.status_code for answer in await asyncio.gather(*cancelling)]
     assert 200 in answers
     assert set(answers) <= {200, 503}
+
+
+async def test_orders_whose_accounts_are_locked_keep_no_other_order_of_the_customer_waiting(service) -> None:
+    """Twenty of them wait, more than one customer may have under way while another orders; those that wait do not count."""
+    pounds = service.body("gift", "coffee", account=None, value=5)
+    euros = service.body("gift", "kaffee", account=None, value=5, country="DE")
+    headers = {name: {"Authorization": f"Bearer {service.keys[name]}"} for name in ("hr", "other")}
+    holder = await asyncpg.connect(service.database_url)
+    limits = httpx.Limits(max_connections=50)
+    async with httpx.AsyncClient(base_url=service.url, timeout=60, limits=limits) as client:
+
+        async def send(body: dict[str, object], key: str) -> int:
+            return (await client.post("/send/gift", json=body, headers=headers[key])).status_code
+
+        assert [await send(body, "hr") for body in (pounds, euros)] == [200, 200]
+        await holder.execute(
+            "BEGIN; SELECT FROM accounts WHERE customer_id = 1 AND currency = 'GBP' FOR UPDATE"
+        )
+        try:
+            assert await send(pounds, "other") == 200
+            locked = [asyncio.create_task(send(pounds, "hr")) for _ in range(20)]
+            for _ in range(5):
+                assert await send(pounds, "other") == 200
+                assert await send(euros, "hr") == 200
+            assert not any(task.done() for task in locked)
+        finally:
+            await holder.close()
+        assert set(await asyncio.gather(*locked)) == {200}
