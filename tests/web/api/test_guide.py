@@ -6,13 +6,14 @@ import json
 import re
 import shutil
 import subprocess
-import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
+from largesse.base import clock
 from largesse.delivery.webhooks.signing import Signer, new_secret, signature
 
 if TYPE_CHECKING:
@@ -132,12 +133,17 @@ def test_the_python_samples_check_standard_signatures(monkeypatch: pytest.Monkey
     assert names["read_event"](BODY, headers, secret) == json.loads(BODY)
     assert names["is_genuine_and_new"](BODY, headers, secret)
     with monkeypatch.context() as patched:
-        patched.setattr(time, "time", lambda: int(headers["webhook-timestamp"]) - 3600.0)
+        patched.setattr(clock, "now", lambda: an_hour_before(headers))
         old = delivered(secret)
     for body, changed in [*forged(headers), (BODY, old)]:
         assert not names["is_genuine_and_new"](body, changed, secret)
         with pytest.raises(names["standardwebhooks"].WebhookVerificationError):
             names["read_event"](body, changed, secret)
+
+
+def an_hour_before(headers: dict[str, str]) -> datetime:
+    """That long before a delivery was made."""
+    return datetime.fromtimestamp(int(headers["webhook-timestamp"]), UTC) - timedelta(hours=1)
 
 
 def forged(headers: dict[str, str]) -> list[tuple[bytes, dict[str, str]]]:
@@ -156,7 +162,7 @@ def test_the_node_sample_checks_standard_signatures(monkeypatch: pytest.MonkeyPa
     secret = new_secret()
     headers = delivered(secret)
     with monkeypatch.context() as patched:
-        patched.setattr(time, "time", lambda: int(headers["webhook-timestamp"]) - 3600.0)
+        patched.setattr(clock, "now", lambda: an_hour_before(headers))
         old = delivered(secret)
     calls = [(body.decode(), changed) for body, changed in [(BODY, headers), *forged(headers), (BODY, old)]]
     script = block("js", "isGenuineAndNew") + (
