@@ -36,7 +36,7 @@ from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.delivery.queue import Notifier
 from largesse.delivery.webhooks import DeliveryThrottle, Resolver
-from largesse.fulfilment import ClaimedGifts, Issuer, StockIssuer, TestIssuer
+from largesse.fulfilment import ClaimedGifts, InventoryProvider, Provider, TestProvider
 from largesse.identity import Authenticator, WrongKeys
 from largesse.lines import is_sealed, prove_master_key
 from largesse.lines.claiming import Claiming
@@ -185,13 +185,13 @@ def _recipients(
 
     Voucher numbers come from stock; in staging, and for what is not in stock where it `makes_vouchers`, they are made up.
     """
-    issuer: Issuer = StockIssuer()
+    provider: Provider = InventoryProvider()
     if settings.environment == "staging":
-        issuer = TestIssuer(vault)
+        provider = TestProvider(vault)
     elif makes_vouchers:
-        issuer = TestIssuer(vault, StockIssuer())
+        provider = TestProvider(vault, InventoryProvider())
     turns = RecipientTurns()
-    gifts = ClaimedGifts(database, vault, settings.environment, issuer, turns)
+    gifts = ClaimedGifts(database, vault, settings.environment, provider, turns)
     claiming = Claiming(
         database,
         vault,

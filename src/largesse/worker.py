@@ -25,7 +25,7 @@ from largesse.delivery.webhooks import Resolver
 from largesse.delivery.webhooks.delivery import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
 from largesse.delivery.webhooks.transport import HttpTransport
-from largesse.fulfilment import expire_late, measure_stock, serve_all_waiting
+from largesse.fulfilment import allocate_all_waiting, expire_late, measure_inventory
 from largesse.lines.attempts import prune_guesses
 
 DATABASE_CONNECTIONS = 16  # what the pool should have: one for each loop and writer that may want one at once
@@ -88,10 +88,10 @@ class Worker:
             Loop("renew_messages", self._renew_messages, every_s=lease_s / 3),
             Loop("measure", self._measure, every_s=_MEASURE_EVERY_S),
             Loop("prune", self._prune, every_s=_PRUNE_EVERY_S),
-            Loop("measure_stock", self._measure_stock, every_s=_PRUNE_EVERY_S),
+            Loop("measure_stock", self._measure_inventory, every_s=_PRUNE_EVERY_S),
             Loop("prune_guesses", self._prune_guesses, every_s=_PRUNE_EVERY_S),
             Loop("expire_gifts", self._expire_gifts, every_s=_PRUNE_EVERY_S),
-            Loop("serve_waiting", self._serve_waiting, every_s=_SERVE_WAITING_EVERY_S),
+            Loop("serve_waiting", self._allocate_waiting, every_s=_SERVE_WAITING_EVERY_S),
         ]
         if settings.smtp_url is not None:
             self._keeping.append(Loop("release_held", self._release_held, every_s=_RELEASE_EVERY_S))
@@ -172,9 +172,9 @@ class Worker:
         async with self._database.connection() as connection:
             return await maintenance.prune(connection)
 
-    async def _measure_stock(self) -> bool:
+    async def _measure_inventory(self) -> bool:
         async with self._database.connection() as connection:
-            await measure_stock(connection)
+            await measure_inventory(connection)
         return False
 
     async def _prune_guesses(self) -> bool:
@@ -186,9 +186,9 @@ class Worker:
         async with self._database.transaction() as connection:
             return await expire_late(connection)
 
-    async def _serve_waiting(self) -> bool:
+    async def _allocate_waiting(self) -> bool:
         """Imports serve those who wait; this is for numbers that came free in another way."""
-        await serve_all_waiting(self._database, self._vault)
+        await allocate_all_waiting(self._database, self._vault)
         return False
 
     async def _release_held(self) -> bool:

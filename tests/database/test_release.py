@@ -16,7 +16,7 @@ from largesse.base.vault import Vault
 from largesse.database import migrate
 from largesse.delivery.mail import open_captured
 from largesse.delivery.webhooks.subscriptions import secret_context
-from largesse.fulfilment.notices import open_email
+from largesse.fulfilment.notifications import open_email
 from largesse.fulfilment.shipments import read_address
 from largesse.fulfilment.vouchers import open_voucher, seal_voucher
 from largesse.lines import open_code

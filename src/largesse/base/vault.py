@@ -143,7 +143,7 @@ class Vault:
         self.codes = Compartment(codes)  # with their PINs
         self.vouchers = compartment("vouchers")
         self.addresses = compartment("addresses")  # that parcels go to
-        self.emails = compartment("emails")  # that notices go to
+        self.emails = compartment("emails")  # that notifications go to
         self.webhooks = compartment("webhooks")  # their signing secrets
         self.captured = compartment("captured")  # mail of staging and the demo
         self.sessions = compartment("sessions")  # of recipients: cookies

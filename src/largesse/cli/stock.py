@@ -32,11 +32,11 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     Numbers already in the stock are refused and counted. Gifts that wait are served from the new numbers, the
     oldest first, and their recipients are mailed.
     """
-    from largesse.fulfilment import find_stocked, import_vouchers
+    from largesse.fulfilment import find_inventory_product, import_vouchers
 
     async with current_database() as database:
         async with database.connection() as connection:
-            stocked = await find_stocked(connection, product)
+            stocked = await find_inventory_product(connection, product)
         with progress("numbers") as on_progress:
             imported = await import_vouchers(
                 database,
@@ -57,10 +57,10 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
 @command
 async def stock_list(as_json: bool) -> None:
     """List the stock of each gift and amount: free, handed out, and how many recipients wait."""
-    from largesse.fulfilment import list_stock
+    from largesse.fulfilment import list_inventory
 
     async with current_database() as database, database.connection() as connection:
-        levels = await list_stock(connection)
+        levels = await list_inventory(connection)
     if as_json:
         click.echo(
             json.dumps(

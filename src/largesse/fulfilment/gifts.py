@@ -11,12 +11,12 @@ from enum import Enum, auto
 from largesse.base.vault import Vault
 from largesse.catalogue.products import Product
 from largesse.database import Connection, Database
+from largesse.fulfilment.allocation import allocate_waiting, settle_product
 from largesse.fulfilment.choices import read_choices, read_product
-from largesse.fulfilment.handing import serve_waiting, settle_product
-from largesse.fulfilment.issuers import Issuer
-from largesse.fulfilment.notices import seal_email
+from largesse.fulfilment.notifications import seal_email
+from largesse.fulfilment.providers import Provider
 from largesse.fulfilment.shipments import Shipped, read_address, read_shipment, request_shipment
-from largesse.fulfilment.vouchers import Handed, read_handed
+from largesse.fulfilment.vouchers import Allocated, read_allocated
 from largesse.lines.claiming import Turns
 from largesse.lines.lines import Line, read_line, read_progress
 from largesse.lines.states import (
@@ -50,7 +50,7 @@ class ClaimedGift:
     progress: Progress
     product: Product | None
     choices: list[Product]
-    voucher: Handed | None
+    voucher: Allocated | None
     shipped: Shipped | None
     address: Mapping[str, str] | None
     has_email: bool
@@ -64,24 +64,24 @@ class ClaimedGifts:
     """The claimed gifts of one environment, for their recipients."""
 
     def __init__(
-        self, database: Database, vault: Vault, environment: str, issuer: Issuer, turns: Turns
+        self, database: Database, vault: Vault, environment: str, provider: Provider, turns: Turns
     ) -> None:
         self._database = database
         self._vault = vault
         self._environment = environment
-        self._issuer = issuer
+        self._provider = provider
         self._turns = turns
 
     async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
         """Settles the product of a line that was just claimed; False where it has to wait, and then calls for `serve`."""
         product = await read_product(connection, product_id)
         return await settle_product(
-            connection, self._issuer, line, product.id, at, is_digital=product.is_digital
+            connection, self._provider, line, product.id, at, is_digital=product.is_digital
         )
 
     async def serve(self, product_id: int, value_minor: int) -> None:
         """Hands what stock there is to those who wait for it; after the commit of whoever has to wait."""
-        await serve_waiting(self._database, self._vault, product_id, value_minor)
+        await allocate_waiting(self._database, self._vault, product_id, value_minor)
 
     async def read(self, key: LineKey) -> ClaimedGift | None:
         """The claimed gift of a line; None when there is none in this environment."""
@@ -96,7 +96,7 @@ class ClaimedGifts:
             if product is None:
                 raise NotPossible
             has_voucher = await settle_product(
-                connection, self._issuer, gift.line, product.id, at, is_digital=product.is_digital
+                connection, self._provider, gift.line, product.id, at, is_digital=product.is_digital
             )
         if not has_voucher:
             await self.serve(product_id, gift.line.value_minor)
@@ -151,7 +151,7 @@ class ClaimedGifts:
         if progress.state in {State.ISSUED, State.CANCELLED}:
             return None
         product = await read_product(connection, progress.product_id) if progress.product_id else None
-        voucher = await read_handed(connection, self._vault, line.key)
+        voucher = await read_allocated(connection, self._vault, line.key)
         shipped = await read_shipment(connection, line.key)
         step = step_of(progress, product, await _now(connection), has_parcel=shipped is not None)
         return ClaimedGift(

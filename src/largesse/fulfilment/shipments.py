@@ -14,7 +14,7 @@ import msgspec
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
 from largesse.database import Connection, Database
-from largesse.fulfilment.notices import SHIPPED, write_notice
+from largesse.fulfilment.notifications import SHIPPED, write_notification
 from largesse.fulfilment.table import read_rows
 from largesse.lines.lines import Line
 from largesse.lines.states import LineKey, State, record_move
@@ -201,7 +201,7 @@ async def _ship(
         tracking_number,
     )
     await record_move(connection, key, State.FULFILLED, at)
-    await write_notice(connection, vault, key, SHIPPED, at)
+    await write_notification(connection, vault, key, SHIPPED, at)
 
 
 def _harmless(value: object) -> str:

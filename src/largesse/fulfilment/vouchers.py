@@ -47,7 +47,7 @@ def open_voucher(vault: Vault, sealed: bytes, product_id: int) -> Voucher:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class Allocated:
     """A voucher in its recipient's hands."""
 
     voucher: Voucher
@@ -55,15 +55,15 @@ class Handed:
     handed_at: datetime
 
 
-async def read_handed(connection: Connection, vault: Vault, line: LineKey) -> Handed | None:
-    """The voucher handed to the line; None when there is none yet."""
+async def read_allocated(connection: Connection, vault: Vault, line: LineKey) -> Allocated | None:
+    """The voucher allocated to the line; None when there is none yet."""
     row = await connection.fetchrow(
         "SELECT product_id, sealed, is_test, handed_at FROM vouchers WHERE order_id = $1 AND number = $2",
         *line,
     )
     if row is None:
         return None
-    return Handed(open_voucher(vault, row["sealed"], row["product_id"]), row["is_test"], row["handed_at"])
+    return Allocated(open_voucher(vault, row["sealed"], row["product_id"]), row["is_test"], row["handed_at"])
 
 
 def _context(product_id: int) -> bytes:

@@ -17,12 +17,12 @@ from largesse.database import Database
 from largesse.delivery.mail.letter import Letter
 from largesse.delivery.mail.messages import take
 from largesse.fulfilment import (
+    allocate_all_waiting,
     export_shipments,
-    find_stocked,
+    find_inventory_product,
     import_shipments,
     import_vouchers,
-    list_stock,
-    serve_all_waiting,
+    list_inventory,
 )
 
 Codes = Callable[..., list[dict[str, str]]]
@@ -92,7 +92,7 @@ def stock(on_pool: Callable[[Work], Any], tmp_path: Path) -> Callable[..., Any]:
 
         async def work(database: Database, vault: Vault) -> Any:
             async with database.connection() as connection:
-                stocked = await find_stocked(connection, product)
+                stocked = await find_inventory_product(connection, product)
             return await import_vouchers(database, vault, stocked, file, value=value)
 
         return on_pool(work)
@@ -182,7 +182,7 @@ def test_out_of_stock_keeps_the_claim_and_the_next_import_serves_the_oldest_firs
 
     async def levels(database: Database, _: Vault) -> Any:
         async with database.connection() as connection:
-            return await list_stock(connection)
+            return await list_inventory(connection)
 
     [level] = [level for level in on_pool(levels) if level.product == "tea"]
     assert (level.free, level.waiting) == (0, 3)
@@ -345,7 +345,7 @@ def test_who_waits_for_stock_or_a_parcel_does_not_expire(
     assert "Yours is kept for you" in recipient.get(path).text
 
     async def serve(database: Database, vault: Vault) -> int:
-        return await serve_all_waiting(database, vault)
+        return await allocate_all_waiting(database, vault)
 
     assert on_pool(serve) == 0
     stock("shop", ["LATE-1"], "20")

@@ -12,7 +12,7 @@ import pytest
 
 from largesse.base.vault import Vault
 from largesse.database import Database
-from largesse.fulfilment import find_stocked, import_vouchers
+from largesse.fulfilment import find_inventory_product, import_vouchers
 from largesse.lines import parse_code
 from largesse.verify import audit
 
@@ -93,7 +93,7 @@ def test_three_hundred_numbers_go_to_the_first_of_five_hundred_and_each_once(
 
         async def work(database: Database, vault: Vault) -> Any:
             async with database.connection() as connection:
-                stocked = await find_stocked(connection, "cinema")
+                stocked = await find_inventory_product(connection, "cinema")
             return await import_vouchers(database, vault, stocked, file)
 
         return on_pool(work)
@@ -135,7 +135,7 @@ def test_an_import_that_races_with_claims_leaves_nobody_waiting(
         database = await Database.connect(service.database_url)
         vault = Vault(service.settings.master_keys)
         async with database.connection() as connection:
-            stocked = await find_stocked(connection, "shop")
+            stocked = await find_inventory_product(connection, "shop")
         async with aiohttp.ClientSession(service.url, cookie_jar=aiohttp.DummyCookieJar()) as session:
 
             async def claim(at: int) -> int:

@@ -13,12 +13,12 @@ from largesse.base.vault import Vault
 from largesse.database import Database
 from largesse.fulfilment import (
     expire_late,
-    find_stocked,
+    find_inventory_product,
     import_vouchers,
-    list_stock,
-    measure_stock,
+    list_inventory,
+    measure_inventory,
 )
-from largesse.fulfilment.stock import Imported, Stocked
+from largesse.fulfilment.inventory import Imported, InventoryProduct
 from largesse.fulfilment.vouchers import Voucher, open_voucher
 from largesse.lines.attempts import prune_guesses
 
@@ -47,9 +47,9 @@ def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-async def stocked(database: Database, product: str) -> Stocked:
+async def stocked(database: Database, product: str) -> InventoryProduct:
     async with database.connection() as connection:
-        return await find_stocked(connection, product)
+        return await find_inventory_product(connection, product)
 
 
 async def bring(
@@ -176,8 +176,8 @@ async def test_the_stock_is_listed_and_measured(database: Database, tmp_path: Pa
         "INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since) SELECT id, 1000, 1, 1, now() FROM products WHERE key = 'one'"
     )
     async with database.connection() as connection:
-        levels = await list_stock(connection)
-        await measure_stock(connection)
+        levels = await list_inventory(connection)
+        await measure_inventory(connection)
     assert [(level.product, level.value_minor, level.free, level.waiting) for level in levels] == [
         ("one", 1000, 0, 1),
         ("many", 500, 2, 0),

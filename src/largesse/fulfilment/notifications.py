@@ -1,4 +1,4 @@
-"""Notices: mail that fulfilment makes due. They go out with the orders' own mail."""
+"""Notifications: mail that fulfilment makes due. They go out with the orders' own mail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ VOUCHER_READY = "voucher_ready"
 SHIPPED = "shipped"
 
 
-async def write_notice(connection: Connection, vault: Vault, line: LineKey, kind: str, at: datetime) -> bool:
+async def write_notification(
+    connection: Connection, vault: Vault, line: LineKey, kind: str, at: datetime
+) -> bool:
     """Makes a mail to the line's recipient due, once for each kind, and wakes the workers after the commit.
 
     It goes to the address the recipient left, else to the one the gift was sent to; False when there is neither.

@@ -1,4 +1,4 @@
-"""Handing vouchers to lines: at once, or in turn when the stock is filled again."""
+"""Allocation: vouchers to lines, at once, or in turn when the inventory is filled again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import datetime
 
 from largesse.base.vault import Vault
 from largesse.database import Connection, Database, Row
-from largesse.fulfilment.issuers import Issuer, Wanted
-from largesse.fulfilment.notices import VOUCHER_READY, write_notice
+from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
+from largesse.fulfilment.providers import Provider, Wanted
 from largesse.lines.lines import Line, read_progress
 from largesse.lines.states import State, record_move
 
@@ -17,21 +17,21 @@ _SERVED_AT_ONCE = 50
 
 async def settle_product(
     connection: Connection,
-    issuer: Issuer,
+    provider: Provider,
     line: Line,
     product_id: int,
     at: datetime,
     *,
     is_digital: bool,
 ) -> bool:
-    """Settles a claimed line's product and, when that is digital, hands out its voucher or lets the line wait.
+    """Settles a claimed line's product and, when that is digital, allocates its voucher or lets the line wait.
 
-    False when it has to wait; then call `serve_waiting` after the commit, since stock may have come meanwhile.
+    False when it has to wait; then call `allocate_waiting` after the commit, since numbers may have come meanwhile.
     """
     await record_move(connection, line.key, State.CHOSEN, at, product_id=product_id)
     if not is_digital:
         return True
-    if await issuer.hand_out(connection, Wanted(line.key, product_id, line.value_minor), at):
+    if await provider.allocate(connection, Wanted(line.key, product_id, line.value_minor), at):
         await record_move(connection, line.key, State.FULFILLED, at)
         return True
     await connection.execute(
@@ -47,8 +47,8 @@ async def settle_product(
     return False
 
 
-async def serve_waiting(database: Database, vault: Vault, product_id: int, value_minor: int) -> int:
-    """Hands what the stock has to the lines that wait for it, oldest first, each in turn; returns how many it served.
+async def allocate_waiting(database: Database, vault: Vault, product_id: int, value_minor: int) -> int:
+    """Allocates what the inventory has to the lines that wait for it, oldest first, each in turn; returns how many it served.
 
     Whoever is served this way gets a mail. Any number may run at once: one works, the others then find nothing.
     """
@@ -63,8 +63,8 @@ async def serve_waiting(database: Database, vault: Vault, product_id: int, value
             return served
 
 
-async def serve_all_waiting(database: Database, vault: Vault) -> int:
-    """`serve_waiting` for everything that waits and for which there is stock; returns how many lines were served."""
+async def allocate_all_waiting(database: Database, vault: Vault) -> int:
+    """`allocate_waiting` for everything that waits and for which there are numbers; returns how many lines were served."""
     async with database.connection() as connection:
         rows = await connection.fetch(
             """
@@ -73,7 +73,7 @@ async def serve_all_waiting(database: Database, vault: Vault) -> int:
                           AND v.value_minor = wanted.value_minor AND v.order_id IS NULL)
             """
         )
-    return sum([await serve_waiting(database, vault, *row) for row in rows])
+    return sum([await allocate_waiting(database, vault, *row) for row in rows])
 
 
 async def _pair(connection: Connection, product_id: int, value_minor: int) -> list[tuple[Row, int]]:
@@ -123,4 +123,4 @@ async def _serve(connection: Connection, vault: Vault, wait: Row, voucher_id: in
     )
     await connection.execute("DELETE FROM voucher_waits WHERE id = $1", wait["id"])
     await record_move(connection, key, State.FULFILLED, at)
-    await write_notice(connection, vault, key, VOUCHER_READY, at)
+    await write_notification(connection, vault, key, VOUCHER_READY, at)

@@ -1,4 +1,4 @@
-"""Where voucher numbers come from: one small interface, and its two implementations."""
+"""Providers of voucher numbers: one small interface, and its two implementations."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Wanted:
     value_minor: int
 
 
-class Issuer(Protocol):
-    """Hands out voucher numbers inside the caller's transaction, which holds the line's lock."""
+class Provider(Protocol):
+    """Allocates voucher numbers inside the caller's transaction, which holds the line's lock."""
 
-    async def hand_out(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
+    async def allocate(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
         """Writes the line's voucher to `vouchers`; False when there is none to be had now."""
         ...
 
 
-class StockIssuer:
-    """Hands out imported numbers, each once, the first imported first."""
+class InventoryProvider:
+    """Allocates imported numbers, each once, the first imported first."""
 
-    async def hand_out(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
-        """As Issuer; never before lines that already wait for the same product and value.
+    async def allocate(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
+        """As Provider; never before lines that already wait for the same product and value.
 
-        Numbers that another transaction is handing out are passed over.
+        Numbers that another transaction is allocating are passed over.
         """
-        handed = await connection.fetchval(
+        allocated = await connection.fetchval(
             """
             UPDATE vouchers SET order_id = $3, number = $4, handed_at = $5
             WHERE id = (
@@ -55,26 +55,26 @@ class StockIssuer:
             *wanted.line,
             at,
         )
-        return handed is not None
+        return allocated is not None
 
 
-class TestIssuer:
+class TestProvider:
     """Makes up numbers that no shop takes, for staging and the demo.
 
-    Products that an operator has imported numbers for come from that stock when one is given (`stock`), so that a
+    Products that an operator has imported numbers for come from that inventory when one is given (`inventory`), so that a
     demo shows an import at work.
     """
 
     __test__ = False  # no test, whatever its name says to pytest
 
-    def __init__(self, vault: Vault, stock: StockIssuer | None = None) -> None:
+    def __init__(self, vault: Vault, inventory: InventoryProvider | None = None) -> None:
         self._vault = vault
-        self._stock = stock
+        self._inventory = inventory
 
-    async def hand_out(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
-        """As Issuer; always finds a number for a product without stock."""
-        if self._stock is not None and await _is_stocked(connection, wanted.product_id):
-            return await self._stock.hand_out(connection, wanted, at)
+    async def allocate(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
+        """As Provider; always finds a number for a product without one."""
+        if self._inventory is not None and await _is_stocked(connection, wanted.product_id):
+            return await self._inventory.allocate(connection, wanted, at)
         drawn = base64.b32encode(os.urandom(_TEST_NUMBER_BYTES)).decode("ascii")
         voucher = Voucher("-".join(["TEST", *(drawn[start : start + 4] for start in range(0, 16, 4))]))
         sealed = seal_voucher(self._vault, voucher, wanted.product_id)

@@ -1,4 +1,4 @@
-"""The stock of voucher numbers: importing them, and what is left of it."""
+"""The voucher inventory: importing numbers, and what is left of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largesse.base.errors import StartError
 from largesse.base.money import AmountError, label, to_minor
 from largesse.base.vault import Vault
 from largesse.database import Connection, Database, Row
-from largesse.fulfilment.handing import serve_waiting
+from largesse.fulfilment.allocation import allocate_waiting
 from largesse.fulfilment.table import read_rows
 from largesse.fulfilment.vouchers import Voucher, seal_voucher
 
@@ -22,7 +22,7 @@ _LONGEST_NUMBER = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Stocked:
+class InventoryProduct:
     """A product that vouchers are imported for."""
 
     id: int
@@ -42,8 +42,8 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class StockLevel:
-    """The stock of a product at one value."""
+class InventoryLevel:
+    """The inventory of a product at one value."""
 
     product: str
     name: str
@@ -61,7 +61,7 @@ class _Item:
     voucher: Voucher
 
 
-async def find_stocked(connection: Connection, product: str) -> Stocked:
+async def find_inventory_product(connection: Connection, product: str) -> InventoryProduct:
     """The digital product of a key of the world file, or an id. Raises StartError."""
     row = await connection.fetchrow(
         """
@@ -74,7 +74,7 @@ async def find_stocked(connection: Connection, product: str) -> Stocked:
         raise StartError(f"there is no product {product!r}")
     if not row["is_digital"]:
         raise StartError(f"{row['key']} is a physical gift: it is shipped, and has no voucher numbers")
-    return Stocked(
+    return InventoryProduct(
         row["id"], row["key"], row["name"], row["currency"], tuple(sorted(row["denominations_minor"]))
     )
 
@@ -82,17 +82,17 @@ async def find_stocked(connection: Connection, product: str) -> Stocked:
 async def import_vouchers(
     database: Database,
     vault: Vault,
-    stocked: Stocked,
+    stocked: InventoryProduct,
     path: Path,
     *,
     value: str | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Imported:
-    """Adds the numbers of a CSV file to the stock, sealed, and serves lines that wait for them, oldest first.
+    """Adds the numbers of a CSV file to the inventory, sealed, and serves lines that wait for them, oldest first.
 
     Columns: `number`; `value` in major units, or `value` of the call for all; `pin` and `use_by` where the shop has
     them. The whole file is read before anything is written: a row that cannot be taken raises StartError with its
-    line, and nothing was imported. A number already in the stock is passed over and counted, so that a file may be
+    line, and nothing was imported. A number already in the inventory is passed over and counted, so that a file may be
     imported again. `on_progress` hears how many of how many rows are done.
     """
     total = sum(1 for _ in _read(stocked, path, value))
@@ -107,13 +107,13 @@ async def import_vouchers(
         values.update(item.value_minor for item in batch)
         on_progress(added + duplicates, total)
     served = sum(
-        [await serve_waiting(database, vault, stocked.id, value_minor) for value_minor in sorted(values)]
+        [await allocate_waiting(database, vault, stocked.id, value_minor) for value_minor in sorted(values)]
     )
     return Imported(added, duplicates, served)
 
 
-async def list_stock(connection: Connection) -> list[StockLevel]:
-    """What every product has in stock by value, and how many lines wait for it; the waiting ones first."""
+async def list_inventory(connection: Connection) -> list[InventoryLevel]:
+    """What every product has in its inventory by value, and how many lines wait for it; the waiting ones first."""
     rows = await connection.fetch(
         """
         WITH levels AS (
@@ -126,10 +126,12 @@ async def list_stock(connection: Connection) -> list[StockLevel]:
         ORDER BY waiting DESC NULLS LAST, p.key, value_minor
         """
     )
-    return [StockLevel(*row) for row in rows]
+    return [InventoryLevel(*row) for row in rows]
 
 
-async def _add(connection: Connection, vault: Vault, stocked: Stocked, items: Sequence[_Item]) -> int:
+async def _add(
+    connection: Connection, vault: Vault, stocked: InventoryProduct, items: Sequence[_Item]
+) -> int:
     """Writes those of `items` that are new; returns how many."""
     sealed = [seal_voucher(vault, item.voucher, stocked.id) for item in items]
     known = await _known(connection, [lookup for one in sealed for lookup in one.lookups])
@@ -158,7 +160,7 @@ async def _known(connection: Connection, lookups: Sequence[int]) -> set[int]:
     return {row["lookup"] for row in rows}
 
 
-def _read(stocked: Stocked, path: Path, value: str | None) -> Iterator[_Item]:
+def _read(stocked: InventoryProduct, path: Path, value: str | None) -> Iterator[_Item]:
     implied = _implied(stocked, value)
     for line, row in read_rows(path, ["number"], ["value", "pin", "use_by"], alone="number"):
         number = row["number"]
@@ -172,13 +174,13 @@ def _read(stocked: Stocked, path: Path, value: str | None) -> Iterator[_Item]:
         )
 
 
-def _implied(stocked: Stocked, value: str | None) -> int | None:
+def _implied(stocked: InventoryProduct, value: str | None) -> int | None:
     if value is not None:
         return _amount(stocked, value, "--value")
     return stocked.amounts_minor[0] if len(stocked.amounts_minor) == 1 else None
 
 
-def _amount(stocked: Stocked, text: str, what: str) -> int:
+def _amount(stocked: InventoryProduct, text: str, what: str) -> int:
     try:
         value_minor = to_minor(Decimal(text), stocked.currency)
     except (AmountError, InvalidOperation) as error:

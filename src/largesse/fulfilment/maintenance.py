@@ -1,4 +1,4 @@
-"""What the worker does for claims from time to time: late gifts expire, and the stock is measured."""
+"""Maintenance, from time to time: late gifts expire, and the voucher inventory is measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXPIRED_AT_ONCE = 500
 async def expire_late(connection: Connection) -> bool:
     """Moves gifts whose time is over to `expired`; True when there may be more. Call it inside a transaction.
 
-    Only gifts whose recipient still has something to do: one that waits for stock or a parcel is late through no
+    Only gifts whose recipient still has something to do: one that waits for a voucher or a parcel is late through no
     fault of theirs. Lines that somebody is busy with are left for the next time.
     """
     rows = await connection.fetch(
@@ -53,8 +53,8 @@ async def expire_late(connection: Connection) -> bool:
     return len(rows) == _EXPIRED_AT_ONCE
 
 
-async def measure_stock(connection: Connection) -> None:
-    """Sets the gauges of the stock. Numbers already handed out are not counted: there may be millions."""
+async def measure_inventory(connection: Connection) -> None:
+    """Sets the gauges of the voucher inventory. Numbers already allocated are not counted: there may be millions."""
     rows = await connection.fetch(
         """
         WITH free AS (SELECT product_id, value_minor, count(*) AS free FROM vouchers WHERE order_id IS NULL GROUP BY 1, 2),
