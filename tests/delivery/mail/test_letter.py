@@ -23,9 +23,9 @@ from largesse.delivery.mail.letter import (
     to_dial,
     write,
 )
-from largesse.delivery.mail.wrappings import LOOKS, wrapping
+from largesse.delivery.mail.themes import THEMES, theme
 from largesse.orders.wrappings import ALIASES, WRAPPINGS
-from largesse.web.claim import designs
+from largesse.web.claim import themes
 
 CODE = LetterCode("0000-1111-2222-3333-4", "012345", "https://gifts.example.com/claim/abc")
 HOSTILE = "<script>alert(1)</script>\r\nBcc: victim@example.com\r\n\r\n\"'&{{ 7*7 }}"
@@ -344,10 +344,10 @@ Keep this mail to yourself: whoever has the code and the PIN has the gift.
 
 
 def test_mail_and_pages_know_the_same_wrappings() -> None:
-    assert set(LOOKS) == set(designs.DESIGNS) == set(WRAPPINGS)
+    assert set(THEMES) == set(themes.THEMES) == set(WRAPPINGS)
     assert set(ALIASES.values()) <= set(WRAPPINGS)
     for key in (*WRAPPINGS, *ALIASES, "no-such-wrapping"):
-        assert wrapping(f" {key.upper()} ") is LOOKS[designs.design(key).key]
+        assert theme(f" {key.upper()} ") is THEMES[themes.theme(key).key]
 
 
 def test_a_staging_letter_says_what_it_is() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from largesse.web.claim.designs import DESIGNS, design
+from largesse.web.claim.themes import THEMES, theme
 
 SAM = {"email": "sam@example.com"}
 REFERENCE = re.compile(r"[0-9A-HJKMNP-TV-Z]{20}")
@@ -261,10 +261,10 @@ def test_wrapping_is_default_unless_said(service) -> None:
 
 def test_the_known_wrappings_are_listed(service) -> None:
     listed = service.client("hr").get("/wrappings").json()
-    assert [wrapping["key"] for wrapping in listed] == list(DESIGNS)
+    assert [wrapping["key"] for wrapping in listed] == list(THEMES)
     for wrapping in listed:
         for key in (wrapping["key"], *wrapping["aliases"]):
-            assert design(key).key == wrapping["key"]
+            assert theme(key).key == wrapping["key"]
         assert wrapping["label"]
     properties = (
         service.client().get("/openapi.json").json()["components"]["schemas"]["SendGift"]["properties"]

@@ -34,7 +34,7 @@ def test_the_link_and_its_pin_open_the_gift(service: Any, recipient: Any, codes:
     )[0]
     page = recipient.get(path_of(code))
     assert page.status_code == 200
-    assert "design-winter" in page.text
+    assert "theme-winter" in page.text
     assert "Acme &amp; &lt;Co&gt; sent you a gift" in page.text
     assert "Line one" not in page.text, "the message is for whoever has the PIN"
     claimed = recipient.claim(code)

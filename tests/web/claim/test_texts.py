@@ -6,22 +6,22 @@ import pytest
 
 import largesse.web.claim
 from largesse.web.claim.addresses import address_fields, check_address
-from largesse.web.claim.designs import DESIGNS, design
 from largesse.web.claim.rendering import grouped
+from largesse.web.claim.themes import THEMES, theme
 
 FOLDER = Path(largesse.web.claim.__file__).parent
 
 
 def test_every_wrapping_has_its_colours_and_unknown_keys_look_like_the_default() -> None:
     style = (FOLDER / "assets" / "claim.css").read_text()
-    assert len(DESIGNS) >= 6
-    for key in DESIGNS.keys() - {"default"}:
-        assert f".design-{key} {{" in style
-        assert f":root.design-{key} {{" in style, "in the dark too"
-    assert design("Confetti ").key == "confetti"
-    assert design("thanks").key == "thank-you"
+    assert len(THEMES) >= 6
+    for key in THEMES.keys() - {"default"}:
+        assert f".theme-{key} {{" in style
+        assert f":root.theme-{key} {{" in style, "in the dark too"
+    assert theme("Confetti ").key == "confetti"
+    assert theme("thanks").key == "thank-you"
     for unknown in ("", "none-such", "../x", "DEFAULT"):
-        assert design(unknown).key == "default"
+        assert theme(unknown).key == "default"
 
 
 @pytest.mark.parametrize(

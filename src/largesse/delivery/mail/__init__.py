@@ -2,7 +2,7 @@
 
 fan_out.py     messages are made of mail jobs that are due; messages.py leases them, and reads their letters
 mailer.py      the worker's side: one message after the other; desk.py what all its connections share
-letter.py      a letter as text and HTML: rendering.py and templates/ say it, mime.py and wrappings.py dress it
+letter.py      a letter as text and HTML: rendering.py and templates/ say it, mime.py and themes.py dress it
 transport.py   hands messages to the mail server, over a kept connection (session.py, smtp.py)
 refusals.py    whose fault a refusal is; recording.py writes down what became of messages
 records.py     what a customer is told of an order's mail; resending.py sends it once more

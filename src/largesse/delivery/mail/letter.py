@@ -15,7 +15,7 @@ from largesse.base.i18n import Language
 from largesse.base.text import cleaned
 from largesse.delivery.mail import mime
 from largesse.delivery.mail.rendering import render, what_to_do
-from largesse.delivery.mail.wrappings import wrapping
+from largesse.delivery.mail.themes import theme
 
 _MANY_RECIPIENTS = 2
 
@@ -80,7 +80,7 @@ def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
         "steps": steps,
         "until": until,
         "message": _paragraphs(letter.message),
-        "wrapping": wrapping(letter.wrapping_key),
+        "theme": theme(letter.wrapping_key),
     }
     template = "letter" if letter.kind == GIFT else "notification"
     text, html = (render(f"{template}.{ending}", letter.language, words | more) for ending in ("txt", "html"))

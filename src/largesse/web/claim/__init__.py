@@ -4,7 +4,7 @@
 `entering`     before a gift is claimed: a code typed in, a link followed, the claim
 `gift`         the pages of a claimed gift, for the browser that has its `session`
 `frame`        what every page stands in: language, headers, cookies, and how it tells what went wrong
-`rendering`    templates to HTML; `designs` how a wrapped gift looks, `language` which one somebody reads
+`rendering`    templates to HTML; `themes` how a wrapped gift looks, `language` which one somebody reads
 `addresses`    which fields an address has in a country, and what is wrong with one
 
 The rules are in `largesse.lines.claiming` and `largesse.fulfilment.gifts`. Why so: docs/decisions/0012-claiming.md.

@@ -12,7 +12,7 @@ import segno
 from markupsafe import Markup
 
 from largesse.base.i18n import LANGUAGES, Language
-from largesse.web.claim.designs import Design, design
+from largesse.web.claim.themes import Theme, theme
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.security import content_policy, page_headers
 from largesse.web.kit.templates import page_templates
@@ -55,7 +55,7 @@ class Renderer:
         return self._kept[key]
 
     def _render(self, template: str, language: Language, values: Mapping[str, Any]) -> str:
-        shown: Design = design(values.get("wrapping") or "default")
+        shown: Theme = theme(values.get("wrapping") or "default")
         return (
             _templates(language.tag)
             .get_template(template)
@@ -65,7 +65,7 @@ class Renderer:
                     "base": self._base,
                     "language": language,
                     "languages": LANGUAGES.values(),
-                    "design": shown,
+                    "theme": shown,
                     "is_staging": self._environment == "staging",
                     "asset": self._asset,
                 }
