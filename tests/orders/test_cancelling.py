@@ -105,7 +105,7 @@ def test_twenty_cancellations_at_once_refund_once(service: Any) -> None:
         "SELECT count(*) FROM entries e JOIN orders o ON o.id = e.order_id WHERE o.reference = $1 AND kind = 'refund'",
         reference,
     )
-    assert refunds[0][0] == 2  # one movement has two sides
+    assert refunds[0][0] == 2  # one transfer has two sides
 
 
 def test_a_physical_gift_is_refunded_with_postage_and_vat(service: Any) -> None:

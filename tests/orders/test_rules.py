@@ -79,7 +79,7 @@ def make_ground(*held: int, **taken: str) -> Ground:
         transaction_id="1",
         locked=frozenset(account.id for account in accounts) - set(held),
         ids_left=1_000,
-        movement_ids=count(1),
+        transfer_ids=count(1),
         standings={
             1: Standing("pro", True),
             2: Standing("pro", True),
@@ -93,7 +93,7 @@ def make_ground(*held: int, **taken: str) -> Ground:
 
 def refusal(order: Order, ground: Ground | None = None) -> Problem:
     decided = decide([order], ground or make_ground())
-    assert decided.placed == decided.postings == []
+    assert decided.placed == decided.entries == []
     return decided.refusals[0]
 
 
@@ -152,10 +152,10 @@ def test_a_used_reference_tells_its_holder() -> None:
 
 def test_an_order_pays_from_its_account_into_sales() -> None:
     decided = decide([make_order(cost_minor=30, codes=4), make_order(account=None)], make_ground())
-    postings = [
-        (p.account_id, p.movement_id, p.order_id, p.amount_minor, p.balance_minor) for p in decided.postings
+    entries = [
+        (p.account_id, p.transfer_id, p.order_id, p.amount_minor, p.balance_minor) for p in decided.entries
     ]
-    assert postings == [
+    assert entries == [
         (1, 1, 1, -120, 880),
         (92, 1, 1, 120, 120),
         (91, 2, 2, -100, -100),
@@ -182,18 +182,18 @@ def test_money_is_neither_made_nor_lost_and_no_balance_falls_below_zero(batch: l
     ground = make_ground(a="HOLDER")
     before = {number: account.balance_minor for number, account in ground.accounts.items()}
     decided = decide(batch, ground)
-    movements: dict[int, int] = defaultdict(int)
-    for posting in decided.postings:
-        movements[posting.movement_id] += posting.amount_minor
-        before[posting.account_id] += posting.amount_minor
-        assert posting.balance_minor == before[posting.account_id]
-        if ground.accounts[posting.account_id].kind == "funding":
-            assert posting.balance_minor >= 0
-    assert set(movements.values()) <= {0}
-    assert len(movements) == len(decided.placed)
+    transfers: dict[int, int] = defaultdict(int)
+    for entry in decided.entries:
+        transfers[entry.transfer_id] += entry.amount_minor
+        before[entry.account_id] += entry.amount_minor
+        assert entry.balance_minor == before[entry.account_id]
+        if ground.accounts[entry.account_id].kind == "funding":
+            assert entry.balance_minor >= 0
+    assert set(transfers.values()) <= {0}
+    assert len(transfers) == len(decided.placed)
     assert before == {number: account.balance_minor for number, account in ground.accounts.items()}
     charged = sum(order.total_minor for order in decided.placed)
-    assert charged == sum(p.amount_minor for p in decided.postings if p.amount_minor > 0)
+    assert charged == sum(p.amount_minor for p in decided.entries if p.amount_minor > 0)
 
 
 @given(st.lists(orders, max_size=30))
@@ -227,4 +227,4 @@ def test_one_batch_decides_as_two_that_follow_each_other(batch: list[Order], cut
 
 
 def _balances(decided: Decided) -> list[tuple[int, int, int]]:
-    return [(p.account_id, p.amount_minor, p.balance_minor) for p in decided.postings]
+    return [(p.account_id, p.amount_minor, p.balance_minor) for p in decided.entries]

@@ -15,12 +15,12 @@ from largesse.funding.accounts import (
     list_unfunded,
 )
 from largesse.funding.ledger import (
-    Posting,
+    Entry,
+    entry_arguments,
+    entry_ctes,
     lock_balances,
     own_accounts,
     post,
-    posting_arguments,
-    posting_ctes,
     top_up,
 )
 from largesse.funding.receivables import Receivable, list_receivables, settle
@@ -41,15 +41,17 @@ from largesse.funding.statements import Statement, StatementEntry, read_statemen
 __all__ = [
     "SOURCES",
     "AccountRecord",
+    "Entry",
     "FromAccount",
     "FundingAccount",
     "OnInvoice",
     "PaymentSource",
-    "Posting",
     "Receivable",
     "Statement",
     "StatementEntry",
     "assign",
+    "entry_arguments",
+    "entry_ctes",
     "find_funding_account",
     "is_fitting",
     "is_payer",
@@ -62,8 +64,6 @@ __all__ = [
     "own_accounts",
     "payment_source",
     "post",
-    "posting_arguments",
-    "posting_ctes",
     "read_statement",
     "save_accounts",
     "settle",

@@ -1,6 +1,9 @@
-"""The journal: balanced movements of append-only entries, each with its account's balance after it.
+"""The journal: balanced transfers of append-only entries, each with its account's balance after it.
 
-Whoever posts holds the row locks of the accounts, taken in id order, so that two movements never wait for each
+A transfer is a set of entries that add up to zero. In the database they share a `movement_id`, as it was called at first: a
+column is not renamed under processes that still write it.
+
+Whoever posts holds the row locks of the accounts, taken in id order, so that two transfers never wait for each
 other in a circle.
 """
 
@@ -21,11 +24,11 @@ _encode = msgspec.json.Encoder().encode
 OWN_KINDS = ("receivable", "sales", "deposits")
 
 
-class Posting(msgspec.Struct, frozen=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One entry to be written: `amount_minor` was added to the account, which then stood at `balance_minor`."""
 
     account_id: int
-    movement_id: int
+    transfer_id: int
     kind: str  # top_up, settlement, order or refund
     order_id: int | None
     amount_minor: int
@@ -33,26 +36,26 @@ class Posting(msgspec.Struct, frozen=True, gc=False):
     reference: str | None = None
 
 
-async def post(connection: Connection, postings: Sequence[Posting], at: datetime) -> None:
+async def post(connection: Connection, entries: Sequence[Entry], at: datetime) -> None:
     """Writes entries in the order given and sets each account to the balance its last entry leaves."""
     await connection.execute(
-        f"WITH {posting_ctes('$1', '$2', '$3', '$4')} SELECT", at, *posting_arguments(postings)
+        f"WITH {entry_ctes('$1', '$2', '$3', '$4')} SELECT", at, *entry_arguments(entries)
     )
 
 
-def posting_ctes(at: str, postings: str, accounts: str, balances: str, *, order_id: str = "order_id") -> str:
+def entry_ctes(at: str, entries: str, accounts: str, balances: str, *, order_id: str = "order_id") -> str:
     """`post` as a part of a larger statement: its common table expressions.
 
-    The arguments are placeholders: of the time, and of what `posting_arguments` gives. `order_id` is SQL for the id that an
-    entry is to have, where its posting has something that stands for it.
+    The arguments are placeholders: of the time, and of what `entry_arguments` gives. `order_id` is SQL for the id that an
+    entry is to have, where the one given has something that stands for it.
     """
     return f"""
         new_entries AS (
             INSERT INTO entries
                 (account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at)
-            SELECT account_id, movement_id, kind, {order_id}, amount_minor, balance_minor, reference, {at}
-            FROM json_to_recordset({postings}::json) AS new (
-                account_id integer, movement_id bigint, kind text, order_id integer, amount_minor bigint,
+            SELECT account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at}
+            FROM json_to_recordset({entries}::json) AS new (
+                account_id integer, transfer_id bigint, kind text, order_id integer, amount_minor bigint,
                 balance_minor bigint, reference text)
         ), new_balances AS (
             UPDATE accounts SET balance_minor = last.balance_minor
@@ -62,10 +65,10 @@ def posting_ctes(at: str, postings: str, accounts: str, balances: str, *, order_
     """  # noqa: S608 - placeholders
 
 
-def posting_arguments(postings: Sequence[Posting]) -> tuple[str, list[int], list[int]]:
-    """Postings for `posting_ctes`: all as JSON, and the accounts with the balances that their last ones leave."""
-    balances = {posting.account_id: posting.balance_minor for posting in postings}
-    return _encode(postings).decode(), list(balances), list(balances.values())
+def entry_arguments(entries: Sequence[Entry]) -> tuple[str, list[int], list[int]]:
+    """Entries for `entry_ctes`: all as JSON, and the accounts with the balances that their last ones leave."""
+    balances = {entry.account_id: entry.balance_minor for entry in entries}
+    return _encode(entries).decode(), list(balances), list(balances.values())
 
 
 async def lock_balances(connection: Connection, account_ids: Sequence[int]) -> dict[int, int]:
@@ -157,14 +160,14 @@ async def pay_in(
             raise StartError(f"reference {reference!r} already credited {label(earlier, currency)}")
     if most_minor is not None and amount_minor > (most := most_minor(balances[to])):
         raise StartError(f"the amount must be at most what is owed, {label(most, currency)}")
-    movement_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
+    transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     at: datetime = await connection.fetchval("SELECT clock_now()")
     balance = balances[to] + amount_minor
     await post(
         connection,
         [
-            Posting(to, movement_id, kind, None, amount_minor, balance, reference),
-            Posting(deposits, movement_id, kind, None, -amount_minor, balances[deposits] - amount_minor),
+            Entry(to, transfer_id, kind, None, amount_minor, balance, reference),
+            Entry(deposits, transfer_id, kind, None, -amount_minor, balances[deposits] - amount_minor),
         ],
         at,
     )

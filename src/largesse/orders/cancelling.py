@@ -8,7 +8,7 @@ import msgspec
 
 from largesse.database import Connection, Row
 from largesse.delivery.outbox import hold_mail_back
-from largesse.funding import Posting, lock_balances, own_accounts, payment_source, post
+from largesse.funding import Entry, lock_balances, own_accounts, payment_source, post
 from largesse.identity import Principal
 from largesse.lines.states import lock_issued, record_cancelled
 from largesse.orders.acts import record_cancel
@@ -52,12 +52,12 @@ async def _refund(connection: Connection, order: Row, count: int, at: datetime) 
     own = await own_accounts(connection, order["customer_id"], order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
     balances = await lock_balances(connection, [payer_id, own["sales"]])
-    movement_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
+    transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     amount_minor = order["total_minor"] // order["code_count"] * count
     await post(
         connection,
         [
-            Posting(account_id, movement_id, "refund", order["id"], change, balances[account_id] + change)
+            Entry(account_id, transfer_id, "refund", order["id"], change, balances[account_id] + change)
             for account_id, change in ((payer_id, amount_minor), (own["sales"], -amount_minor))
         ],
         at,

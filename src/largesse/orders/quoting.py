@@ -118,7 +118,7 @@ class Quoter:
     def _quote(self, caller: Caller, gift: Gift, wanted: Wanted, decided: Decided) -> Quote:
         token, expires_at = make_quote(self._vault, caller, gift, wanted)
         (order,) = decided.placed
-        paid = next(posting for posting in decided.postings if posting.account_id == order.payer_id)
+        paid = next(entry for entry in decided.entries if entry.account_id == order.payer_id)
         return Quote(
             value_minor=gift.value_minor,
             currency=gift.currency,
@@ -184,7 +184,7 @@ def _ground(
         transaction_id="",
         locked=frozenset(accounts),
         ids_left=1,
-        movement_ids=count(),
+        transfer_ids=count(),
         standings={principal.key_id: Standing(principal.plan, principal.service_account_active)},
         references=references,
         accounts=accounts,

@@ -45,7 +45,7 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, lock: b
         transaction_id=row["transaction_id"],
         locked=frozenset(account[0] for account in row["locked"]),
         ids_left=row["ids_left"],
-        movement_ids=iter(row["movement_ids"]),
+        transfer_ids=iter(row["transfer_ids"]),
         standings={key_id: Standing(*rest) for key_id, *rest in row["standings"]},
         references=_taken(references, row["holders"]),
         accounts={account[0]: LedgerAccount(*account) for account in (*row["locked"], *row["held"])},
@@ -136,7 +136,7 @@ def _ground(lock: str) -> str:
             WHERE id = ANY($3::int[]) AND customer_id = ANY($4::int[]) {lock})
         SELECT now() + ahead_by AS now, pg_current_xact_id()::text AS transaction_id,
                {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
-               ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS movement_ids,
+               ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
                ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$2::int[]")}) AS keys) AS standings,
                ARRAY(SELECT ROW({_ACCOUNT}) FROM locked AS a) AS locked,
                ARRAY(SELECT ROW({_ACCOUNT}) FROM accounts AS a

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.base.money import canonical
-from largesse.funding import FromAccount, Posting
+from largesse.funding import Entry, FromAccount
 from largesse.identity import Standing, require_standing
 from largesse.orders.order import Order, ReferenceKey
 
@@ -55,7 +55,7 @@ class Ground:
     transaction_id: str  # the database's name for the transaction that read this
     locked: frozenset[int]  # accounts by id: those this transaction has locked
     ids_left: int  # how many more orders can be placed at all
-    movement_ids: Iterator[int]
+    transfer_ids: Iterator[int]
     standings: Mapping[int, Standing]  # of the keys that are there
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
     accounts: Mapping[int, LedgerAccount]
@@ -63,13 +63,13 @@ class Ground:
 
 @dataclass(slots=True)
 class Decided:
-    """The orders to write with their postings; a refusal, or that it is held, for each of the others.
+    """The orders to write with their entries; a refusal, or that it is held, for each of the others.
 
-    An order gets its id as it is written. Until then its place among `placed`, from 1, stands for it in the postings.
+    An order gets its id as it is written. Until then its place among `placed`, from 1, stands for it in the entries.
     """
 
     placed: list[Order] = field(default_factory=list)
-    postings: list[Posting] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     refusals: dict[int, Problem | Held] = field(default_factory=dict)  # by place in the batch
 
 
@@ -83,7 +83,7 @@ def decide(batch: Sequence[Order], ground: Ground) -> Decided:
             decided.refusals[at] = refusal
             continue
         decided.placed.append(order)
-        decided.postings += _post(len(decided.placed), order, ground)
+        decided.entries += _post(len(decided.placed), order, ground)
         if order.reference_key is not None:
             ground.references[order.reference_key] = order.reference
     return decided
@@ -126,11 +126,11 @@ def reference_used(holder: str) -> ReferenceUsed:
     )
 
 
-def _post(place: int, order: Order, ground: Ground) -> Iterator[Posting]:
-    """The order's movement: out of the funding account, or the receivable one, into sales."""
-    movement_id = next(ground.movement_ids)
+def _post(place: int, order: Order, ground: Ground) -> Iterator[Entry]:
+    """The order's transfer: out of the funding account, or the receivable one, into sales."""
+    transfer_id = next(ground.transfer_ids)
     payer_id, sales_id = order.account_ids
     for account_id, amount_minor in ((payer_id, -order.total_minor), (sales_id, order.total_minor)):
         account = ground.accounts[account_id]
         account.balance_minor += amount_minor
-        yield Posting(account_id, movement_id, "order", place, amount_minor, account.balance_minor)
+        yield Entry(account_id, transfer_id, "order", place, amount_minor, account.balance_minor)

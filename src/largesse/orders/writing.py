@@ -18,7 +18,7 @@ import msgspec
 from largesse.database import Connection
 from largesse.delivery.outbox import mail_jobs_cte
 from largesse.events import ORDER_CREATED, recorded_cte
-from largesse.funding import posting_arguments, posting_ctes
+from largesse.funding import entry_arguments, entry_ctes
 from largesse.lines.writing import LineColumns, LineRow, copy_lines, lines_cte
 from largesse.orders.horizon import drawn_ids
 from largesse.orders.kept import COLUMNS, KeptOrder, sql_columns
@@ -47,7 +47,7 @@ async def write_orders(
     await connection.execute(
         _WRITE_ORDERS,
         at,
-        *posting_arguments(decided.postings),
+        *entry_arguments(decided.entries),
         _encode(orders).decode(),
         _encode(lines).decode(),
         ORDER_CREATED.name,
@@ -99,7 +99,7 @@ _WRITE_ORDERS = f"""
     {lines_cte("$6", order_id=_DRAWN_ID)},
     {recorded_cte("new", order_id="id", event="$7", body=_BODY, at="$1")},
     {mail_jobs_cte("new", "$1")},
-    {posting_ctes("$1", "$2", "$3", "$4", order_id="(SELECT ids FROM drawn)[order_id]")}
+    {entry_ctes("$1", "$2", "$3", "$4", order_id="(SELECT ids FROM drawn)[order_id]")}
     INSERT INTO orders (id, created_at, {_COLUMNS}) SELECT id, $1, {_COLUMNS} FROM new
 """  # noqa: S608 - constants
 

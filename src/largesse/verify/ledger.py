@@ -1,4 +1,4 @@
-"""Checks of the ledger: balanced movements, unbroken chains of entries, balances that follow from them."""
+"""Checks of the ledger: balanced transfers, unbroken chains of entries, balances that follow from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEDGER = (
     ),
     Check(
         "movements-balance",
-        "The entries of a movement add up to zero, within one customer, environment and currency.",
+        "The entries of a transfer add up to zero, within one customer, environment and currency.",
         """
         SELECT DISTINCT movement_id FROM (
             SELECT e.movement_id FROM entries e JOIN accounts a ON a.id = e.account_id

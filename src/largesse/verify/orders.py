@@ -12,7 +12,7 @@ _KNOWN = ",".join(EVENTS)
 ORDERS = (
     Check(
         "orders-are-charged-once",
-        "An order has one movement, of its total, from its funding account (or, invoiced, from the customer's "
+        "An order has one transfer, of its total, from its funding account (or, invoiced, from the customer's "
         "receivable) to the customer's sales in its currency and environment.",
         f"""
         SELECT o.id FROM orders o
