@@ -32,8 +32,12 @@ WRITING: dict[str, Callable[[Any], tuple[str, Any]]] = {
     "testWebhook": lambda s: (f"/webhooks/{subscription_of(s)}/test", None),
     "redeliverWebhook": lambda s: (redelivery_of(s), None),
 }
-METHODS = {operation.name: operation.method for operation in OPERATIONS}
-WITH_BODY = [operation.name for operation in OPERATIONS if operation.body is not None]
+# A quote is posted as a send is, and writes nothing.
+NOT_WRITING = {"quoteGift", "quoteCollection", "quoteTemplate"}
+METHODS = {operation.name: operation.method for operation in OPERATIONS if operation.name not in NOT_WRITING}
+WITH_BODY = [
+    operation.name for operation in OPERATIONS if operation.body is not None and operation.name in METHODS
+]
 
 
 def batch_of(service: Any) -> str:
