@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse.database import connect_once
+from largesse.database import OPERATOR, connect_once
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src/largesse"
@@ -129,7 +129,7 @@ def test_the_writes_of_all_rooms_are_seen() -> None:
 
 
 async def test_every_table_has_an_owner(module_database_url: str) -> None:
-    async with connect_once(module_database_url) as connection:
+    async with connect_once(module_database_url, OPERATOR) as connection:
         rows = await connection.fetch(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
         )

@@ -25,6 +25,7 @@ from largesse.catalogue import Catalogue
 from largesse.database import (
     COMMANDS,
     DATABASE_FAILED,
+    OPERATOR,
     REQUESTS,
     WORK,
     Database,
@@ -221,7 +222,7 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
 
     Without `keep` nothing is written: an audit changes nothing.
     """
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         if is_key_to_be_generated(settings) and await is_sealed(connection):
             raise StartError(
                 f"LARGESSE_MASTER_KEY is not set and {master_key_file(settings)} is missing, but the database is "
@@ -280,7 +281,7 @@ async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
 
 async def check_schema(database: Database) -> None:
     """Raises StartError when the schema is not the one this release needs."""
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         trouble = schema_trouble(await current_revision(connection))
     if trouble is not None:
         raise StartError(trouble)

@@ -12,7 +12,7 @@ import structlog
 from largesse.base.files import allow_files
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import WORKER, Database
 from largesse.delivery import maintenance
 from largesse.delivery.mail import holding
 from largesse.delivery.mail.desk import Desk
@@ -130,7 +130,7 @@ class Worker:
             loop.waker.wake()
 
     async def _fan_out_events(self) -> bool:
-        async with self._database.connection() as connection:
+        async with self._database.connection(WORKER) as connection:
             events, deliveries = await fan_out_events(connection, _EVENTS_AT_ONCE)
         if deliveries:
             metrics.FANNED_OUT.labels("delivery").inc(deliveries)
@@ -138,7 +138,7 @@ class Worker:
         return events == _EVENTS_AT_ONCE
 
     async def _fan_out_mail(self) -> bool:
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(WORKER) as connection:
             jobs, made = await fan_out_mail(connection, _MAIL_JOBS_AT_ONCE)
         if made:
             metrics.FANNED_OUT.labels("message").inc(made)
@@ -164,26 +164,26 @@ class Worker:
         return False
 
     async def _measure(self) -> bool:
-        async with self._database.connection() as connection:
+        async with self._database.connection(WORKER) as connection:
             await maintenance.measure(connection)
         return False
 
     async def _prune(self) -> bool:
-        async with self._database.connection() as connection:
+        async with self._database.connection(WORKER) as connection:
             return await maintenance.prune(connection)
 
     async def _measure_inventory(self) -> bool:
-        async with self._database.connection() as connection:
+        async with self._database.connection(WORKER) as connection:
             await measure_inventory(connection)
         return False
 
     async def _prune_guesses(self) -> bool:
-        async with self._database.connection() as connection:
+        async with self._database.connection(WORKER) as connection:
             await prune_guesses(connection)
         return False
 
     async def _expire_gifts(self) -> bool:
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(WORKER) as connection:
             return await expire_late(connection)
 
     async def _allocate_waiting(self) -> bool:
@@ -192,7 +192,7 @@ class Worker:
         return False
 
     async def _release_held(self) -> bool:
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(WORKER) as connection:
             released = await holding.release(connection)
         if released:
             log.info("mail.released", messages=released)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -15,7 +16,7 @@ import pytest
 
 from largesse.base.errors import Unavailable
 from largesse.catalogue import Catalogue, Collection, Product, load_snapshot
-from largesse.database import Connection, Database, connect_once
+from largesse.database import OPERATOR, Connection, Database, Scope, connect_once
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 
 GONE = 999_999  # a version that never was
@@ -27,9 +28,9 @@ class CountingDatabase(Database):
     loads = 0
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
         self.loads += 1
-        async with super().connection() as connection:
+        async with super().connection(scope) as connection:
             yield connection
 
 
@@ -45,17 +46,21 @@ async def database(database_url: str) -> AsyncIterator[CountingDatabase]:
 @pytest.fixture
 async def other(database_url: str) -> AsyncIterator[Connection]:
     """A connection of somebody else."""
-    async with connect_once(database_url) as connection:
+    async with connect_once(database_url, OPERATOR) as connection:
         yield connection
 
 
+def asking(database: Database | Connection) -> Callable[..., Awaitable[int]]:
+    """`fetchval`, on whichever it is."""
+    return partial(database.fetchval, OPERATOR) if isinstance(database, Database) else database.fetchval
+
+
 async def version_in(database: Database | Connection) -> int:
-    version: int = await database.fetchval("SELECT version FROM catalogue_version")
-    return version
+    return await asking(database)("SELECT version FROM catalogue_version")
 
 
 async def add_voucher(database: Database | Connection, key: str, *, active: bool = True) -> int:
-    found: int = await database.fetchval(
+    return await asking(database)(
         """
         INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor, active)
         VALUES ($1, $1, true, 'GBP', '{GB}', '{2500,500,1000,500}', $2) RETURNING id
@@ -63,12 +68,12 @@ async def add_voucher(database: Database | Connection, key: str, *, active: bool
         key,
         active,
     )
-    return found
 
 
 async def add_customer(database: Database) -> int:
     found: int = await database.fetchval(
-        "INSERT INTO customers (key, name, plan, funding) VALUES ('acme', 'Acme', 'pro', 'balance') RETURNING id"
+        OPERATOR,
+        "INSERT INTO customers (key, name, plan, funding) VALUES ('acme', 'Acme', 'pro', 'balance') RETURNING id",
     )
     return found
 
@@ -90,12 +95,14 @@ class TestLoading:
         voucher_id = await add_voucher(database, "voucher")
         await add_voucher(database, "retired", active=False)
         await database.execute(
+            OPERATOR,
             """
             INSERT INTO products (key, name, is_digital, currency, countries, min_amount_minor, max_amount_minor)
             VALUES ('books', 'Books', true, 'EUR', '{IE,FR}', 500, 20000)
-            """
+            """,
         )
         await database.execute(
+            OPERATOR,
             """
             INSERT INTO products (key, name, is_digital, currency, cost_minor, markup_percent, postage_minor,
                                   vat_percent, customer_ids)
@@ -104,7 +111,7 @@ class TestLoading:
             """,
             acme,
         )
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             snapshot = await load_snapshot(connection, CatalogueInJson())
         assert snapshot.version == await version_in(database)
         assert snapshot.product(voucher_id, "GB", acme) == Product(
@@ -139,12 +146,13 @@ class TestLoading:
 
     async def test_percent_keeps_every_digit(self, database: Database) -> None:
         found = await database.fetchval(
+            OPERATOR,
             """
             INSERT INTO products (key, name, is_digital, currency, cost_minor, postage_minor, vat_percent)
             VALUES ('h', 'H', false, 'GBP', 100, '{"GB": 0}', '{"GB": 20.12345678901234567890123456789}') RETURNING id
-            """
+            """,
         )
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             product = (await load_snapshot(connection, CatalogueInJson())).product(found, "GB", 1)
         assert product is not None
         assert product.vat_percent == {"GB": Decimal("20.12345678901234567890123456789")}
@@ -154,6 +162,7 @@ class TestLoading:
         curated, custom, retired = [
             row["id"]
             for row in await database.fetch(
+                OPERATOR,
                 """
                 INSERT INTO collections (key, customer_id, name, country, currency, value_minor, value_points_minor,
                                          allow_custom_value, product_ids, active)
@@ -165,7 +174,7 @@ class TestLoading:
                 acme,
             )
         ]
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             snapshot = await load_snapshot(connection, CatalogueInJson())
         assert snapshot.collection(curated, acme) == Collection(
             id=curated,
@@ -210,7 +219,7 @@ class TestLoading:
 
         async def store(row: dict[str, Any]) -> None:
             places = ", ".join(f"${number}" for number in range(1, len(row) + 1))
-            await database.execute(insert.format(", ".join(row), places), *row.values())
+            await database.execute(OPERATOR, insert.format(", ".join(row), places), *row.values())
 
         with pytest.raises(asyncpg.CheckViolationError):
             await store(columns | {column: value})
@@ -218,12 +227,13 @@ class TestLoading:
 
     async def test_ten_thousand_products(self, database: Database) -> None:
         await database.execute(
+            OPERATOR,
             """
             INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor)
             SELECT n, 'Voucher ' || n, true, 'GBP', '{GB,IE}', '{500,1000}' FROM generate_series(1, 10000) n
-            """
+            """,
         )
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             snapshot = await load_snapshot(connection, CatalogueInJson())
         last = msgspec.json.decode(snapshot.tell_products(1, "IE", page=50, limit=200))
         assert len(last) == 200

@@ -12,7 +12,7 @@ from largesse.base.vault import Vault, load_vault
 from largesse.checkup.database import check_database
 from largesse.checkup.finding import Level
 from largesse.checkup.master_key import check_master_key, check_master_key_fits
-from largesse.database import Database, connect_once
+from largesse.database import OPERATOR, Database, connect_once
 from largesse.lines import prove_master_key
 
 EXTERNAL = {"LARGESSE_DATABASE_URL": "postgresql://ada@127.0.0.1/largesse"}
@@ -80,18 +80,18 @@ async def test_the_key_is_the_one_that_codes_were_sealed_with(database_url: str,
     assert "is not the key that this database is sealed under" in text
     assert WRONG not in text
 
-    async with connect_once(database_url) as connection:
+    async with connect_once(database_url, OPERATOR) as connection:
         [lost] = await check_master_key_fits(connection, embedded(tmp_path))
     assert (lost.level, "missing" in lost.text) == (Level.ERROR, True)
     assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test's own folder
 
 
 async def test_the_key_is_told_before_there_is_a_code_and_looking_writes_nothing(database_url: str) -> None:
-    async with connect_once(database_url) as connection:
+    async with connect_once(database_url, OPERATOR) as connection:
         await prove_master_key(connection, Vault((bytes.fromhex(RIGHT),)), keep=True)
         kept = await connection.fetchval("SELECT sealed FROM master_key_proof")
     [(level, _)] = await fits(database_url, WRONG)
     assert level is Level.ERROR
     assert await fits(database_url, f"{WRONG},{RIGHT}") == [(Level.OK, SEALED_UNDER_IT)]
-    async with connect_once(database_url) as connection:
+    async with connect_once(database_url, OPERATOR) as connection:
         assert await connection.fetchval("SELECT sealed FROM master_key_proof") == kept

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.errors import StartError
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.database.migrate import upgrade
 
 
@@ -21,7 +21,7 @@ async def pooled_database(database_url: str) -> AsyncIterator[Database]:
 
 
 async def test_nothing_is_prepared_for_later_behind_pgbouncer(pooled_database: Database) -> None:
-    async with pooled_database.connection() as connection:
+    async with pooled_database.connection(OPERATOR) as connection:
         assert await connection.fetchval("SELECT $1::int + 1", 1) == 2
         assert await connection.fetchval("SELECT count(*) FROM pg_prepared_statements") == 0
 

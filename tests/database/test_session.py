@@ -14,7 +14,7 @@ import pytest
 from tests.faults.proxy import Proxy
 
 from largesse.base.database_address import DatabaseAddress
-from largesse.database import REQUESTS, Database, Limits, connect_once, end_orphans, session
+from largesse.database import OPERATOR, REQUESTS, Database, Limits, connect_once, end_orphans, session
 from largesse.database.session import Dialer
 
 SHORT = Limits(statement_s=1, lock_s=1, idle_in_transaction_s=1)
@@ -30,7 +30,7 @@ async def database(proxy: Proxy) -> AsyncIterator[Database]:
 
 async def test_the_server_knows_the_limits(database_url: str) -> None:
     database = await Database.connect(database_url)
-    shown = {name: await database.fetchval(f"SHOW {name}") for name in REQUESTS.settings}
+    shown = {name: await database.fetchval(OPERATOR, f"SHOW {name}") for name in REQUESTS.settings}
     await database.close()
     assert shown == REQUESTS.settings
     assert shown["idle_in_transaction_session_timeout"] == "5s"
@@ -38,7 +38,7 @@ async def test_the_server_knows_the_limits(database_url: str) -> None:
 
 async def test_both_ends_of_a_connection_notice_that_the_other_has_vanished(database: Database) -> None:
     shown = {
-        name: await database.fetchval(f"SHOW {name}")
+        name: await database.fetchval(OPERATOR, f"SHOW {name}")
         for name in (
             "tcp_keepalives_idle",
             "tcp_keepalives_interval",
@@ -46,7 +46,7 @@ async def test_both_ends_of_a_connection_notice_that_the_other_has_vanished(data
             "tcp_user_timeout",
         )
     }
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         sock = connection._transport.get_extra_info("socket")
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 5
@@ -62,14 +62,14 @@ async def test_a_transaction_left_alone_lets_its_locks_go(
     proxy: Proxy, database: Database, beside: asyncpg.Connection
 ) -> None:
     await beside.execute("CREATE TABLE held (id int); INSERT INTO held VALUES (1)")
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         await connection.execute("BEGIN; UPDATE held SET id = 2")
         proxy.swallow()
         async with asyncio.timeout(PATIENCE_S):
             await beside.execute("UPDATE held SET id = 3")
         with pytest.raises(TimeoutError):
             await connection.execute("COMMIT")
-    assert await database.fetchval("SELECT id FROM held") == 3
+    assert await database.fetchval(OPERATOR, "SELECT id FROM held") == 3
 
 
 @pytest.mark.parametrize("statement", ["prepared", "COPY"])
@@ -84,7 +84,7 @@ async def test_a_session_whose_client_is_lost_within_a_command_is_ended(
     """The server would wait for the rest without end, and keep the locks of the transaction."""
     monkeypatch.setattr("largesse.database.orphans._WAITED_S", 0.5)
     await beside.execute("CREATE TABLE held (id int); INSERT INTO held VALUES (1)")
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         await connection.execute("BEGIN; UPDATE held SET id = 2")
         # Parse is heard, Bind is not; the beginning of a COPY, and not its rows.
         proxy.last_heard = b"count(*)" if statement == "prepared" else b"COPY"
@@ -94,7 +94,7 @@ async def test_a_session_whose_client_is_lost_within_a_command_is_ended(
                 if statement == "prepared"
                 else connection.copy_records_to_table("held", records=[(3,)] * 100_000, columns=["id"])
             )
-    async with connect_once(database_url, limits=REQUESTS) as other:
+    async with connect_once(database_url, OPERATOR, limits=REQUESTS) as other:
         await other.execute("SET lock_timeout = '1s'")
         with pytest.raises(asyncpg.LockNotAvailableError):
             await other.execute("UPDATE held SET id = 3")
@@ -113,9 +113,9 @@ async def test_sessions_at_work_and_at_rest_are_no_orphans(
     monkeypatch.setattr("largesse.database.orphans._WAITED_S", 0.0)
     healthy = await Database.connect(database_url)
     try:
-        async with database.connection() as resting, database.transaction() as idle:
+        async with database.connection(OPERATOR) as resting, database.transaction(OPERATOR) as idle:
             await idle.execute("SELECT 1")
-            working = asyncio.create_task(database.fetchval("SELECT pg_sleep(0.5)"))
+            working = asyncio.create_task(database.fetchval(OPERATOR, "SELECT pg_sleep(0.5)"))
             await asyncio.sleep(0.2)
             assert await end_orphans(healthy) == 0
             await working
@@ -125,16 +125,16 @@ async def test_sessions_at_work_and_at_rest_are_no_orphans(
 
 
 async def test_a_silent_server_is_given_up_and_asked_anew(proxy: Proxy, database: Database) -> None:
-    async with database.connection(), database.connection(), database.connection():
+    async with database.connection(OPERATOR), database.connection(OPERATOR), database.connection(OPERATOR):
         pass  # three are open now, and lie idle
     proxy.swallow()
     began = time.monotonic()
     with pytest.raises(TimeoutError):
-        await database.fetchval("SELECT 1")
+        await database.fetchval(OPERATOR, "SELECT 1")
     gave_up = time.monotonic()
     assert gave_up - began >= 2.0  # the statement's limit and what its answer may take
     # None of the others is waited for.
-    assert await asyncio.gather(*(database.fetchval("SELECT 1") for _ in range(6))) == [1] * 6
+    assert await asyncio.gather(*(database.fetchval(OPERATOR, "SELECT 1") for _ in range(6))) == [1] * 6
     assert time.monotonic() - gave_up < 2.0
 
 
@@ -142,14 +142,14 @@ async def test_a_transaction_that_meets_a_silent_server_fails_once(proxy: Proxy,
     began = time.monotonic()
 
     async def transact() -> None:
-        async with database.transaction() as connection:
+        async with database.transaction(OPERATOR) as connection:
             proxy.swallow()
             await connection.execute("SELECT 1")
 
     with pytest.raises(TimeoutError):
         await transact()
     assert time.monotonic() - began < 2 * SHORT.answer_s  # the rollback is not waited for too
-    assert await database.fetchval("SELECT 1") == 1
+    assert await database.fetchval(OPERATOR, "SELECT 1") == 1
 
 
 @pytest.mark.parametrize("borrow", [Database.transaction, Database.connection])
@@ -157,7 +157,7 @@ async def test_a_statement_may_be_cancelled(
     borrow: Any, database: Database, beside: asyncpg.Connection
 ) -> None:
     async def wait() -> None:
-        async with borrow(database) as connection:
+        async with borrow(database, OPERATOR) as connection:
             await connection.fetch("SELECT pg_advisory_lock($1)", 42)
 
     await beside.execute("SELECT pg_advisory_lock(42)")
@@ -166,7 +166,7 @@ async def test_a_statement_may_be_cancelled(
     waiting.cancel()
     await asyncio.wait([waiting], timeout=PATIENCE_S)
     assert waiting.cancelled()  # not ended by what became of the connection
-    assert await database.fetchval("SELECT 1") == 1
+    assert await database.fetchval(OPERATOR, "SELECT 1") == 1
 
 
 async def test_a_server_that_is_silent_from_the_start_is_not_waited_for_long(
@@ -201,12 +201,14 @@ async def test_a_commit_is_never_cancelled(database: Database, beside: asyncpg.C
         SELECT pg_advisory_lock(42);
         """
     )
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         await connection.execute("BEGIN; INSERT INTO held VALUES (1)")
         with pytest.raises(TimeoutError):
             await connection.execute("COMMIT")
     assert (
-        await database.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        await database.fetchval(
+            OPERATOR, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        )
         == 1
     )
     await beside.execute("SELECT pg_advisory_unlock(42)")
@@ -220,7 +222,7 @@ async def test_an_interrupted_command_is_stopped_at_the_server(
         SELECT count(*) = {} FROM pg_stat_activity
         WHERE datname = current_database() AND query ~ '^SELECT pg_sleep' AND state = 'active'
     """
-    async with connect_once(database_url) as connection:
+    async with connect_once(database_url, OPERATOR) as connection:
         command = asyncio.create_task(connection.fetchval("SELECT pg_sleep(600)"))
         await _until(beside, sleeping.format(1))
         command.cancel()

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 from prometheus_client import REGISTRY
 
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.delivery.maintenance import measure, prune
 
 TABLES = ("delivery_attempts", "deliveries", "events", "captured_mail")
@@ -20,22 +20,25 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 async def counts(database: Database) -> dict[str, int]:
-    return {table: await database.fetchval(f"SELECT count(*) FROM {table}") for table in TABLES}
+    return {table: await database.fetchval(OPERATOR, f"SELECT count(*) FROM {table}") for table in TABLES}
 
 
 async def subscribe(database: Database) -> UUID:
     """A subscription of a customer of its own."""
     name = uuid4().hex
     customer_id = await database.fetchval(
+        OPERATOR,
         "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', 'invoiced') RETURNING id",
         name,
     )
     account_id = await database.fetchval(
+        OPERATOR,
         "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $2) RETURNING id",
         customer_id,
         name,
     )
     subscription_id: UUID = await database.fetchval(
+        OPERATOR,
         """
         INSERT INTO webhook_subscriptions
             (id, customer_id, environment, event, target_url, sealed_secret, service_account_id)
@@ -52,13 +55,15 @@ async def fill(database: Database) -> None:
     """One row in each table, a finished delivery, and a second that is still pending in its queue."""
     subscription_id = await subscribe(database)
     event_id = await database.fetchval(
+        OPERATOR,
         """
         INSERT INTO events (order_id, customer_id, environment, event, body, created_at, fanned_out_at)
         VALUES (1, 1, 'production', 'order.created', '', now(), now()) RETURNING id
-        """
+        """,
     )
     for state in ("delivered", "pending"):
         delivery_id = await database.fetchval(
+            OPERATOR,
             """
             INSERT INTO deliveries (subscription_id, event_id, event, state, due_at, created_at, finished_at)
             VALUES ($1, $2, 'order.created', $3, now(), now(), now()) RETURNING id
@@ -67,16 +72,18 @@ async def fill(database: Database) -> None:
             event_id,
             state,
         )
-    await database.execute("INSERT INTO subscription_queues VALUES ($1, now())", subscription_id)
+    await database.execute(OPERATOR, "INSERT INTO subscription_queues VALUES ($1, now())", subscription_id)
     await database.execute(
+        OPERATOR,
         "INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms) VALUES ($1, 1, now(), 5)",
         delivery_id,
     )
     await database.execute(
+        OPERATOR,
         """
         INSERT INTO captured_mail (message_id, environment, recipient, subject, sealed, captured_at)
         VALUES (1, 'staging', 'sam@example.com', 'A gift', '', now())
-        """
+        """,
     )
 
 
@@ -91,30 +98,31 @@ async def test_what_is_30_days_old_goes_and_not_a_day_sooner(database: Database)
         (30.1, {"delivery_attempts": 0, "deliveries": 1, "events": 1, "captured_mail": 0}),
         (35.1, {"delivery_attempts": 0, "deliveries": 1, "events": 0, "captured_mail": 0}),
     ):
-        await database.execute("UPDATE clock SET ahead_by = $1 * interval '1 day'", days)
-        async with database.connection() as connection:
+        await database.execute(OPERATOR, "UPDATE clock SET ahead_by = $1 * interval '1 day'", days)
+        async with database.connection(OPERATOR) as connection:
             assert not await prune(connection)
         assert await counts(database) == expected
-    assert await database.fetchval("SELECT state FROM deliveries") == "pending"
+    assert await database.fetchval(OPERATOR, "SELECT state FROM deliveries") == "pending"
 
 
 async def test_an_event_that_no_worker_has_seen_stays(database: Database) -> None:
     await fill(database)
-    await database.execute("UPDATE events SET fanned_out_at = NULL")
-    await database.execute("UPDATE clock SET ahead_by = '100 days'")
-    async with database.connection() as connection:
+    await database.execute(OPERATOR, "UPDATE events SET fanned_out_at = NULL")
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = '100 days'")
+    async with database.connection(OPERATOR) as connection:
         await prune(connection)
     assert (await counts(database))["events"] == 1
 
 
 async def test_a_large_backlog_goes_in_bites(database: Database) -> None:
     await database.execute(
+        OPERATOR,
         """
         INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms)
         SELECT number, 1, now() - interval '31 days', 5 FROM generate_series(1, 5001) AS number
-        """
+        """,
     )
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         assert await prune(connection)
         assert not await prune(connection)
     assert (await counts(database))["delivery_attempts"] == 0
@@ -122,8 +130,8 @@ async def test_a_large_backlog_goes_in_bites(database: Database) -> None:
 
 async def test_the_queues_are_measured(database: Database) -> None:
     await fill(database)
-    await database.execute("UPDATE clock SET ahead_by = '10 seconds'")
-    async with database.connection() as connection:
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = '10 seconds'")
+    async with database.connection(OPERATOR) as connection:
         await measure(connection)
 
     assert gauge("largesse_queue_depth", "deliveries") == 1
@@ -137,6 +145,7 @@ async def test_the_oldest_delivery_is_found_in_whatever_queue_it_waits(database:
     for number, failing in enumerate([False, True, True, False]):
         subscription_id = await subscribe(database)
         await database.execute(
+            OPERATOR,
             """
             INSERT INTO deliveries (subscription_id, sample, event, due_at, created_at)
             SELECT $1, '', 'order.created', now() - ages * interval '1 minute', now() FROM unnest($2::int[]) AS ages
@@ -145,9 +154,9 @@ async def test_the_oldest_delivery_is_found_in_whatever_queue_it_waits(database:
             [number, 100 if number == 2 else 5, -30],
         )
         await database.execute(
-            "INSERT INTO subscription_queues VALUES ($1, now(), $2)", subscription_id, failing
+            OPERATOR, "INSERT INTO subscription_queues VALUES ($1, now(), $2)", subscription_id, failing
         )
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         await measure(connection)
     assert 6000 <= (gauge("largesse_queue_oldest_due_seconds", "deliveries") or 0) < 6060
     assert gauge("largesse_queue_depth", "deliveries") == 12
@@ -161,22 +170,22 @@ async def test_a_long_queue_is_counted_to_10_000_and_beyond_that_as_the_last_ana
         INSERT INTO mail_jobs (order_id, environment, due_at)
         SELECT n, 'staging', now() + interval '1 hour' FROM generate_series($1::int, $2::int) AS n
     """
-    await database.execute("ALTER TABLE mail_jobs SET (autovacuum_enabled = off)")
+    await database.execute(OPERATOR, "ALTER TABLE mail_jobs SET (autovacuum_enabled = off)")
     for first, last, analyze, depth in (
         (1, 9_999, False, 9_999),
         (10_000, 12_000, False, 10_000),
         (12_001, 30_000, True, 30_000),
         (30_001, 30_100, False, 30_000),
     ):
-        await database.execute(add, first, last)
+        await database.execute(OPERATOR, add, first, last)
         if analyze:
-            await database.execute("ANALYZE mail_jobs")
-        async with database.connection() as connection:
+            await database.execute(OPERATOR, "ANALYZE mail_jobs")
+        async with database.connection(OPERATOR) as connection:
             await measure(connection)
         assert gauge("largesse_queue_depth", "mail_jobs") == pytest.approx(
             depth, rel=0.05 if depth > 10_000 else 0
         )
-    await database.execute("UPDATE mail_jobs SET fanned_out_at = now() WHERE order_id > 100")
-    async with database.connection() as connection:
+    await database.execute(OPERATOR, "UPDATE mail_jobs SET fanned_out_at = now() WHERE order_id > 100")
+    async with database.connection(OPERATOR) as connection:
         await measure(connection)
     assert gauge("largesse_queue_depth", "mail_jobs") == 100, "few are counted, whatever was found before"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from tests.delivery.webhooks.conftest import Receiver, World, database, principal, receiver, vault, world
 
-from largesse.database import Connection
+from largesse.database import OPERATOR, Connection
 from largesse.events import ORDER_CREATED, Sampled, record_event
 
 __all__ = ["database", "principal", "receiver", "vault", "world"]
@@ -35,7 +35,7 @@ async def record(world: World, connection: Connection, environment: str = "produ
 
 async def test_a_recorded_event_arrives_signed(world: World, receiver: Receiver) -> None:
     subscription = await world.subscribe(receiver.url())
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         body = await record(world, connection)
         assert await world.fan_out() == 0, "nobody hears of what is not committed"
     await world.deliver()
@@ -50,7 +50,7 @@ async def test_a_recorded_event_arrives_signed(world: World, receiver: Receiver)
 async def test_an_event_of_another_environment_is_not_heard(world: World, receiver: Receiver) -> None:
     await world.subscribe(receiver.url())
     await world.subscribe(receiver.url("/staging"), replace(world.principal, environment="staging"))
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         await record(world, connection, "staging")
     await world.deliver()
     assert [got.path for got in receiver.got] == ["/staging"]

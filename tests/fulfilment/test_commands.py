@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from largesse.base.vault import Vault
-from largesse.database import connect_once
+from largesse.database import OPERATOR, connect_once
 
 KEY = bytes(range(32))
 
@@ -38,7 +38,7 @@ def run(database_url: str, tmp_path: Path) -> Run:
 
 
 async def fill(database_url: str) -> None:
-    async with connect_once(database_url) as connection:
+    async with connect_once(database_url, OPERATOR) as connection:
         await connection.execute(
             """
             INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor)

@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY
 
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.fulfilment import (
     expire_late,
     find_inventory_product,
@@ -30,14 +30,16 @@ VAULT = Vault((OLD,))
 async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url, max_connections=8)
     await database.execute(
+        OPERATOR,
         """
         INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor)
         VALUES ('one', 'One', true, 'GBP', '{GB}', '{1000}', NULL, NULL), ('many', 'Many', true, 'GBP', '{GB}', '{500,1000}', NULL, NULL),
                ('range', 'Range', true, 'JPY', '{JP}', '{}', 500, 3000)
-        """
+        """,
     )
     await database.execute(
-        "INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1)"
+        OPERATOR,
+        "INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1)",
     )
     yield database
     await database.close()
@@ -48,7 +50,7 @@ def write(path: Path, text: str) -> None:
 
 
 async def stocked(database: Database, product: str) -> InventoryProduct:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         return await find_inventory_product(connection, product)
 
 
@@ -72,7 +74,7 @@ async def bring(
 )
 async def test_a_file_as_shops_send_it(database: Database, tmp_path: Path, text: str) -> None:
     assert (await bring(database, "one", tmp_path / "f.csv", text)).added == 3
-    rows = await database.fetch("SELECT product_id, value_minor, sealed FROM vouchers ORDER BY id")
+    rows = await database.fetch(OPERATOR, "SELECT product_id, value_minor, sealed FROM vouchers ORDER BY id")
     assert [open_voucher(VAULT, row["sealed"], row["product_id"]).number for row in rows] == ["A", "B", "C"]
     assert {row["value_minor"] for row in rows} == {1000}
 
@@ -82,7 +84,7 @@ async def test_value_pin_and_date_come_with_the_number_and_rest_sealed(
 ) -> None:
     text = "number,value,pin,use_by\nSECRET-1,5,4711,2030-12-31\nSECRET-2,10.00,,\n"
     await bring(database, "many", tmp_path / "f.csv", text)
-    first, second = await database.fetch("SELECT * FROM vouchers ORDER BY value_minor")
+    first, second = await database.fetch(OPERATOR, "SELECT * FROM vouchers ORDER BY value_minor")
     assert open_voucher(VAULT, first["sealed"], first["product_id"]) == Voucher(
         "SECRET-1", "4711", date(2030, 12, 31)
     )
@@ -120,14 +122,14 @@ async def test_a_file_that_cannot_be_taken_is_refused_whole_with_its_line(
     with pytest.raises(StartError) as refused:
         await bring(database, product, tmp_path / "f.csv", text, value)
     assert said in str(refused.value)
-    assert await database.fetchval("SELECT count(*) FROM vouchers") == 0
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM vouchers") == 0
 
 
 async def test_a_bad_row_at_the_end_keeps_the_good_ones_out(database: Database, tmp_path: Path) -> None:
     text = "number,use_by\n" + "".join(f"A{number},\n" for number in range(2_500)) + "B,never\n"
     with pytest.raises(StartError, match="line 2502"):
         await bring(database, "one", tmp_path / "f.csv", text)
-    assert await database.fetchval("SELECT count(*) FROM vouchers") == 0
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM vouchers") == 0
 
 
 @pytest.mark.parametrize("product", ["none", "box", "99"])
@@ -173,9 +175,10 @@ async def test_progress_tells_how_many_of_how_many(database: Database, tmp_path:
 async def test_the_stock_is_listed_and_measured(database: Database, tmp_path: Path) -> None:
     await bring(database, "many", tmp_path / "f.csv", "number,value\nA,5\nB,5\nC,10\n")
     await database.execute(
-        "INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since) SELECT id, 1000, 1, 1, now() FROM products WHERE key = 'one'"
+        OPERATOR,
+        "INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since) SELECT id, 1000, 1, 1, now() FROM products WHERE key = 'one'",
     )
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         levels = await list_inventory(connection)
         await measure_inventory(connection)
     assert [(level.product, level.value_minor, level.free, level.waiting) for level in levels] == [
@@ -192,6 +195,7 @@ async def test_the_stock_is_listed_and_measured(database: Database, tmp_path: Pa
 
 async def test_late_gifts_expire_and_those_that_wait_for_us_do_not(database: Database) -> None:
     await database.execute(
+        OPERATOR,
         """
         INSERT INTO lines (order_id, number, code_lookup, sealed) SELECT 1, n, n, '' FROM generate_series(1, 6) AS n;
         INSERT INTO line_states (order_id, number, state, claimed_at, expires_at, product_id) VALUES
@@ -204,26 +208,33 @@ async def test_late_gifts_expire_and_those_that_wait_for_us_do_not(database: Dat
         INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since) VALUES (1, 1000, 1, 4, now());
         INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at)
         VALUES (1, 5, 'production', 4, 'GB', '', now());
-        """
+        """,
     )
-    async with database.transaction() as connection:
+    async with database.transaction(OPERATOR) as connection:
         assert not await expire_late(connection)
-    rows = await database.fetch("SELECT number FROM line_states WHERE state = 'expired' ORDER BY number")
+    rows = await database.fetch(
+        OPERATOR, "SELECT number FROM line_states WHERE state = 'expired' ORDER BY number"
+    )
     assert [row["number"] for row in rows] == [1, 3]
-    events = await database.fetch("SELECT number FROM line_events WHERE event = 'expired' ORDER BY number")
+    events = await database.fetch(
+        OPERATOR, "SELECT number FROM line_events WHERE event = 'expired' ORDER BY number"
+    )
     assert [row["number"] for row in events] == [1, 3]
 
 
 async def test_guesses_are_forgotten(database: Database) -> None:
     await database.execute(
+        OPERATOR,
         """
         INSERT INTO claim_addresses (address, allowance, last_at)
         VALUES (1, 0, now() - interval '16 minutes'), (2, 0, now() - interval '14 minutes');
         INSERT INTO pin_failures (decoy, key, failures, pauses, paused_until, last_at)
         VALUES (false, 1, 1, 0, now(), now() - interval '31 days'), (false, 2, 1, 0, now(), now() - interval '29 days');
-        """
+        """,
     )
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         await prune_guesses(connection)
-    assert [row["address"] for row in await database.fetch("SELECT address FROM claim_addresses")] == [2]
-    assert [row["key"] for row in await database.fetch("SELECT key FROM pin_failures")] == [2]
+    assert [
+        row["address"] for row in await database.fetch(OPERATOR, "SELECT address FROM claim_addresses")
+    ] == [2]
+    assert [row["key"] for row in await database.fetch(OPERATOR, "SELECT key FROM pin_failures")] == [2]

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from largesse.base.errors import StartError
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.funding import own_accounts, top_up
 from largesse.world import load_world, parse_world
 
@@ -30,7 +30,7 @@ customers:
 async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             await load_world(connection, parse_world(WORLD, "world.yaml"))
         yield database
     finally:
@@ -38,13 +38,15 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 async def credit(database: Database, account_id: int, amount_minor: int, reference: str | None = None) -> int:
-    async with database.transaction() as connection:
+    async with database.transaction(OPERATOR) as connection:
         return await top_up(connection, account_id, amount_minor, reference)
 
 
 async def entries(database: Database, account_id: int) -> list[tuple[int, int]]:
     rows = await database.fetch(
-        "SELECT amount_minor, balance_minor FROM entries WHERE account_id = $1 ORDER BY id", account_id
+        OPERATOR,
+        "SELECT amount_minor, balance_minor FROM entries WHERE account_id = $1 ORDER BY id",
+        account_id,
     )
     return [(row[0], row[1]) for row in rows]
 
@@ -53,10 +55,11 @@ async def test_a_top_up_is_a_balanced_movement(database: Database) -> None:
     assert await credit(database, 1, 1050) == 1050
     assert await credit(database, 1, 1) == 1051
     assert await entries(database, 1) == [(1050, 1050), (1, 1051)]
-    sums = await database.fetch("SELECT sum(amount_minor)::int FROM entries GROUP BY movement_id")
+    sums = await database.fetch(OPERATOR, "SELECT sum(amount_minor)::int FROM entries GROUP BY movement_id")
     assert {row[0] for row in sums} == {0}
     balances = await database.fetch(
-        "SELECT kind, balance_minor FROM accounts WHERE currency = 'GBP' AND environment = 'production' ORDER BY kind"
+        OPERATOR,
+        "SELECT kind, balance_minor FROM accounts WHERE currency = 'GBP' AND environment = 'production' ORDER BY kind",
     )
     assert [tuple(row) for row in balances] == [
         ("deposits", -1051),
@@ -82,7 +85,7 @@ async def test_a_reference_credits_an_account_once(database: Database) -> None:
 
 async def test_top_ups_at_once_lose_nothing_and_repeat_nothing(database: Database) -> None:
     await asyncio.gather(*(credit(database, 1, 1 + n, f"r{n}") for n in range(20) for _ in range(3)))
-    assert await database.fetchval("SELECT balance_minor FROM accounts WHERE id = 1") == 210
+    assert await database.fetchval(OPERATOR, "SELECT balance_minor FROM accounts WHERE id = 1") == 210
     found = await entries(database, 1)
     assert sorted(amount for amount, _ in found) == list(range(1, 21))
     running = 0
@@ -98,7 +101,7 @@ async def test_an_amount_that_is_not_positive_is_refused(database: Database, amo
 
 
 async def test_only_funding_accounts_are_topped_up(database: Database) -> None:
-    others = await database.fetch("SELECT id FROM accounts WHERE kind <> 'funding'")
+    others = await database.fetch(OPERATOR, "SELECT id FROM accounts WHERE kind <> 'funding'")
     for account_id in [row["id"] for row in others] + [999_999]:
         with pytest.raises(StartError, match=f"there is no funding account {account_id}"):
             await credit(database, account_id, 100)
@@ -106,7 +109,7 @@ async def test_only_funding_accounts_are_topped_up(database: Database) -> None:
 
 async def test_a_customers_own_accounts_are_made_once_however_many_ask(database: Database) -> None:
     async def ask() -> dict[str, int]:
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             return await own_accounts(connection, 1, "production", "EUR")
 
     answers = await asyncio.gather(*(ask() for _ in range(20)))
@@ -126,19 +129,19 @@ async def test_a_customers_own_accounts_are_made_once_however_many_ask(database:
 async def test_entries_are_never_changed(database: Database, statement: str) -> None:
     before = await entries(database, 2)
     with pytest.raises(asyncpg.InsufficientPrivilegeError, match="append-only"):
-        await database.execute(statement)
+        await database.execute(OPERATOR, statement)
     assert await entries(database, 2) == before
 
 
 async def test_no_funding_account_is_overdrawn_by_any_statement(database: Database) -> None:
     with pytest.raises(asyncpg.CheckViolationError, match="accounts_not_overdrawn"):
-        await database.execute("UPDATE accounts SET balance_minor = -1 WHERE id = 1")
+        await database.execute(OPERATOR, "UPDATE accounts SET balance_minor = -1 WHERE id = 1")
 
 
 async def test_a_top_up_goes_by_the_clock_of_the_orders(database: Database) -> None:
-    await database.execute("UPDATE clock SET ahead_by = interval '1 day'")
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = interval '1 day'")
     await credit(database, 1, 1050)
     ahead = await database.fetchval(
-        "SELECT created_at > now() + interval '23 hours' FROM entries WHERE account_id = 1"
+        OPERATOR, "SELECT created_at > now() + interval '23 hours' FROM entries WHERE account_id = 1"
     )
     assert ahead

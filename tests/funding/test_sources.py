@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 import largesse
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.funding import (
     SOURCES,
     FromAccount,
@@ -56,9 +56,9 @@ async def test_a_customer_may_have_each_of_the_sources_and_no_other(database_url
     try:
         insert = "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', $1)"
         for funding in SOURCES:
-            await database.execute(insert, funding)
+            await database.execute(OPERATOR, insert, funding)
         with pytest.raises(asyncpg.CheckViolationError):
-            await database.execute(insert, "barter")
+            await database.execute(OPERATOR, insert, "barter")
     finally:
         await database.close()
 
@@ -82,7 +82,7 @@ async def test_sql_says_the_same(
             SELECT {is_payer("a", "o")} FROM (SELECT $1::int AS account_id) AS o,
                 (SELECT $2::text AS kind, $3::int AS id) AS a
         """
-        assert await database.fetchval(query, account_id, kind, number) == pays
+        assert await database.fetchval(OPERATOR, query, account_id, kind, number) == pays
     finally:
         await database.close()
 

@@ -7,14 +7,14 @@ from itertools import pairwise
 
 import pytest
 
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.funding import Statement, StatementEntry, read_statement, statement_entries
 
 MONTHS = [datetime(2026, month, 1, tzinfo=UTC) for month in range(1, 8)]
 
 
 async def _entries(database: Database, statement: Statement) -> list[StatementEntry]:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         return [entry async for piece in statement_entries(connection, statement) for entry in piece]
 
 
@@ -24,6 +24,7 @@ async def test_months_hold_every_entry_once(database_url: str, count: int) -> No
     database = await Database.connect(database_url)
     begin, end = MONTHS[1], MONTHS[5]
     await database.execute(
+        OPERATOR,
         """
         INSERT INTO entries (account_id, movement_id, kind, amount_minor, balance_minor, created_at)
         SELECT account_id, n, 'top_up', n, n * (n + 1) / 2,
@@ -36,7 +37,7 @@ async def test_months_hold_every_entry_once(database_url: str, count: int) -> No
         count,
     )
     try:
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             whole = await read_statement(connection, 1)
             months = [await read_statement(connection, 1, since, until) for since, until in pairwise(MONTHS)]
         everything = await _entries(database, whole)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.errors import StartError, Unauthorized, Unavailable
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.identity import Authenticator
 from largesse.identity.keys import create_key, delete_key, list_keys
 from largesse.identity.secret import new_secret, secret_hash
@@ -33,7 +33,7 @@ customers:
 async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             await load_world(connection, parse_world(WORLD, "world.yaml"))
         yield database
     finally:
@@ -48,7 +48,7 @@ async def make(
     bot: str = "bot",
     environment: str = "production",
 ) -> tuple[int, str]:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         return await create_key(
             connection, customer=customer, service_account=bot, environment=environment, key=name
         )
@@ -98,7 +98,7 @@ async def test_a_deleted_key_and_one_of_the_other_environment_are_unknown(
     key_id, secret = await make(database, "one")
     _, staging = await make(database, "two", environment="staging")
     await authenticator.authenticate(secret)
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         await delete_key(connection, key_id)
     for wrong in (secret, staging, new_secret("production"), "", "x", secret[:-1], secret + "\n"):
         with pytest.raises(Unauthorized) as refused:
@@ -111,9 +111,9 @@ async def test_what_changes_holds_for_the_next_request(
 ) -> None:
     _, secret = await make(database, "one")
     first = await authenticator.authenticate(secret)
-    await database.execute("UPDATE service_accounts SET active = false")
-    await database.execute("UPDATE customers SET plan = 'enterprise'")
-    await database.execute("UPDATE catalogue_version SET version = version + 1")
+    await database.execute(OPERATOR, "UPDATE service_accounts SET active = false")
+    await database.execute(OPERATOR, "UPDATE customers SET plan = 'enterprise'")
+    await database.execute(OPERATOR, "UPDATE catalogue_version SET version = version + 1")
     second = await authenticator.authenticate(secret)
     assert (second.principal.service_account_active, second.principal.plan) == (False, "enterprise")
     assert second.catalogue_version == first.catalogue_version + 1
@@ -121,7 +121,7 @@ async def test_what_changes_holds_for_the_next_request(
 
 async def test_only_a_hash_is_kept(database: Database) -> None:
     _, secret = await make(database, "one")
-    row = await database.fetch("SELECT k::text FROM api_keys k")
+    row = await database.fetch(OPERATOR, "SELECT k::text FROM api_keys k")
     assert len(row) == 1
     assert secret not in str(row[0])
     assert secret.encode().hex() not in str(row[0])
@@ -151,26 +151,31 @@ async def test_a_name_is_used_once_for_each_customer(database: Database) -> None
 
 async def test_a_deleted_key_keeps_its_row_and_frees_its_name(database: Database) -> None:
     key_id, secret = await make(database, "one")
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         await delete_key(connection, key_id)
         with pytest.raises(StartError, match=f"no API key {key_id}"):
             await delete_key(connection, key_id)
         assert await list_keys(connection) == []
     again, _ = await make(database, "one")
     assert again > key_id
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         first, second = await list_keys(connection, "acme", with_deleted=True)
     assert (first.id, first.key, first.service_account) == (key_id, "one", "bot")
     assert first.deleted_at is not None
     assert (second.id, second.deleted_at) == (again, None)
-    assert await database.fetchval("SELECT hash FROM api_keys WHERE id = $1", key_id) is None
-    assert await database.fetchval("SELECT count(*) FROM api_keys WHERE hash = $1", secret_hash(secret)) == 0
+    assert await database.fetchval(OPERATOR, "SELECT hash FROM api_keys WHERE id = $1", key_id) is None
+    assert (
+        await database.fetchval(
+            OPERATOR, "SELECT count(*) FROM api_keys WHERE hash = $1", secret_hash(secret)
+        )
+        == 0
+    )
 
 
 async def test_keys_are_listed_without_their_secrets(database: Database) -> None:
     _, secret = await make(database, "one")
     await make(database, "two", customer="globex", environment="staging")
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         both, one = await list_keys(connection), await list_keys(connection, "acme")
     assert [(k.customer, k.key, k.service_account, k.environment) for k in both] == [
         ("acme", "one", "bot", "production"),
@@ -182,7 +187,7 @@ async def test_keys_are_listed_without_their_secrets(database: Database) -> None
 
 
 async def test_an_unknown_key_is_not_deleted(database: Database) -> None:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         with pytest.raises(StartError, match="there is no API key 999"):
             await delete_key(connection, 999)
 
@@ -194,12 +199,12 @@ async def test_when_a_key_was_last_seen_is_written_once_in_a_while(database: Dat
     authenticator = Authenticator(database, "production")
     await authenticator.authenticate(secret)
     await authenticator._write_last_seen()
-    first = await database.fetchval(query)
+    first = await database.fetchval(OPERATOR, query)
     assert first is not None
     await authenticator.authenticate(secret)
     await authenticator.close()
-    assert await database.fetchval(query) == first
-    assert await database.fetchval("SELECT last_seen_at FROM api_keys WHERE key = 'two'") is None
+    assert await database.fetchval(OPERATOR, query) == first
+    assert await database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'two'") is None
     assert unused
 
 

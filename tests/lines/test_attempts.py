@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.lines import SealedCodes, draw_codes
 from largesse.lines.attempts import Attempt, Examiner, record_failure
 from largesse.lines.limits import FAILURES_TO_PAUSE
@@ -21,6 +21,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     for order_id, code in NUMBERS.items():
         await database.execute(
+            OPERATOR,
             """
             INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id,
                 country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at,
@@ -33,6 +34,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
         )
         (sealed,) = SealedCodes(VAULT, [code], f"REF{order_id}")
         await database.execute(
+            OPERATOR,
             "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES ($1, 1, $2, $3)",
             order_id,
             sealed.lookup,
@@ -46,7 +48,7 @@ async def statements(database: Database, attempt: Attempt) -> tuple[bool, list[s
     """Whether the attempt is right, and the statements it and its refusal take."""
     examiner = Examiner(VAULT, "production")
     seen: list[str] = []
-    async with database.transaction() as connection:
+    async with database.transaction(OPERATOR) as connection:
         with connection.query_logger(lambda record: seen.append(record.query)):
             examined = await examiner.examine(connection, attempt)
             if not examined.is_right:
@@ -77,11 +79,11 @@ async def test_every_refusal_takes_the_same_statements(database: Database) -> No
 async def test_each_refusal_is_counted_against_its_address(database: Database) -> None:
     for _ in range(3):
         await statements(database, Attempt(UNKNOWN.code, "000000", "192.0.2.9"))
-    assert await database.fetchval("SELECT round(allowance) FROM claim_addresses") == 97
+    assert await database.fetchval(OPERATOR, "SELECT round(allowance) FROM claim_addresses") == 97
 
 
 async def test_a_code_of_another_environment_is_unknown(database: Database) -> None:
-    async with database.transaction() as connection:
+    async with database.transaction(OPERATOR) as connection:
         examined = await Examiner(VAULT, "staging").examine(
             connection, Attempt(KNOWN.code, KNOWN.pin_text, "192.0.2.2")
         )

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from largesse.base.vault import Vault
-from largesse.database import Connection, Database
+from largesse.database import OPERATOR, Connection, Database, for_customer, scope_of
 from largesse.lines import SealedCodes, draw_codes
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Claiming, Outcome, Turns
@@ -27,6 +27,7 @@ class Recording:
 
     async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
         assert connection.is_in_transaction()
+        assert scope_of(connection) == for_customer(1, "production")
         assert (await read_progress(connection, line.key)).claimed_at == at
         self.settled.append((line.number, product_id))
         return self.has_stock
@@ -39,14 +40,16 @@ class Recording:
 async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     await database.execute(
+        OPERATOR,
         """
         INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id,
             country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
         VALUES (1, 'REF', 1, 'production', 1, 'api', 'gift', 7, 'GB', 'GBP', 500, 1000, 2, 0, 'manual', 'default', now())
-        """
+        """,
     )
     for number, sealed in enumerate(SealedCodes(VAULT, CODES, "REF"), 1):
         await database.execute(
+            OPERATOR,
             "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (1, $1, $2, $3)",
             number,
             sealed.lookup,
@@ -73,7 +76,7 @@ async def test_a_gift_is_claimed_once(database: Database) -> None:
     assert [first.outcome, again.outcome] == [Outcome.CLAIMED, Outcome.CLAIMED_BEFORE]
     assert first.line == again.line == (1, 1)
     assert (fulfiller.settled, fulfiller.served) == ([(1, 7)], [])
-    row = await database.fetchrow("SELECT state, claimed_at, expires_at, language FROM line_states")
+    row = await database.fetchrow(OPERATOR, "SELECT state, claimed_at, expires_at, language FROM line_states")
     assert row is not None
     assert (row["state"], row["claimed_at"], row["language"]) == ("claimed", first.at, "fr")
     assert row["expires_at"] - row["claimed_at"] == timedelta(days=30)
@@ -90,11 +93,11 @@ async def test_a_wrong_pin_and_a_cancelled_line_claim_nothing(database: Database
     claims = claiming(database, fulfiller)
     wrong = f"{(CODES[0].pin + 1) % 1_000_000:06d}"
     assert (await claims.claim(attempt(1, wrong), None)).outcome is Outcome.REFUSED
-    async with database.transaction() as connection:
+    async with database.transaction(OPERATOR) as connection:
         at = await connection.fetchval("SELECT clock_now()")
         await record_cancelled(connection, 1, [2], at)
     assert (await claims.claim(attempt(2), None)).outcome is Outcome.WITHDRAWN
     assert fulfiller.settled == []
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         states = [(await read_progress(connection, (1, number))).state for number in (1, 2)]
     assert states == [State.ISSUED, State.CANCELLED]

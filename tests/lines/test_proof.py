@@ -10,7 +10,7 @@ import pytest
 
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.database import connect_once
+from largesse.database import OPERATOR, connect_once
 from largesse.lines import is_sealed, prove_master_key
 
 OLD, NEW, OTHER = (bytes([number]) * 32 for number in (1, 2, 3))
@@ -18,7 +18,7 @@ OLD, NEW, OTHER = (bytes([number]) * 32 for number in (1, 2, 3))
 
 @pytest.fixture
 async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    async with connect_once(database_url) as connection:
+    async with connect_once(database_url, OPERATOR) as connection:
         yield connection
 
 
@@ -76,12 +76,12 @@ async def test_of_several_that_start_first_at_once_one_key_wins(database_url: st
     keys = [bytes([number]) * 32 for number in range(1, 9)]
 
     async def start(key: bytes) -> bool:
-        async with connect_once(database_url) as connection:
+        async with connect_once(database_url, OPERATOR) as connection:
             return await refused(connection, key)
 
     outcomes = await asyncio.gather(*(start(key) for key in keys for _ in range(2)))
     assert sorted(outcomes) == [False] * 2 + [True] * 14
-    async with connect_once(database_url) as connection:
+    async with connect_once(database_url, OPERATOR) as connection:
         assert len(await proofs(connection)) == 1
 
 

@@ -6,7 +6,7 @@ from itertools import product
 import asyncpg
 import pytest
 
-from largesse.database import connect_once
+from largesse.database import OPERATOR, connect_once
 from largesse.lines.states import MOVES, State, WrongMove, record_claim, record_move
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
@@ -15,7 +15,7 @@ CLAIMED = [state for state in State if state is not State.ISSUED]
 
 @pytest.mark.parametrize(("before", "after"), list(product(CLAIMED, CLAIMED)))
 async def test_a_state_moves_as_the_table_says(module_database_url: str, before: State, after: State) -> None:
-    async with connect_once(module_database_url) as connection:
+    async with connect_once(module_database_url, OPERATOR) as connection:
         transaction = connection.transaction()
         await transaction.start()
         await connection.execute(
@@ -33,7 +33,7 @@ async def test_a_state_moves_as_the_table_says(module_database_url: str, before:
 
 
 async def test_a_state_is_never_deleted(module_database_url: str) -> None:
-    async with connect_once(module_database_url) as connection:
+    async with connect_once(module_database_url, OPERATOR) as connection:
         transaction = connection.transaction()
         await transaction.start()
         await record_claim(connection, (1, 1), NOW, None, "en")
@@ -43,7 +43,7 @@ async def test_a_state_is_never_deleted(module_database_url: str) -> None:
 
 
 async def test_a_wrong_move_is_raised_and_leaves_no_event(module_database_url: str) -> None:
-    async with connect_once(module_database_url) as connection:
+    async with connect_once(module_database_url, OPERATOR) as connection:
         transaction = connection.transaction()
         await transaction.start()
         await record_claim(connection, (1, 1), NOW, None, "en")

@@ -10,7 +10,7 @@ import pytest
 from tests.orders.builder import NOW, build_order
 
 from largesse.base.errors import Unavailable
-from largesse.database import Connection, Database
+from largesse.database import OPERATOR, Connection, Database
 from largesse.funding import lock_balances, own_accounts
 from largesse.identity import Principal
 from largesse.orders.aside import WaitingRoom
@@ -50,7 +50,7 @@ class Town:
     @asynccontextmanager
     async def locked(self, *customers: int) -> AsyncIterator[Connection]:
         """Somebody else holds the accounts of these customers for as long as the block lasts."""
-        async with self.database.connection() as holder:
+        async with self.database.connection(OPERATOR) as holder:
             transaction = holder.transaction()
             await transaction.start()
             await holder.execute(
@@ -62,7 +62,7 @@ class Town:
                 await transaction.rollback()
 
     async def placed(self) -> int:
-        return await self.database.fetchval("SELECT count(*) FROM orders")
+        return await self.database.fetchval(OPERATOR, "SELECT count(*) FROM orders")
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ async def town(database_url: str) -> AsyncIterator[Town]:
     database = await Database.connect(database_url, max_connections=20)
     try:
         own = {}
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             await load_world(connection, parse_world(WORLD.encode(), "world.yaml"))
             for customer in range(1, CUSTOMERS + 1):
                 accounts = await own_accounts(connection, customer, "production", "GBP")
@@ -145,7 +145,7 @@ async def test_orders_that_waited_are_placed_together(town: Town) -> None:
             await asyncio.gather(*held)
     finally:
         await placer.close()
-    transactions = await town.database.fetchval("SELECT count(DISTINCT xmin::text) FROM orders")
+    transactions = await town.database.fetchval(OPERATOR, "SELECT count(DISTINCT xmin::text) FROM orders")
     assert transactions <= 3
 
 
@@ -179,7 +179,7 @@ async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_wait
     """The other transaction holds no account: only writing the order finds it, and its neighbours must not pay for that."""
     placer = Placer(town.database, patience_s=60)
     try:
-        async with town.database.connection() as other:
+        async with town.database.connection(OPERATOR) as other:
             taking = other.transaction()
             await taking.start()
             await other.execute(
@@ -239,16 +239,16 @@ async def test_accounts_are_locked_in_the_order_of_their_ids_whatever_the_plan(
     """
     orders = [town.order(n) for n in (1, 2, 3)]
     ids = _account_ids(orders)
-    await town.database.execute("UPDATE accounts SET key = key WHERE id = $1", ids[0])
-    name = await town.database.fetchval("SELECT current_database()")
+    await town.database.execute(OPERATOR, "UPDATE accounts SET key = key WHERE id = $1", ids[0])
+    name = await town.database.fetchval(OPERATOR, "SELECT current_database()")
     for plan in ("indexscan", "indexonlyscan", "bitmapscan"):
-        await town.database.execute(f'ALTER DATABASE "{name}" SET enable_{plan} = off')
+        await town.database.execute(OPERATOR, f'ALTER DATABASE "{name}" SET enable_{plan} = off')
     fresh = await Database.connect(database_url)
     try:
         last = "SELECT id FROM accounts WHERE id = ANY($1::int[]) ORDER BY ctid DESC LIMIT 1"
-        assert await fresh.fetchval(last, ids) == ids[0]
+        assert await fresh.fetchval(OPERATOR, last, ids) == ids[0]
         for at, number in enumerate(ids):
-            async with fresh.connection() as holder, fresh.connection() as locker:
+            async with fresh.connection(OPERATOR) as holder, fresh.connection(OPERATOR) as locker:
                 holding = holder.transaction()
                 await holding.start()
                 await holder.execute("SELECT FROM accounts WHERE id = $1 FOR UPDATE", number)
@@ -256,7 +256,7 @@ async def test_accounts_are_locked_in_the_order_of_their_ids_whatever_the_plan(
                 await locker.execute("SET LOCAL lock_timeout = 0")
                 locking = asyncio.ensure_future(lock(locker, orders))
                 await _waits(fresh, locker)
-                free = await fresh.fetch("SELECT id FROM accounts FOR UPDATE SKIP LOCKED")
+                free = await fresh.fetch(OPERATOR, "SELECT id FROM accounts FOR UPDATE SKIP LOCKED")
                 await holding.rollback()
                 await locking
                 await locker.execute("ROLLBACK")
@@ -274,5 +274,5 @@ async def _waits(database: Database, connection: Connection) -> None:
     """Returns when `connection` waits for a lock."""
     query = "SELECT cardinality(pg_blocking_pids($1)) > 0, pg_sleep(0.005)"
     async with asyncio.timeout(30):
-        while not await database.fetchval(query, connection.get_server_pid()):
+        while not await database.fetchval(OPERATOR, query, connection.get_server_pid()):
             pass

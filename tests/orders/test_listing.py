@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.identity import Principal
 from largesse.orders import OrderLists
 from largesse.orders.horizon import drawn_ids
@@ -34,8 +34,8 @@ def principal(customer_id: int, environment: str) -> Principal:
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
-    await database.execute(ORDERS)
-    await database.execute("SELECT setval('orders_id_seq', 120)")
+    await database.execute(OPERATOR, ORDERS)
+    await database.execute(OPERATOR, "SELECT setval('orders_id_seq', 120)")
     yield database
     await database.close()
 
@@ -91,7 +91,7 @@ async def test_what_lies_above_the_mark_of_a_transaction_under_way_is_held_back(
         answer = await lists.after(principal(5, "production"), after, limit=50)
         return [order["id"] for order in msgspec.json.decode(answer)]
 
-    async with database.connection() as slow, database.connection() as quick:
+    async with database.connection(OPERATOR) as slow, database.connection(OPERATOR) as quick:
         async with quick.transaction():
             assert await quick.fetchval(drawn, 2) == [121, 122]
             await quick.execute(ONE_ORDER, 121)
@@ -121,6 +121,7 @@ async def test_a_list_is_never_older_than_the_question(database: Database) -> No
         earlier = [asyncio.create_task(lists.newest(principal(5, "production"), limit=1)) for _ in range(5)]
         await asyncio.sleep(0)
         await database.execute(
+            OPERATOR,
             ORDERS.replace("n % 3", "5").replace(
                 "generate_series(1, 120)", "generate_series($1::int, $1::int)"
             ),
@@ -135,12 +136,12 @@ async def test_a_list_is_never_older_than_the_question(database: Database) -> No
 
 async def test_a_customer_with_few_orders_does_not_wait_for_those_of_others(database: Database) -> None:
     many = ORDERS.replace("n % 3", "1").replace("generate_series(1, 120)", "generate_series(1001, 9000)")
-    await database.execute(many)
-    await database.execute("SELECT setval('orders_id_seq', 9000)")
-    await database.execute("ANALYZE orders")
+    await database.execute(OPERATOR, many)
+    await database.execute(OPERATOR, "SELECT setval('orders_id_seq', 9000)")
+    await database.execute(OPERATOR, "ANALYZE orders")
     lists = OrderLists(database, msgspec.json.encode)
     rows_read = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables WHERE relname = 'orders'"
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")
         before = await connection.fetchval(rows_read)
     few = msgspec.json.decode(await lists.newest(principal(0, "production"), limit=50))
@@ -148,6 +149,6 @@ async def test_a_customer_with_few_orders_does_not_wait_for_those_of_others(data
     assert len(msgspec.json.decode(await lists.after(principal(0, "production"), 0, limit=5))) == 5
     assert msgspec.json.decode(await lists.after(principal(0, "production"), 120, limit=50)) == []
     await lists.close()
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")
         assert await connection.fetchval(rows_read) - before <= 25

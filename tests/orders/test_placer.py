@@ -12,7 +12,7 @@ import pytest
 from tests.orders.builder import build_order
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
-from largesse.database import Connection, Database
+from largesse.database import OPERATOR, Connection, Database
 from largesse.funding import OnInvoice, own_accounts
 from largesse.identity import Principal
 from largesse.lines import draw_codes
@@ -59,16 +59,18 @@ class Desk:
         )
 
     async def references(self) -> set[str]:
-        return {row[0] for row in await self.database.fetch("SELECT external_reference FROM orders")}
+        return {
+            row[0] for row in await self.database.fetch(OPERATOR, "SELECT external_reference FROM orders")
+        }
 
     async def balance_minor(self) -> int:
-        return await self.database.fetchval("SELECT balance_minor FROM accounts WHERE id = 1")
+        return await self.database.fetchval(OPERATOR, "SELECT balance_minor FROM accounts WHERE id = 1")
 
     async def waited_for(self, connection: Connection) -> None:
         """Returns when another transaction waits for that of `connection`."""
         query = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))), pg_sleep(0.005)"
         async with asyncio.timeout(30):
-            while not await self.database.fetchval(query, connection.get_server_pid()):
+            while not await self.database.fetchval(OPERATOR, query, connection.get_server_pid()):
                 pass
 
 
@@ -76,7 +78,7 @@ class Desk:
 async def desk(database_url: str) -> AsyncIterator[Desk]:
     database = await Database.connect(database_url)
     try:
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             await load_world(connection, parse_world(WORLD, "world.yaml"))
             own = await own_accounts(connection, 1, "production", "GBP")
         yield Desk(database, OwnAccounts(own["receivable"], own["sales"]))
@@ -98,7 +100,7 @@ async def test_a_reference_that_another_process_is_taking_is_waited_for(desk: De
     """`b` is still being taken when the order is tried for the second time."""
     placer = Placer(desk.database)
     try:
-        async with desk.database.connection() as first, desk.database.connection() as second:
+        async with desk.database.connection(OPERATOR) as first, desk.database.connection(OPERATOR) as second:
             taking_a, taking_b = first.transaction(), second.transaction()
             await taking_a.start()
             await taking_b.start()
@@ -121,7 +123,7 @@ async def test_a_reference_that_another_process_is_taking_is_waited_for(desk: De
 async def test_a_reference_that_another_process_gave_up_is_free(desk: Desk) -> None:
     placer = Placer(desk.database)
     try:
-        async with desk.database.connection() as other:
+        async with desk.database.connection(OPERATOR) as other:
             taking = other.transaction()
             await taking.start()
             await other.execute(TAKE, "a")
@@ -169,11 +171,11 @@ async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
     """Somebody holds the account of one customer, and its orders wait; those of another do not, small as they are or nearly large."""
     placer = Placer(desk.database)
     other = dataclasses.replace(desk.order().principal, customer_id=2, funding="invoiced", key_id=2)
-    async with desk.database.connection() as connection:
+    async with desk.database.connection(OPERATOR) as connection:
         own = await own_accounts(connection, 2, "production", "GBP")
     accounts = OwnAccounts(own["receivable"], own["sales"])
     try:
-        async with desk.database.connection() as holder:
+        async with desk.database.connection(OPERATOR) as holder:
             holding = holder.transaction()
             await holding.start()
             await holder.execute("SELECT FROM accounts WHERE id = 1 FOR UPDATE")
@@ -206,7 +208,7 @@ async def test_closing_places_what_waits(desk: Desk) -> None:
 async def test_closing_places_what_is_held_even_then(desk: Desk) -> None:
     """Refused the locks by its first batch, an order goes on to another while the placer closes."""
     placer = Placer(desk.database)
-    async with desk.database.connection() as other, other.transaction():
+    async with desk.database.connection(OPERATOR) as other, other.transaction():
         await other.execute("SELECT FROM accounts WHERE id = 1 FOR NO KEY UPDATE")
         placing = [asyncio.create_task(placer.place(desk.order(codes=n, cost_minor=1))) for n in (1, 150)]
         await asyncio.sleep(0)

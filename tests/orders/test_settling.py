@@ -9,7 +9,7 @@ import pytest
 from tests.orders.test_aside import Town, town
 
 from largesse.base.errors import Unavailable
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.orders.order import Outcome
 from largesse.orders.placer import Placer
 from largesse.orders.settling import Settler, Unsettled
@@ -29,7 +29,7 @@ async def test_nothing_is_said_before_the_old_transaction_has_ended(town: Town, 
     """The server is still at it when settling begins; no other transaction's locks matter."""
     settler = Settler(town.database)
     orders = [town.order(1), town.order(2)]
-    async with town.database.connection() as old, town.locked(3):
+    async with town.database.connection(OPERATOR) as old, town.locked(3):
         await old.execute("BEGIN")
         number = await old.fetchval("SELECT pg_current_xact_id()::text")
         await old.execute(
@@ -69,7 +69,7 @@ async def test_who_settles_keeps_nobody_waiting(town: Town, database_url: str) -
         settling = []
         async with AsyncExitStack() as stack:
             for customer in range(1, 8):
-                old = await stack.enter_async_context(hanging.connection())
+                old = await stack.enter_async_context(hanging.connection(OPERATOR))
                 await stack.enter_async_context(old.transaction())
                 number = await old.fetchval("SELECT pg_current_xact_id()::text")
                 settling += settler.settle([town.order(customer)], number)

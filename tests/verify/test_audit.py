@@ -17,7 +17,7 @@ from tests.verify.corruptions import (
 
 from largesse.base.settings import load_settings
 from largesse.base.vault import Vault, load_vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.delivery.maintenance import ALL_OLD
 from largesse.main import open_services
 from largesse.verify import CHECKS, audit
@@ -40,7 +40,7 @@ async def _fill(url: str) -> None:
     """Places orders of each kind, through what the API's routes call."""
     settings = load_settings({**SETTINGS, "LARGESSE_DATABASE_URL": url})
     async with open_services(settings) as services:
-        async with services.database.connection() as connection:
+        async with services.database.connection(OPERATOR) as connection:
             loaded = await load_world(connection, demo_world())
         products, collections = loaded.ids["products"], loaded.ids["collections"]
         accounts, templates = loaded.ids["funding_accounts"], loaded.ids["templates"]
@@ -184,7 +184,7 @@ async def test_the_audit_sees_one_snapshot_and_holds_nobody_up(filled_url: str) 
 
     async def run() -> int:
         async with (
-            database.connection() as connection,
+            database.connection(OPERATOR) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             before = await audit_snapshot(connection, VAULT, Pausing(io.StringIO()))
@@ -196,12 +196,12 @@ async def test_the_audit_sees_one_snapshot_and_holds_nobody_up(filled_url: str) 
     auditing = asyncio.create_task(run())
     await reached.wait()
     added = "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (9999, 1, 1, '')"
-    await database.execute(added)
+    await database.execute(OPERATOR, added)
     try:
         go_on.set()
         assert await auditing == 0
     finally:
-        await database.execute("DELETE FROM lines WHERE order_id = 9999")
+        await database.execute(OPERATOR, "DELETE FROM lines WHERE order_id = 9999")
         await database.close()
 
 

@@ -12,7 +12,7 @@ from tests.web.claim.conftest import Recipient, link
 
 import largesse
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.delivery.mail import list_captured, open_captured
 from largesse.main import open_worker
 
@@ -63,7 +63,7 @@ async def test_pages_and_mail_speak_it(service: Service) -> None:
         async with open_worker(service.settings, captures=True), asyncio.timeout(PATIENCE_S):
             while not (captured := await read_captured(database)):  # noqa: ASYNC110 - another loop captures it
                 await asyncio.sleep(0.01)
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             vault = Vault(service.settings.master_keys)
             mail = await open_captured(connection, vault, "production", captured)
     finally:
@@ -77,6 +77,6 @@ async def test_pages_and_mail_speak_it(service: Service) -> None:
 
 async def read_captured(database: Database) -> int:
     """The id of the captured message; 0 as long as there is none."""
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         captured = await list_captured(connection, "production")
     return captured[0].id if captured else 0

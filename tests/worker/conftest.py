@@ -16,7 +16,7 @@ from tests.delivery.webhooks.conftest import LOOPBACK, Receiver
 
 from largesse.base.settings import Settings, load_settings
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.delivery.queue import LEASE_S
 from largesse.delivery.webhooks import CreatedSubscription, create_subscription, parse_target
 from largesse.lines import SealedCode, SealedCodes, draw_codes
@@ -65,7 +65,7 @@ class Works:
         await self.database.close()
 
     async def subscribe(self, url: str) -> CreatedSubscription:
-        async with self.database.connection() as connection:
+        async with self.database.connection(OPERATOR) as connection:
             return await create_subscription(
                 connection, self.office.principal, self.vault, parse_target(url, LOOPBACK), "order.created"
             )
@@ -113,16 +113,16 @@ class Works:
     async def place(self, count: int, *, due_in_s: float = 0.0) -> list[int]:
         """Places orders of one recipient each, all in one transaction; returns their ids."""
         principal = self.office.principal
-        now = await self.database.fetchval("SELECT clock_now()")
+        now = await self.database.fetchval(OPERATOR, "SELECT clock_now()")
         ids = [
             row["id"]
             for row in await self.database.fetch(
-                "SELECT nextval('orders_id_seq')::int AS id FROM generate_series(1, $1::int)", count
+                OPERATOR, "SELECT nextval('orders_id_seq')::int AS id FROM generate_series(1, $1::int)", count
             )
         ]
         references = [new_reference(now) for _ in ids]
         sealed = self._seal_codes(references)
-        async with self.database.transaction() as connection:
+        async with self.database.transaction(OPERATOR) as connection:
             await connection.execute(
                 """
                 INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection,
@@ -221,9 +221,10 @@ class Works:
 
         async def settled() -> bool:
             row = await self.database.fetchrow(
+                OPERATOR,
                 """
                 SELECT FROM deliveries WHERE state = 'pending' UNION ALL SELECT FROM messages WHERE state = 'pending'
-                """
+                """,
             )
             return row is None
 

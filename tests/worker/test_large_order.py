@@ -14,6 +14,7 @@ from collections import defaultdict
 import pytest
 from tests.worker.conftest import PATIENCE_S, Works, until
 
+from largesse.database import OPERATOR
 from largesse.delivery.queue import LEASE_S
 
 RECIPIENTS = int(os.environ.get("LARGE_ORDER", "800"))
@@ -34,7 +35,8 @@ async def test_a_large_scheduled_order_leaves_whole_and_in_chunks(works: Works) 
         async def enough() -> bool:
             nonlocal most_leased
             leased = await works.database.fetchval(
-                "SELECT count(*) FROM messages WHERE state = 'pending' AND leased_until > clock_now()"
+                OPERATOR,
+                "SELECT count(*) FROM messages WHERE state = 'pending' AND leased_until > clock_now()",
             )
             most_leased = max(most_leased, leased)
             return len(works.mail.got) >= count
@@ -72,7 +74,7 @@ async def test_a_large_scheduled_order_leaves_whole_and_in_chunks(works: Works) 
     assert len({*map(min, message_ids.values())}) == len(message_ids)
     assert repeats <= MOST_LEASED
     assert most_leased <= MOST_LEASED
-    states = await works.database.fetch("SELECT DISTINCT state FROM messages")
+    states = await works.database.fetch(OPERATOR, "SELECT DISTINCT state FROM messages")
     assert [row["state"] for row in states] == ["sent"]
 
 

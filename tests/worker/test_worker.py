@@ -15,7 +15,7 @@ import pytest
 from prometheus_client import REGISTRY, generate_latest
 from tests.worker.conftest import PATIENCE_S, Works
 
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.delivery.queue import notify
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
@@ -37,7 +37,7 @@ async def test_events_and_mails_of_orders_go_out_at_once(works: Works) -> None:
         for _ in range(3):
             started = time.monotonic()
             ids = set(await works.place(20))
-            async with works.database.connection() as connection:
+            async with works.database.connection(OPERATOR) as connection:
                 await notify(connection)
             await works.until_arrived(ids, ids)
             assert time.monotonic() - started < 5
@@ -104,7 +104,7 @@ async def test_sigterm_drains_and_leaves_the_rest_to_others(works: Works) -> Non
     assert await asyncio.wait_for(worker.wait(), PATIENCE_S) == 0
     assert len(works.receiver.got) == 4, "what was in flight, and nothing after"
     leased = await works.database.fetchval(
-        "SELECT count(*) FROM subscription_queues WHERE leased_until > clock_now()"
+        OPERATOR, "SELECT count(*) FROM subscription_queues WHERE leased_until > clock_now()"
     )
     assert leased == 0
     await works.start_worker()

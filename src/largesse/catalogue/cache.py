@@ -10,7 +10,7 @@ from largesse.catalogue.collections import collection_from_row
 from largesse.catalogue.products import product_from_row
 from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.telling import Telling
-from largesse.database import Connection, Database, Row
+from largesse.database import LOOKUP, Connection, Database, Row
 
 
 class Catalogue:
@@ -45,7 +45,7 @@ class Catalogue:
         await asyncio.shield(self._loading)
 
     async def _replace(self) -> None:
-        async with self._database.connection() as connection:
+        async with self._database.connection(LOOKUP) as connection:
             self._snapshot = await load_snapshot(connection, self._telling)
         # It lives until the catalogue changes: collections need not walk its products again and again.
         gc.freeze()

@@ -8,6 +8,7 @@ import click
 
 from largesse.cli.running import Commands, command, current_database
 from largesse.cli.tables import format_options, show
+from largesse.database import OPERATOR
 from largesse.identity import list_customers
 
 _COLUMNS = ("id", "key", "name", "plan", "funding", "service_accounts", "api_keys", "created_at")
@@ -23,6 +24,6 @@ def customers() -> None:
 @command
 async def customers_list(form: str | None) -> None:
     """List the customers, with how many service accounts and API keys each has."""
-    async with current_database() as database, database.connection() as connection:
+    async with current_database() as database, database.connection(OPERATOR) as connection:
         records = await list_customers(connection)
     show(form, _COLUMNS, map(asdict, records), empty="There are no customers: load a world file.")

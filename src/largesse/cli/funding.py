@@ -13,6 +13,7 @@ from largesse.base.errors import StartError
 from largesse.base.money import AmountError, label, to_decimal, to_minor
 from largesse.cli.running import Commands, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
+from largesse.database import OPERATOR
 from largesse.funding import (
     StatementEntry,
     find_funding_account,
@@ -69,7 +70,7 @@ async def top_up_account(account: str, amount: str, reference: str | None) -> No
     ACCOUNT is an id, a key of the world file, or CUSTOMER/KEY.
     """
     name = None if reference is None else read_reference(reference)
-    async with current_database() as database, database.transaction() as connection:
+    async with current_database() as database, database.transaction(OPERATOR) as connection:
         found = await find_funding_account(connection, account)
         amount_minor = read_amount(amount, found["currency"])
         balance_minor = await top_up(connection, found["id"], amount_minor, name)
@@ -87,7 +88,7 @@ def accounts() -> None:
 @command
 async def accounts_list(customer: str | None, form: str | None) -> None:
     """List the funding accounts with their balances, and the service accounts that may draw from each."""
-    async with current_database() as database, database.connection() as connection:
+    async with current_database() as database, database.connection(OPERATOR) as connection:
         records = await list_accounts(connection, customer)
     rows = (in_major_units(record, "balance") for record in records)
     show(form, _ACCOUNT_COLUMNS, rows, empty="There are no funding accounts.")
@@ -106,7 +107,7 @@ async def statement(account: str, month: str | None, form: str | None) -> None:
     since, until = (None, None) if month is None else _read_month(month)
     async with (
         current_database() as database,
-        database.connection() as connection,
+        database.connection(OPERATOR) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         found = await find_funding_account(connection, account)

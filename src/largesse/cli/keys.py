@@ -10,6 +10,7 @@ from largesse.base.errors import StartError
 from largesse.base.settings import ENVIRONMENTS
 from largesse.base.text import unfit
 from largesse.cli.running import Commands, command, current_database
+from largesse.database import OPERATOR
 from largesse.identity import KeyRecord, create_key, delete_key, list_keys
 
 
@@ -33,7 +34,7 @@ async def keys_create(
         raise StartError("--name must have 1 to 100 characters")
     if found := unfit(name):
         raise StartError(f"--name must hold no {found}")
-    async with current_database() as database, database.connection() as connection:
+    async with current_database() as database, database.connection(OPERATOR) as connection:
         key_id, secret = await create_key(
             connection,
             customer=customer,
@@ -54,7 +55,7 @@ async def keys_create(
 @command
 async def keys_list(customer: str | None, deleted: bool, as_json: bool) -> None:
     """List API keys, without their secrets."""
-    async with current_database() as database, database.connection() as connection:
+    async with current_database() as database, database.connection(OPERATOR) as connection:
         records = await list_keys(connection, customer, with_deleted=deleted)
     if as_json:
         click.echo(json.dumps([_described(record, with_deleted=deleted) for record in records], indent=2))
@@ -86,6 +87,6 @@ def _described(record: KeyRecord, *, with_deleted: bool) -> dict[str, object]:
 @command
 async def keys_delete(key_id: int) -> None:
     """Delete the API key KEY_ID (see `keys list`); it stops working at once."""
-    async with current_database() as database, database.connection() as connection:
+    async with current_database() as database, database.connection(OPERATOR) as connection:
         await delete_key(connection, key_id)
     click.echo(f"API key {key_id} is deleted.")

@@ -6,6 +6,7 @@ import click
 
 from largesse.cli.running import Commands, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
+from largesse.database import OPERATOR
 from largesse.identity import find_customer
 from largesse.orders.overview import list_newest_orders
 
@@ -46,7 +47,7 @@ def orders() -> None:
 @command
 async def orders_list(customer: str | None, limit: int, before: int, form: str | None) -> None:
     """List the newest orders, newest first; no codes, and nobody's name or address."""
-    async with current_database() as database, database.connection() as connection:
+    async with current_database() as database, database.connection(OPERATOR) as connection:
         customer_id = None if customer is None else await find_customer(connection, customer)
         records = await list_newest_orders(connection, customer_id, before=before, limit=limit)
     rows = (in_major_units(record, "total") for record in records)

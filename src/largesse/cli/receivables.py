@@ -9,6 +9,7 @@ from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.funding import read_amount, read_reference
 from largesse.cli.running import Commands, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
+from largesse.database import OPERATOR
 from largesse.funding import list_receivables, settle
 
 _COLUMNS = ("customer", "name", "environment", "currency", "ordered", "settled", "owed")
@@ -25,7 +26,7 @@ def receivables() -> None:
 @command
 async def receivables_list(customer: str | None, form: str | None) -> None:
     """List what each invoiced customer has ordered, paid and still owes, by environment and currency."""
-    async with current_database() as database, database.connection() as connection:
+    async with current_database() as database, database.connection(OPERATOR) as connection:
         records = await list_receivables(connection, customer)
     rows = (in_major_units(record, "ordered", "settled", "owed") for record in records)
     show(form, _COLUMNS, rows, empty="Nobody was ever invoiced.")
@@ -55,7 +56,7 @@ async def receivables_settle(
     currency = currency.upper()
     name = read_reference(reference)
     amount_minor = read_amount(amount, currency)
-    async with current_database() as database, database.transaction() as connection:
+    async with current_database() as database, database.transaction(OPERATOR) as connection:
         owed_minor = await settle(
             connection,
             customer,

@@ -11,6 +11,7 @@ from largesse.base.money import label, to_number
 from largesse.base.settings import load_settings
 from largesse.cli.files import progress
 from largesse.cli.running import Commands, command, current_database
+from largesse.database import OPERATOR
 from largesse.main import open_vault
 
 
@@ -35,7 +36,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     from largesse.fulfilment import find_inventory_product, import_vouchers
 
     async with current_database() as database:
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             stocked = await find_inventory_product(connection, product)
         with progress("numbers") as on_progress:
             imported = await import_vouchers(
@@ -59,7 +60,7 @@ async def stock_list(as_json: bool) -> None:
     """List the stock of each gift and amount: free, handed out, and how many recipients wait."""
     from largesse.fulfilment import list_inventory
 
-    async with current_database() as database, database.connection() as connection:
+    async with current_database() as database, database.connection(OPERATOR) as connection:
         levels = await list_inventory(connection)
     if as_json:
         click.echo(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from largesse.cli.running import command, current_database
+from largesse.database import OPERATOR
 
 
 @click.command()
@@ -21,7 +22,7 @@ async def load(world: Path, as_json: bool) -> None:
     from largesse.world import load_world, read_world
 
     described = read_world(world)
-    async with current_database() as database, database.connection() as connection:
+    async with current_database() as database, database.connection(OPERATOR) as connection:
         loaded = await load_world(connection, described)
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)

@@ -17,23 +17,34 @@ from largesse.database.pool import (
     Connection,
     Database,
     Row,
+    act_for,
     connect_once,
     in_one_line,
+    scope_of,
 )
+from largesse.database.scope import LOOKUP, OPERATOR, WORKER, Scope, for_customer, for_customers
 from largesse.database.session import COMMANDS, REQUESTS, WORK, Limits
 
 __all__ = [
     "COMMANDS",
     "DATABASE_AWAY",
     "DATABASE_FAILED",
+    "LOOKUP",
+    "OPERATOR",
     "REQUESTS",
     "WORK",
+    "WORKER",
     "Connection",
     "Database",
     "Limits",
     "Row",
+    "Scope",
+    "act_for",
     "connect_once",
     "end_orphans",
     "end_orphans_for_ever",
+    "for_customer",
+    "for_customers",
     "in_one_line",
+    "scope_of",
 ]

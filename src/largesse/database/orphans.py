@@ -12,6 +12,7 @@ import asyncio
 import structlog
 
 from largesse.database.pool import DATABASE_FAILED, Database
+from largesse.database.scope import WORKER
 
 _END_EVERY_S = 2.0
 # A process of ours has the rest of a command ready, and a database may be slow to say that it waits for it.
@@ -23,6 +24,7 @@ _log = structlog.get_logger(__name__)
 async def end_orphans(database: Database) -> int:
     """Ends the orphans among the sessions of our role, however they came about; returns how many there were."""
     ended = await database.fetch(
+        WORKER,
         """
         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND usename = current_user

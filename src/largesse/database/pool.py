@@ -13,6 +13,7 @@ import structlog
 
 from largesse.base.database_address import DatabaseAddress
 from largesse.database.metrics import POOLS, PoolUsage
+from largesse.database.scope import OPERATOR, Scope
 from largesse.database.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, Limits, Session
 
 Row = asyncpg.Record
@@ -48,7 +49,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Database:
-    """A pool of connections; `transaction()` and `connection()` lend one for as long as the block lasts."""
+    """A pool of connections; `transaction` and `connection` lend one for as long as the block lasts.
+
+    Whoever takes one says for whom it acts (largesse.database.scope).
+    """
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -67,7 +71,7 @@ class Database:
             connect=dialer.dial,
         )
         database = cls(pool)
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             if address.is_pooled:
                 await _check_role(connection)
         POOLS.pools.add(database)
@@ -84,7 +88,7 @@ class Database:
         return PoolUsage(open_ - idle, idle, self._waiting, self._pool.get_max_size())
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
         """A connection outside any transaction, for single statements."""
         # Not by the pool's own time-out, which makes a task of every acquisition.
         self._waiting += 1
@@ -93,9 +97,14 @@ class Database:
                 connection = await self._pool.acquire()
         finally:
             self._waiting -= 1
+        session = cast("Session", connection)
+        # By its own methods: a connection that is lost is no longer to be had of the pool.
+        lend, take_back = session.lend, session.take_back
         try:
+            lend(scope)
             yield cast("Connection", connection)
         finally:
+            take_back()
             if _is_lost(connection):
                 # So may those be that lie idle, and where the server is silent, who comes next would wait to find out.
                 await self._pool.expire_connections()
@@ -103,9 +112,9 @@ class Database:
                 await self._pool.release(connection)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
+    async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
         """A connection inside a READ COMMITTED transaction, committed when the block ends well."""
-        async with self.connection() as connection:
+        async with self.connection(scope) as connection:
             transaction = connection.transaction()
             await transaction.start()
             try:
@@ -117,24 +126,24 @@ class Database:
                 raise
             await transaction.commit()
 
-    async def fetch(self, query: str, *arguments: Any) -> list[Row]:
+    async def fetch(self, scope: Scope, query: str, *arguments: Any) -> list[Row]:
         """The rows of one statement, outside any transaction."""
-        async with self.connection() as connection:
+        async with self.connection(scope) as connection:
             return await connection.fetch(query, *arguments)
 
-    async def fetchrow(self, query: str, *arguments: Any) -> Row | None:
+    async def fetchrow(self, scope: Scope, query: str, *arguments: Any) -> Row | None:
         """The first row of one statement, or None."""
-        async with self.connection() as connection:
+        async with self.connection(scope) as connection:
             return await connection.fetchrow(query, *arguments)
 
-    async def fetchval(self, query: str, *arguments: Any) -> Any:
+    async def fetchval(self, scope: Scope, query: str, *arguments: Any) -> Any:
         """The first column of the first row of one statement, or None."""
-        async with self.connection() as connection:
+        async with self.connection(scope) as connection:
             return await connection.fetchval(query, *arguments)
 
-    async def execute(self, query: str, *arguments: Any) -> str:
+    async def execute(self, scope: Scope, query: str, *arguments: Any) -> str:
         """Runs one statement; its command tag, such as `UPDATE 1`."""
-        async with self.connection() as connection:
+        async with self.connection(scope) as connection:
             return await connection.execute(query, *arguments)
 
 
@@ -142,6 +151,19 @@ async def _check_role(connection: Connection) -> None:
     """Behind PgBouncer the limits are the role's: says so where it has none."""
     if await connection.fetchval("SELECT current_setting('idle_in_transaction_session_timeout')") == "0":
         _log.warning("database_role_without_limits", see="docs/scaling.md, PgBouncer")
+
+
+def scope_of(connection: Connection) -> Scope:
+    """For whom the connection's transactions act. Raises LookupError for one that was given back."""
+    scope = cast("Session", connection).scope
+    if scope is None:
+        raise LookupError("this connection is lent to nobody")
+    return scope
+
+
+def act_for(connection: Connection, scope: Scope) -> None:
+    """Lets the transaction of a look-up go on for whom it has found. Raises RuntimeError for any other."""
+    cast("Session", connection).act_for(scope)
 
 
 def in_one_line(error: BaseException) -> str:
@@ -159,10 +181,11 @@ def _is_lost(connection: Any) -> bool:
 
 
 @asynccontextmanager
-async def connect_once(url: str, *, limits: Limits = COMMANDS) -> AsyncIterator[Connection]:
+async def connect_once(url: str, scope: Scope, *, limits: Limits = COMMANDS) -> AsyncIterator[Connection]:
     """One connection for a command that needs no pool."""
     connection = await Dialer(DatabaseAddress.parse(url), limits).dial()
     try:
+        connection.lend(scope)
         yield connection
     finally:
         await connection.close()

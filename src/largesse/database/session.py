@@ -16,6 +16,7 @@ from typing import Any, cast
 import asyncpg
 
 from largesse.base.database_address import DatabaseAddress
+from largesse.database.scope import Actor, Scope
 
 CONNECT_TIMEOUT_S = 4.0
 # Of one host of several: who waits for a session must reach the next host in time when the first does not answer.
@@ -87,6 +88,23 @@ class Session(asyncpg.Connection):
     def __init__(self, protocol: Any, transport: asyncio.Transport, *more: Any) -> None:
         super().__init__(protocol, transport, *more)
         _keep_alive(transport.get_extra_info("socket"))
+        self.scope: Scope | None = None
+
+    def lend(self, scope: Scope) -> None:
+        """Says for whom what begins from now on acts. Raises TypeError for what is no scope."""
+        if not isinstance(scope, Scope):
+            raise TypeError("a transaction says for whom it acts, by a Scope, before what it does")
+        self.scope = scope
+
+    def take_back(self) -> None:
+        """Ends what `lend` began."""
+        self.scope = None
+
+    def act_for(self, scope: Scope) -> None:
+        """Says whom a look-up has found: the rest of its transaction acts for them."""
+        if self.scope is None or self.scope.actor is not Actor.LOOKUP:
+            raise RuntimeError("only what looks somebody up goes on for whom it finds")
+        self.scope = scope
 
     def get_reset_query(self) -> str:
         """Empty: nothing here leaves session state behind, so giving back takes no round trip."""

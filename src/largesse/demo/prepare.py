@@ -6,7 +6,7 @@ from pathlib import Path
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
-from largesse.database import Connection, connect_once
+from largesse.database import OPERATOR, Connection, connect_once
 from largesse.database.migrate import upgrade
 from largesse.demo.welcome import welcome
 from largesse.identity import create_key, delete_key, key_holds, list_keys
@@ -32,7 +32,7 @@ async def prepare(settings: Settings) -> str:
         )
     async with database_address(settings) as url:
         await upgrade(url)
-        async with connect_once(url) as connection:
+        async with connect_once(url, OPERATOR) as connection:
             loaded = await load_world(connection, demo_world())
             secret = await _demo_key(connection, settings.data_dir, settings.environment)
     return welcome(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from largesse.base.vault import Vault
-from largesse.database import Connection, Database, Row
+from largesse.database import WORKER, Connection, Database, Row
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
 from largesse.fulfilment.providers import Provider, Wanted
 from largesse.lines.lines import Line, read_progress
@@ -54,7 +54,7 @@ async def allocate_waiting(database: Database, vault: Vault, product_id: int, va
     """
     served = 0
     while True:
-        async with database.transaction() as connection:
+        async with database.transaction(WORKER) as connection:
             pairs = await _pair(connection, product_id, value_minor)
             for wait, voucher_id in pairs:
                 await _serve(connection, vault, wait, voucher_id)
@@ -65,7 +65,7 @@ async def allocate_waiting(database: Database, vault: Vault, product_id: int, va
 
 async def allocate_all_waiting(database: Database, vault: Vault) -> int:
     """`allocate_waiting` for everything that waits and for which there are numbers; returns how many lines were served."""
-    async with database.connection() as connection:
+    async with database.connection(WORKER) as connection:
         rows = await connection.fetch(
             """
             SELECT product_id, value_minor FROM (SELECT DISTINCT product_id, value_minor FROM voucher_waits) AS wanted

@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from largesse.base.vault import Vault
 from largesse.catalogue.products import Product
-from largesse.database import Connection, Database
+from largesse.database import LOOKUP, Connection, Database, act_for
 from largesse.fulfilment.allocation import allocate_waiting, settle_product
 from largesse.fulfilment.choices import read_choices, read_product
 from largesse.fulfilment.notifications import seal_email
@@ -85,9 +85,12 @@ class ClaimedGifts:
 
     async def read(self, key: LineKey) -> ClaimedGift | None:
         """The claimed gift of a line; None when there is none in this environment."""
-        async with self._turns.looks, self._database.connection() as connection:
+        async with self._turns.looks, self._database.connection(LOOKUP) as connection:
             line = await read_line(connection, key, self._environment)
-            return None if line is None else await self._read(connection, line)
+            if line is None:
+                return None
+            act_for(connection, line.scope)
+            return await self._read(connection, line)
 
     async def choose(self, key: LineKey, product_id: int, language: str | None) -> None:
         """Settles which product of the collection it is, once. Raises NotPossible."""
@@ -118,7 +121,7 @@ class ClaimedGifts:
 
     async def now(self) -> datetime:
         """The instant the database goes by."""
-        async with self._turns.looks, self._database.connection() as connection:
+        async with self._turns.looks, self._database.connection(LOOKUP) as connection:
             return await _now(connection)
 
     @asynccontextmanager
@@ -129,10 +132,11 @@ class ClaimedGifts:
 
         The recipient is written to in `language` from then on, if they chose one.
         """
-        async with self._turns.changes, self._database.transaction() as connection:
+        async with self._turns.changes, self._database.transaction(LOOKUP) as connection:
             line = await read_line(connection, key, self._environment, lock=True)
             if line is None:
                 raise NotPossible
+            act_for(connection, line.scope)
             gift = await self._read(connection, line)
             if gift is None:
                 raise NotPossible

@@ -12,7 +12,7 @@ from pathlib import Path
 from largesse.base.errors import StartError
 from largesse.base.money import AmountError, label, to_minor
 from largesse.base.vault import Vault
-from largesse.database import Connection, Database, Row
+from largesse.database import OPERATOR, Connection, Database, Row
 from largesse.fulfilment.allocation import allocate_waiting
 from largesse.fulfilment.table import read_rows
 from largesse.fulfilment.vouchers import Voucher, seal_voucher
@@ -100,7 +100,7 @@ async def import_vouchers(
     values: set[int] = set()
     items = _read(stocked, path, value)
     while batch := list(islice(items, _IMPORTED_AT_ONCE)):
-        async with database.transaction() as connection:
+        async with database.transaction(OPERATOR) as connection:
             new = await _add(connection, vault, stocked, batch)
         added += new
         duplicates += len(batch) - new

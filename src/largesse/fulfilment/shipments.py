@@ -13,7 +13,7 @@ import msgspec
 
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.database import Connection, Database
+from largesse.database import OPERATOR, Connection, Database
 from largesse.fulfilment.notifications import SHIPPED, write_notification
 from largesse.fulfilment.table import read_rows
 from largesse.lines.lines import Line
@@ -103,7 +103,7 @@ async def export_shipments(
     writer.writerow(_COLUMNS)
     count, last_id = 0, 0
     while True:
-        async with database.transaction() as connection:
+        async with database.transaction(OPERATOR) as connection:
             rows = await connection.fetch(
                 """
                 SELECT s.id, o.reference, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
@@ -153,7 +153,7 @@ async def import_shipments(database: Database, vault: Vault, environment: str, p
     line that cannot be taken, and nothing was changed.
     """
     shipped = before = 0
-    async with database.transaction() as connection:
+    async with database.transaction(OPERATOR) as connection:
         for line, row in read_rows(path, ["shipment", "carrier"], ["tracking_number"]):
             if len(row["carrier"]) > _LONGEST or len(row.get("tracking_number", "")) > _LONGEST:
                 raise StartError(

@@ -19,7 +19,7 @@ from largesse.base import clock
 from largesse.base.batching import Batcher
 from largesse.base.errors import StartError, Unauthorized
 from largesse.base.throttle import Pacer
-from largesse.database import DATABASE_AWAY, Connection, Database
+from largesse.database import DATABASE_AWAY, LOOKUP, Connection, Database
 from largesse.identity.guessing import MALFORMED, UNKNOWN, WrongKeys
 from largesse.identity.principal import Principal
 from largesse.identity.secret import new_secret, secret_hash, well_formed
@@ -108,6 +108,7 @@ class Authenticator:
 
     async def _look_up(self, hashes: list[bytes]) -> Sequence[Caller | Exception]:
         rows = await self._database.fetch(
+            LOOKUP,
             """
             SELECT k.hash, k.id, k.environment, c.id, c.name, c.plan, c.funding, s.id, s.name, s.active, v.version,
                    (SELECT clock_now())
@@ -139,7 +140,9 @@ class Authenticator:
         self._seen.clear()
         if due:
             await self._database.execute(
-                "UPDATE api_keys SET last_seen_at = clock_now() WHERE id = ANY($1::int[])", sorted(due)
+                LOOKUP,
+                "UPDATE api_keys SET last_seen_at = clock_now() WHERE id = ANY($1::int[])",
+                sorted(due),
             )
             self._written_at.update(dict.fromkeys(due, now))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from largesse.database import Scope, for_customer
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:
@@ -18,3 +20,8 @@ class Principal:
     service_account_id: int
     service_account_name: str
     service_account_active: bool
+
+    @property
+    def scope(self) -> Scope:
+        """For whom its transactions act."""
+        return for_customer(self.customer_id, self.environment)

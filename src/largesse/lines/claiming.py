@@ -13,7 +13,7 @@ from largesse.base import clock
 from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import Connection, Database
+from largesse.database import LOOKUP, Connection, Database, act_for
 from largesse.lines.attempts import Attempt, Examined, Examiner, forget_failures, record_failure
 from largesse.lines.lines import Line, find_line, read_progress
 from largesse.lines.states import (
@@ -114,7 +114,7 @@ class Claiming:
             code = self._vault.code_of_token(token)
         except SealBroken:
             raise NotFound(_LEADS_NOWHERE) from None
-        async with self._turns.looks, self._database.connection() as connection:
+        async with self._turns.looks, self._database.connection(LOOKUP) as connection:
             line = await find_line(connection, self._vault.codes.lookups(code), self._environment)
             if line is None or not line.is_sent(await connection.fetchval("SELECT clock_now()")):
                 raise NotFound(_LEADS_NOWHERE)
@@ -126,7 +126,7 @@ class Claiming:
             line, _ = await self.find(token)
         except NotFound:
             return
-        async with self._turns.looks, self._database.connection() as connection:
+        async with self._turns.looks, self._database.connection(line.scope) as connection:
             await record_opened(connection, line.key)
 
     async def claim(self, attempt: Attempt, language: str | None) -> Claim:
@@ -143,13 +143,14 @@ class Claiming:
         async with self._turns.changes:
             if (slowed := self._slowed_for(network)) is not None:
                 return slowed
-            async with self._database.transaction() as connection:
+            async with self._database.transaction(LOOKUP) as connection:
                 examined = await self._examiner.examine(connection, attempt)
                 if examined.wait:
                     return self._slow(network, examined)
                 if examined.line is None or not examined.is_right:
                     await record_failure(connection, examined)
                     return Claim(Outcome.REFUSED)
+                act_for(connection, examined.line.scope)
                 await forget_failures(connection, examined)
                 outcome, waits_for = await self._take(connection, examined.line, examined, language)
         if waits_for is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from largesse.database import Connection, Row
+from largesse.database import Connection, Row, Scope, for_customer
 from largesse.lines.states import LineKey, Progress, State
 
 _LINE = """
@@ -46,6 +46,11 @@ class Line:
     def key(self) -> LineKey:
         """Its order's id and its number in it: the primary key."""
         return self.order_id, self.number
+
+    @property
+    def scope(self) -> Scope:
+        """For whom whoever has found the line goes on."""
+        return for_customer(self.customer_id, self.environment)
 
     def is_sent(self, now: datetime) -> bool:
         """Whether its code may be known to anyone yet: a scheduled one is not before its time."""

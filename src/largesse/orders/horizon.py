@@ -10,7 +10,7 @@ with its transaction, however that ends.
 from __future__ import annotations
 
 from largesse.base.errors import Unavailable
-from largesse.database import Database
+from largesse.database import LOOKUP, Database
 
 _MARKS = 0x6F726465  # "orde"; the class of these advisory locks, the object is the mark
 
@@ -35,13 +35,14 @@ async def read_horizon(database: Database) -> int:
     it has not the marks of its primary.
     """
     row = await database.fetchrow(
+        LOOKUP,
         f"""
         SELECT pg_is_in_recovery() AS is_standby, least(last_value, (
             SELECT min(objid::bigint) FROM pg_locks
             WHERE locktype = 'advisory' AND classid = {_MARKS} AND objsubid = 2 AND objid::bigint <= last_value
               AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))) AS horizon
         FROM orders_id_seq
-        """  # noqa: S608 - a constant
+        """,  # noqa: S608 - a constant
     )
     assert row is not None
     if row["is_standby"]:

@@ -6,7 +6,7 @@ import structlog
 from prometheus_client import Gauge
 
 from largesse.base import clock
-from largesse.database import Database
+from largesse.database import LOOKUP, Database
 
 LAST_ID = 2**31 - 1
 # When this few are left, it is said in the log, in metrics and by GET /health: at a million orders a day, more than half a year.
@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 async def read_ids_left(database: Database) -> int:
     """How many more orders can be placed in the installation."""
-    return LAST_ID - int(await database.fetchval("SELECT last_value FROM orders_id_seq"))
+    return LAST_ID - int(await database.fetchval(LOOKUP, "SELECT last_value FROM orders_id_seq"))
 
 
 class IdWatch:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from largesse.base.batching import Batcher
-from largesse.database import Database
+from largesse.database import Database, for_customers
 from largesse.events import OrderRecord
 from largesse.identity import Principal
 from largesse.orders.horizon import read_horizon
@@ -71,7 +71,8 @@ class OrderLists:
 
     async def _read(self, wanted: list[_List], query: str, *arguments: int) -> Sequence[bytes]:
         lists = list(dict.fromkeys(wanted))
-        rows = await self._database.fetch(query, *map(list, zip(*lists, strict=True)), *arguments)
+        scope = for_customers((each.customer_id, each.environment) for each in lists)
+        rows = await self._database.fetch(scope, query, *map(list, zip(*lists, strict=True)), *arguments)
         records: list[list[OrderRecord]] = [[] for _ in lists]
         for list_at, order_id, created_at, *told in rows:
             records[list_at - 1].append(order_record(order_id, told, created_at))

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from largesse.database import Scope, for_customers
 from largesse.funding import PaymentSource, payment_source
 from largesse.identity import Principal
 from largesse.lines import IssuedCode, SealedCode
@@ -146,6 +147,11 @@ class Placed(msgspec.Struct, frozen=True):
 
     order: Order
     created_at: datetime
+
+
+def scope_of_orders(orders: Iterable[Order]) -> Scope:
+    """For whom what is done with these orders at once acts: their customers."""
+    return for_customers((order.principal.customer_id, order.principal.environment) for order in orders)
 
 
 Outcome = Placed | Exception

@@ -18,11 +18,11 @@ import structlog
 
 from largesse.base.batching import Batcher
 from largesse.base.errors import Problem, Unavailable
-from largesse.database import DATABASE_AWAY, Connection, Database
+from largesse.database import DATABASE_AWAY, LOOKUP, Connection, Database
 from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch
-from largesse.orders.order import Order, Outcome, Placed
+from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 from largesse.orders.reading import BEGIN, find_free, read_ground, wait_for_accounts
 from largesse.orders.rules import Decided, Ground, Held, ReferenceHeld, decide
 from largesse.orders.settling import Settler, Unsettled
@@ -153,7 +153,7 @@ class Placer:
         return await self._aside.submit(order)
 
     async def _find_free(self, account_ids: Iterable[int]) -> set[int]:
-        async with self._database.connection() as connection:
+        async with self._database.connection(LOOKUP) as connection:
             return await find_free(connection, account_ids)
 
     async def _place(self, writer: Writer, batch: list[Order]) -> Sequence[Outcome]:
@@ -192,7 +192,7 @@ class Placer:
 
     async def _transact(self, writer: Writer, batch: Sequence[Order]) -> Sequence[Outcome]:
         """The outcomes of a batch that is placed in one transaction; Unsettled ones when its COMMIT got no answer."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(scope_of_orders(batch)) as connection:
             try:
                 written = await writer(connection, batch)
             except asyncpg.SequenceGeneratorLimitExceededError as error:

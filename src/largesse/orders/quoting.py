@@ -93,7 +93,7 @@ class Quoter:
         """What the placer would decide on the order now; what it would refuse it for is among what was found then."""
         if "account_id" in found:
             wanted = msgspec.structs.replace(wanted, account_id=None)
-        async with self._database.connection() as connection:
+        async with self._database.connection(caller.principal.scope) as connection:
             account = await _read_account(connection, payment_source(wanted.account_id))
             if gift is None:
                 gift = _free_gift(account.currency if account else "")

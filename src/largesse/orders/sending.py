@@ -200,7 +200,7 @@ class Intake:
         """Raises InvalidRequest when the caller cannot draw from the account in that currency, whatever it holds."""
         if not isinstance(source, FromAccount):
             return
-        async with self._database.connection() as connection:
+        async with self._database.connection(principal.scope) as connection:
             accounts = await list_funding_accounts(connection, principal)
         account = next((account for account in accounts if account.id == source.account_id), None)
         if account is None:
@@ -210,7 +210,7 @@ class Intake:
 
     async def check_some_account(self, principal: Principal) -> None:
         """Raises InvalidRequest when there is no account at all that the caller could name."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(principal.scope) as connection:
             if await list_funding_accounts(connection, principal):
                 return
         raise InvalidRequest(
@@ -220,7 +220,7 @@ class Intake:
         )
 
     async def _template(self, principal: Principal, choice: TemplateChoice) -> Template:
-        async with self._database.connection() as connection:
+        async with self._database.connection(principal.scope) as connection:
             template = await read_template(connection, principal, choice.template_id)
         if template is None:
             raise InvalidRequest("`template_id` names no template of this customer.")
@@ -231,7 +231,7 @@ class Intake:
         key = (principal.customer_id, principal.environment, currency)
         accounts = self._own_accounts.get(key)
         if accounts is None:
-            async with self._database.connection() as connection:
+            async with self._database.connection(principal.scope) as connection:
                 own = await own_accounts(connection, *key)
             if len(self._own_accounts) >= _CACHED_ACCOUNTS:
                 self._own_accounts.clear()
@@ -243,7 +243,7 @@ class Intake:
         if reference is None:
             return
         key = (principal.customer_id, principal.environment, reference)
-        async with self._database.connection() as connection:
+        async with self._database.connection(principal.scope) as connection:
             holder = (await read_references(connection, [key])).get(key)
         if holder is not None:
             raise reference_used(holder)

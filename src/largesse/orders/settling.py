@@ -10,7 +10,7 @@ import structlog
 
 from largesse.base.errors import Unavailable
 from largesse.database import DATABASE_AWAY, Connection, Database
-from largesse.orders.order import Order, Outcome, Placed
+from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 
 _log = structlog.get_logger(__name__)
 
@@ -75,7 +75,7 @@ class Settler:
         """Those of the orders that exist, by reference, once the transaction has ended, should the server still be at it."""
         while True:
             try:
-                async with self._database.connection() as connection:
+                async with self._database.connection(scope_of_orders(orders)) as connection:
                     if await _has_ended(connection, transaction_id):
                         rows = await connection.fetch(
                             "SELECT reference, created_at FROM orders WHERE reference = ANY($1::text[])",

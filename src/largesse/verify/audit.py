@@ -6,7 +6,7 @@ import sys
 from typing import TextIO
 
 from largesse.base.vault import Vault
-from largesse.database import Connection, Database
+from largesse.database import OPERATOR, Connection, Database
 from largesse.verify.check import SHOWN_IDS, Check, Finding, Report
 from largesse.verify.claims import CLAIMS
 from largesse.verify.codes import RULES as CODE_RULES
@@ -31,7 +31,7 @@ async def audit(database: Database, vault: Vault, *, progress_to: TextIO = sys.s
     progress = Progress(progress_to)
     try:
         async with (
-            database.connection() as connection,
+            database.connection(OPERATOR) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             return await audit_snapshot(connection, vault, progress)

@@ -14,7 +14,7 @@ import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.delivery.mail.fan_out import fan_out
 from largesse.delivery.mail.mailer import Mailer
 from largesse.delivery.mail.smtp import MailServer
@@ -128,10 +128,11 @@ class Office:
     async def open(self) -> None:
         self.principal = await self._make_customer("acme")
         self.product_id = await self.database.fetchval(
+            OPERATOR,
             """
             INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor)
             VALUES ('coffee', 'Coffee House e-gift', true, 'GBP', '{GB}', '{1000}') RETURNING id
-            """
+            """,
         )
         self.use(self.server.url)
 
@@ -160,11 +161,11 @@ class Office:
         """Writes an order as placing one does; returns its reference and codes, in line order."""
         lines = [(address, name) for address, name, quantity in recipients for _ in range(quantity)]
         codes = draw_codes(len(lines))
-        order_id = await self.database.fetchval("SELECT nextval('orders_id_seq')::int")
-        now: datetime = await self.database.fetchval("SELECT clock_now()")
+        order_id = await self.database.fetchval(OPERATOR, "SELECT nextval('orders_id_seq')::int")
+        now: datetime = await self.database.fetchval(OPERATOR, "SELECT clock_now()")
         reference = new_reference(now)
         sealed = list(SealedCodes(self.vault, codes, reference))
-        async with self.database.transaction() as connection:
+        async with self.database.transaction(OPERATOR) as connection:
             await connection.execute(
                 """
                 INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection,
@@ -209,6 +210,7 @@ class Office:
     async def cancel(self, reference: str, *numbers: int) -> None:
         """Voids lines as cancelling an order does."""
         await self.database.execute(
+            OPERATOR,
             """
             INSERT INTO line_states (order_id, number, state)
             SELECT id, unnest($2::int[]), 'cancelled' FROM orders WHERE reference = $1
@@ -218,7 +220,7 @@ class Office:
         )
 
     async def fan_out(self) -> int:
-        async with self.database.transaction() as connection:
+        async with self.database.transaction(OPERATOR) as connection:
             _, made = await fan_out(connection, 100)
         return made
 
@@ -231,18 +233,23 @@ class Office:
     async def advance(self, seconds: float) -> None:
         """Moves the clock that mail goes by."""
         await self.database.execute(
-            "UPDATE clock SET ahead_by = ahead_by + $1 * interval '1 second'", seconds
+            OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1 * interval '1 second'", seconds
         )
 
     async def states(self) -> list[str]:
-        return [row["state"] for row in await self.database.fetch("SELECT state FROM messages ORDER BY id")]
+        return [
+            row["state"]
+            for row in await self.database.fetch(OPERATOR, "SELECT state FROM messages ORDER BY id")
+        ]
 
     async def _make_customer(self, name: str) -> Principal:
         customer_id = await self.database.fetchval(
+            OPERATOR,
             "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', 'invoiced') RETURNING id",
             name,
         )
         service_account_id = await self.database.fetchval(
+            OPERATOR,
             "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, 'bot', 'Bot') RETURNING id",
             customer_id,
         )

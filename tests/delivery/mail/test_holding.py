@@ -8,6 +8,7 @@ import pytest
 from tests.delivery.mail.conftest import Office
 
 from largesse.base.errors import InvalidRequest
+from largesse.database import OPERATOR
 from largesse.database.migrate import MIGRATIONS
 from largesse.delivery.mail import (
     RecipientDelivery,
@@ -25,12 +26,12 @@ SAM, KIM = "sam@example.com", "kim@example.com"
 
 
 async def release(office: Office) -> int:
-    async with office.database.transaction() as connection:
+    async with office.database.transaction(OPERATOR) as connection:
         return await holding.release(connection)
 
 
 async def deliveries(office: Office, reference: str) -> list[RecipientDelivery]:
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         return await list_order_deliveries(connection, office.principal, reference)
 
 
@@ -41,7 +42,7 @@ async def test_production_without_a_mail_server_holds_its_mail_until_there_is_on
     for told in await deliveries(office, reference):
         assert (told.state, told.sent_at, told.attempts) == ("held", None, 0)
         assert told.reason == "no mail server is set"
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         assert await list_captured(connection, "production") == []
 
     office.use(office.server.url)
@@ -72,7 +73,9 @@ async def test_what_production_captured_before_is_given_up_and_can_be_sent(offic
     await office.order([(KIM, None, 1)], environment="staging")
     await office.send()
     assert await office.states() == ["captured", "captured"]
-    await office.database.execute((MIGRATIONS / "versions" / "0009_captured_in_production.sql").read_text())
+    await office.database.execute(
+        OPERATOR, (MIGRATIONS / "versions" / "0009_captured_in_production.sql").read_text()
+    )
     assert await office.states() == ["exhausted", "captured"]
     [told] = await deliveries(office, reference)
     assert (told.state, told.sent_at, told.reason) == ("exhausted", None, "no mail server was set")
@@ -126,7 +129,7 @@ async def test_held_mail_has_not_left_to_be_sent_again(office: Office) -> None:
     office.use(None)
     reference, _ = await office.order([(SAM, None, 1)])
     await office.send()
-    async with office.database.transaction() as connection:
+    async with office.database.transaction(OPERATOR) as connection:
         with pytest.raises(InvalidRequest, match="not left"):
             await resend(connection, office.principal, reference, SAM)
 
@@ -135,10 +138,10 @@ async def test_how_much_is_held_is_measured(office: Office) -> None:
     office.use(None)
     await office.order([(SAM, None, 1), (KIM, None, 1)])
     await office.send()
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         await measure(connection)
     assert metrics.MAIL_HELD._value.get() == 2
     await release(office)
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         await measure(connection)
     assert metrics.MAIL_HELD._value.get() == 0

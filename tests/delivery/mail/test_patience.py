@@ -9,6 +9,7 @@ import time
 import pytest
 from tests.delivery.mail.conftest import MAIL_FROM, PUBLIC_URL, Office, PostOffice
 
+from largesse.database import OPERATOR
 from largesse.delivery.mail.desk import Desk
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
 from largesse.delivery.mail.session import Patience
@@ -64,7 +65,9 @@ async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
     await office.send()
     assert mail_server.recipients() == [KIM, SAM, "lee@example.com"]
     assert await office.states() == ["sent", "pending", "sent"]
-    row = await office.database.fetchrow("SELECT attempts, reason FROM messages WHERE email = $1", SAM)
+    row = await office.database.fetchrow(
+        OPERATOR, "SELECT attempts, reason FROM messages WHERE email = $1", SAM
+    )
     assert row is not None
     assert (row["attempts"], row["reason"]) == (1, "the connection broke (SMTPReadTimeoutError)")
     mail_server.hangs.clear()
@@ -126,7 +129,7 @@ async def test_stopping_waits_no_longer_than_it_says(office: Office, mail_server
     await asyncio.wait_for(step, 10)
     await office.mailer.close()
     assert time.monotonic() - began < 8
-    rows = await office.database.fetch("SELECT attempts, reason FROM messages ORDER BY id")
+    rows = await office.database.fetch(OPERATOR, "SELECT attempts, reason FROM messages ORDER BY id")
     assert [tuple(row) for row in rows] == [
         (1, "the worker stopped before the mail server had answered"),
         (0, None),
@@ -160,7 +163,7 @@ async def test_stopping_costs_a_message_nothing_that_the_server_does_not_have_ye
     await arrived.wait()
     office.mailer.drain()
     await asyncio.wait_for(step, 10)
-    assert await office.database.fetchval("SELECT attempts FROM messages") == 0
+    assert await office.database.fetchval(OPERATOR, "SELECT attempts FROM messages") == 0
     assert await free(office) == 1
     silent.close()
 
@@ -168,6 +171,6 @@ async def test_stopping_costs_a_message_nothing_that_the_server_does_not_have_ye
 async def free(office: Office) -> int:
     """How many pending messages nobody has leased."""
     count: int = await office.database.fetchval(
-        "SELECT count(*) FROM messages WHERE state = 'pending' AND leased_until <= clock_now()"
+        OPERATOR, "SELECT count(*) FROM messages WHERE state = 'pending' AND leased_until <= clock_now()"
     )
     return count

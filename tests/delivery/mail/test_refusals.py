@@ -9,6 +9,7 @@ import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from tests.delivery.mail.conftest import Office, PostOffice
 
+from largesse.database import OPERATOR
 from largesse.delivery.mail import list_order_deliveries
 from largesse.delivery.mail.mailer import GIVE_UP_AFTER_S
 from largesse.delivery.mail.refusals import RULES, Fault, rule_of
@@ -131,7 +132,7 @@ async def test_a_server_that_refuses_everything_bounces_nobody(
     assert server.got == []
     assert set(await office.states()) == {"pending"}
     assert counted.get() - before == 50
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         told = await list_order_deliveries(connection, office.principal, reference)
     assert {(one.state, one.fault, one.reason, one.attempts) for one in told} == {
         ("pending", "server", answer, 1)
@@ -141,7 +142,7 @@ async def test_a_server_that_refuses_everything_bounces_nobody(
     await office.send()
     assert set(await office.states()) == {"sent"}
     assert len(server.got) == 50
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         told = await list_order_deliveries(connection, office.principal, reference)
     assert {(one.fault, one.reason) for one in told} == {(None, None)}
     await office.mailer.close()
@@ -154,7 +155,7 @@ async def test_one_recipient_that_does_not_exist_bounces_alone_too(office: Offic
         reference, _ = await office.order([(SAM, None, 1)])
         await office.send()
         assert (await office.states())[number] == "bounced", answer
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         [told] = await list_order_deliveries(connection, office.principal, reference)
     assert (told.state, told.fault, told.reason) == ("bounced", "recipient", "552 5.2.2 mailbox full")
 
@@ -222,7 +223,7 @@ async def test_a_server_that_will_not_talk_is_said_to_be_away(
     reference, _ = await office.order([(SAM, None, 1), (KIM, None, 1)])
     await office.send()
     server.close()
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         told = await list_order_deliveries(connection, office.principal, reference)
     assert [(one.state, one.attempts, one.fault) for one in told] == [("pending", 0, "server")] * 2
     assert {one.reason for one in told} == {f"the mail server is away ({said})"}
@@ -249,7 +250,7 @@ async def test_whatever_bytes_a_server_says_are_written_down(
     office.use(f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     await office.order([(SAM, None, 1)])
     await office.send()
-    row = await office.database.fetchrow("SELECT attempts, reason FROM messages")
+    row = await office.database.fetchrow(OPERATOR, "SELECT attempts, reason FROM messages")
     assert row is not None
     assert row["attempts"] == 1
     assert row["reason"].startswith("450 4.2.0 later")

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.delivery.mail.conftest import Office
 
+from largesse.database import OPERATOR
 from largesse.delivery.mail import list_order_deliveries, resend
 from largesse.delivery.mail.mailer import GIVE_UP_AFTER_S
 from largesse.delivery.mail.requeue import Wanted, count_given_up, requeue
@@ -31,7 +32,7 @@ async def bounce(office: Office, answers: dict[str, str], quantity: int = 1) -> 
 async def test_what_bounced_for_a_reason_since_then_goes_out_again_once(office: Office) -> None:
     await bounce(office, {SAM: "550 5.1.1 Unknown", KIM: "552 5.2.2 full"})
     await office.advance(3600)
-    since = await office.database.fetchval("SELECT clock_now()")
+    since = await office.database.fetchval(OPERATOR, "SELECT clock_now()")
     await bounce(office, {LEE: "550 5.1.1 unknown"})
     assert await office.states() == ["bounced"] * 3
     for wanted, count in (
@@ -50,7 +51,9 @@ async def test_what_bounced_for_a_reason_since_then_goes_out_again_once(office: 
     await office.send()
     assert office.server.recipients() == [LEE, SAM]
     assert await office.states() == ["sent", "bounced", "sent"]
-    kept = await office.database.fetch("SELECT since, reason, messages FROM mail_requeues ORDER BY id")
+    kept = await office.database.fetch(
+        OPERATOR, "SELECT since, reason, messages FROM mail_requeues ORDER BY id"
+    )
     assert [tuple(row) for row in kept] == [
         (since, None, 1),
         (LONG_AGO, "5.1.1", 1),
@@ -68,7 +71,7 @@ async def test_what_was_given_up_after_three_days_has_three_more(office: Office)
     assert await requeue(office.database, Wanted(LONG_AGO)) == 1
     await office.send()
     assert await office.states() == ["pending"]
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         [told] = await list_order_deliveries(connection, office.principal, reference)
     assert (told.attempts, told.reason) == (1, "450 later")
     office.server.says.clear()
@@ -93,7 +96,7 @@ async def test_cancelled_codes_and_mail_that_was_asked_for_again_stay(office: Of
     refused = "550 5.1.1 unknown"
     reference = await bounce(office, {SAM: refused, KIM: refused, LEE: refused}, quantity=2)
     await office.cancel(reference, 1, 2, 3)  # Sam's both, and one of Kim's
-    async with office.database.transaction() as connection:
+    async with office.database.transaction(OPERATOR) as connection:
         await resend(connection, office.principal, reference, LEE)
     await office.send()
     assert office.server.recipients() == [LEE]

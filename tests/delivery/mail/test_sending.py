@@ -8,6 +8,7 @@ import pytest
 from tests.delivery.mail.conftest import MAIL_FROM, PUBLIC_URL, Office
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
+from largesse.database import OPERATOR
 from largesse.delivery.mail import (
     RecipientDelivery,
     list_captured,
@@ -87,7 +88,7 @@ async def test_what_the_mail_server_answers(office: Office, answer: str, state: 
     reference, _ = await office.order([(SAM, "Sam", 1), (KIM, "Kim", 1)])
     await office.send()
     assert await office.states() == [state, "sent"]
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         [sam, kim] = await list_order_deliveries(connection, office.principal, reference)
     assert (sam.email, sam.state, sam.reason, sam.attempts, sam.sent_at) == (SAM, state, reason, 1, None)
     assert (kim.state, kim.reason, kim.code_count) == ("sent", None, 1)
@@ -106,10 +107,11 @@ async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_
     office: Office,
 ) -> None:
     german, _ = await office.order([(SAM, "Sam", 2)])
-    await office.database.execute("UPDATE orders SET country = 'DE'")
+    await office.database.execute(OPERATOR, "UPDATE orders SET country = 'DE'")
     await office.order([(KIM, None, 1)])
     await office.send()
     await office.database.execute(
+        OPERATOR,
         """
         INSERT INTO line_states (order_id, number, state, claimed_at, language)
         SELECT id, 2, 'claimed', now(), 'fr' FROM orders WHERE reference = $1
@@ -127,7 +129,7 @@ async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_
 async def test_a_retry_is_the_same_message(office: Office) -> None:
     await office.order([(SAM, "Sam", 1)])
     await office.send()
-    await office.database.execute("UPDATE messages SET state = 'pending', finished_at = NULL")
+    await office.database.execute(OPERATOR, "UPDATE messages SET state = 'pending', finished_at = NULL")
     await office.send()
     first, second = office.server.messages()
     assert first["Message-ID"] == second["Message-ID"]
@@ -151,7 +153,7 @@ async def test_an_away_server_costs_no_attempt_and_the_messages_go_back(office: 
     await office.server.close()
     await office.send()
     row = await office.database.fetchrow(
-        "SELECT max(attempts) AS attempts, max(leased_until) AS leased FROM messages"
+        OPERATOR, "SELECT max(attempts) AS attempts, max(leased_until) AS leased FROM messages"
     )
     assert row is not None
     assert row["attempts"] == 0
@@ -181,7 +183,7 @@ async def test_staging_mail_is_captured_and_sealed(office: Office) -> None:
     await office.send()
     assert office.server.got == []
     assert await office.states() == ["captured"]
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         assert await list_captured(connection, "production") == []
         [listed] = await list_captured(connection, "staging")
         assert (listed.recipient, listed.subject) == (SAM, "Ada sent you a gift")
@@ -223,13 +225,13 @@ async def test_an_outdated_lease_writes_nothing(office: Office) -> None:
     await office.fan_out()
     taken = []
     for _ in range(2):
-        async with office.database.transaction() as connection:
+        async with office.database.transaction(OPERATOR) as connection:
             [message] = await messages.take(connection, 10, office.vault, lambda _: PUBLIC_URL)
             assert await messages.take(connection, 10, office.vault, lambda _: PUBLIC_URL) == []
         taken.append(message)
         await office.advance(20)
     for message, state in zip(taken, ("pending", "sent"), strict=True):
-        async with office.database.transaction() as connection:
+        async with office.database.transaction(OPERATOR) as connection:
             await record(connection, [Sent(message, "sent")])
         assert await office.states() == [state]
 
@@ -249,7 +251,7 @@ async def test_a_resend_is_a_message_of_its_own_at_most_5_a_day(office: Office) 
     await office.send()
     ids = [message["Message-ID"] for message in office.server.messages() if message["To"].startswith("Sam")]
     assert len(ids) == len(set(ids)) == 6
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         [sam, kim] = await list_order_deliveries(connection, office.principal, reference)
     assert (sam.email, sam.state, sam.resends, sam.code_count) == (SAM, "sent", 5, 2)
     assert (kim.email, kim.resends) == (KIM, 1)
@@ -284,7 +286,7 @@ async def test_what_cannot_be_resent(office: Office) -> None:
         replace(office.principal, environment="staging"),
     ]
     for principal in strangers:
-        async with office.database.transaction() as connection:
+        async with office.database.transaction(OPERATOR) as connection:
             with pytest.raises(NotFound):
                 await resend(connection, principal, reference, SAM)
             with pytest.raises(NotFound):
@@ -319,6 +321,7 @@ async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office
     step = asyncio.create_task(office.mailer.step())
     await office.server.has_taken.wait()
     await office.database.execute(
+        OPERATOR,
         """
         INSERT INTO line_states (order_id, number, state, claimed_at)
         SELECT id, 2, 'claimed', now() FROM orders WHERE reference = $1
@@ -326,7 +329,7 @@ async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office
         half,
     )
     for reference in (void, half):
-        async with office.database.transaction() as connection:
+        async with office.database.transaction(OPERATOR) as connection:
             assert (await cancel_order(connection, office.principal, reference)).cancelled_count == 1
     office.server.released.set()
     await step
@@ -365,11 +368,11 @@ def test_a_password_travels_in_clear_only_when_told_to(url: str, expected: tuple
 
 
 async def _resend(office: Office, reference: str, address: str) -> RecipientDelivery:
-    async with office.database.transaction() as connection:
+    async with office.database.transaction(OPERATOR) as connection:
         return await resend(connection, office.principal, reference, address)
 
 
 async def _states_told(office: Office, reference: str) -> list[str]:
-    async with office.database.connection() as connection:
+    async with office.database.connection(OPERATOR) as connection:
         told = await list_order_deliveries(connection, office.principal, reference)
     return [one.state for one in told]

@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.delivery.mail.conftest import Office, PostOffice
 
+from largesse.database import OPERATOR
+
 # aiosmtpd means STARTTLS, which a server that speaks TLS from the start does not need.
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
 
@@ -122,7 +124,7 @@ def url_of(server: PostOffice, *, scheme: str = "smtp", password: str = PASSWORD
 
 
 async def attempts(office: Office) -> int:
-    count: int = await office.database.fetchval("SELECT max(attempts) FROM messages")
+    count: int = await office.database.fetchval(OPERATOR, "SELECT max(attempts) FROM messages")
     return count
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.faults.proxy import Proxy
 
-from largesse.database import Database, Limits
+from largesse.database import OPERATOR, Database, Limits
 from largesse.delivery.queue import Loop, Notifier, Schedule, Waker, listen, metrics, notify
 
 A_WHILE_S = 10.0
@@ -26,7 +26,7 @@ async def heard(database: Database) -> AsyncIterator[Waker]:
     listening = asyncio.create_task(listen(database, waker.wake))
     async with asyncio.timeout(A_WHILE_S):
         while not waker.calls:  # until it listens, nothing is heard
-            async with database.connection() as connection:
+            async with database.connection(OPERATOR) as connection:
                 await notify(connection)
             await asyncio.sleep(0.01)
     yield waker
@@ -65,9 +65,9 @@ async def test_a_notification_in_a_transaction_is_heard_when_it_commits(
     database: Database, heard: Waker
 ) -> None:
     before = heard.calls
-    async with database.transaction() as connection:
+    async with database.transaction(OPERATOR) as connection:
         await notify(connection)
-        await database.fetchval("SELECT 1")
+        await database.fetchval(OPERATOR, "SELECT 1")
         assert heard.calls == before
     async with asyncio.timeout(A_WHILE_S):
         await heard.wait(before, longest_s=A_WHILE_S)
@@ -79,12 +79,13 @@ async def test_a_lost_connection_is_replaced(
 ) -> None:
     monkeypatch.setattr("largesse.delivery.queue.notifier._RECONNECT_S", 0.01)
     await database.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()"
+        OPERATOR,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
     )
     before = heard.calls
     async with asyncio.timeout(A_WHILE_S):
         while heard.calls == before:
-            async with database.connection() as connection:
+            async with database.connection(OPERATOR) as connection:
                 await notify(connection)
             await asyncio.sleep(0.01)
 
@@ -105,7 +106,7 @@ async def test_a_connection_that_went_silent_is_replaced(
             before = waker.calls
             async with asyncio.timeout(A_WHILE_S):
                 while waker.calls == before:
-                    async with database.connection() as connection:
+                    async with database.connection(OPERATOR) as connection:
                         await notify(connection)
                     await asyncio.sleep(0.01)
             proxy.swallow()

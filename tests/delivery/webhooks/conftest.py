@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from largesse.base.vault import Vault
-from largesse.database import Connection, Database
+from largesse.database import OPERATOR, Connection, Database
 from largesse.delivery.webhooks import CreatedSubscription, create_subscription, parse_target
 from largesse.delivery.webhooks.addresses import Address
 from largesse.delivery.webhooks.delivery import Deliverer
@@ -28,7 +28,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @pytest.fixture
 async def principal(database: Database) -> Principal:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         return await make_principal(connection, "acme")
 
 
@@ -148,7 +148,7 @@ class World:
     _orders: int = 0
 
     async def subscribe(self, url: str, principal: Principal | None = None) -> CreatedSubscription:
-        async with self.database.connection() as connection:
+        async with self.database.connection(OPERATOR) as connection:
             target = parse_target(url, LOOPBACK)
             return await create_subscription(
                 connection, principal or self.principal, self.vault, target, "order.created"
@@ -162,6 +162,7 @@ class World:
             self._orders += 1
             bodies.append(b'{"id":%d,"event":"order.created"}' % self._orders)
         await self.database.execute(
+            OPERATOR,
             """
             INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
             SELECT number, $1, $2, 'order.created', body, clock_now()
@@ -174,7 +175,7 @@ class World:
         return bodies
 
     async def fan_out(self) -> int:
-        async with self.database.connection() as connection:
+        async with self.database.connection(OPERATOR) as connection:
             _, deliveries = await fan_out(connection, 1000)
         return deliveries
 
@@ -188,16 +189,19 @@ class World:
     async def advance(self, seconds: float) -> None:
         """Moves the clock that deliveries go by."""
         await self.database.execute(
-            "UPDATE clock SET ahead_by = ahead_by + $1 * interval '1 second'", seconds
+            OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1 * interval '1 second'", seconds
         )
 
     async def states(self) -> list[str]:
-        return [r["state"] for r in await self.database.fetch("SELECT state FROM deliveries ORDER BY id")]
+        return [
+            r["state"]
+            for r in await self.database.fetch(OPERATOR, "SELECT state FROM deliveries ORDER BY id")
+        ]
 
     async def delivery(self) -> dict[str, object]:
         """The only delivery, with the seconds until it is due."""
         row = await self.database.fetchrow(
-            "SELECT *, extract(epoch FROM due_at - clock_now())::float8 AS due_in_s FROM deliveries"
+            OPERATOR, "SELECT *, extract(epoch FROM due_at - clock_now())::float8 AS due_in_s FROM deliveries"
         )
         assert row is not None
         return dict(row)

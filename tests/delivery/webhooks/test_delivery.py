@@ -12,6 +12,7 @@ from tests.delivery.webhooks.conftest import LOOPBACK, Receiver, World, answerin
 from tests.delivery.webhooks.nameserver import name_server
 from tests.delivery.webhooks.receivers import broken_receiver
 
+from largesse.database import OPERATOR
 from largesse.delivery.webhooks import (
     Resolver,
     check_target,
@@ -46,7 +47,7 @@ async def test_a_delivery_is_the_signed_body_with_the_headers_of_the_spec(
 async def test_every_subscription_of_the_customer_and_environment_hears_and_no_other(
     world: World, receiver: Receiver
 ) -> None:
-    async with world.database.connection() as connection:
+    async with world.database.connection(OPERATOR) as connection:
         other = await make_principal(connection, "other")
     staging = replace(world.principal, environment="staging")
     for path, principal in (("/1", world.principal), ("/2", world.principal), ("/3", staging), ("/4", other)):
@@ -118,7 +119,7 @@ async def test_410_deletes_the_subscription_and_cancels_what_is_pending(
     heard = [got.path for got in receiver.got]
     assert heard.count("/other") == 200
     assert 1 <= heard.count("/gone") <= 4, "only what was in flight already"
-    assert await world.database.fetchval("SELECT count(*) FROM webhook_subscriptions") == 1
+    assert await world.database.fetchval(OPERATOR, "SELECT count(*) FROM webhook_subscriptions") == 1
     assert sorted(await world.states()) == ["cancelled"] * 200 + ["delivered"] * 200
     await world.place()
     await world.deliver()
@@ -129,7 +130,7 @@ async def test_deleting_a_subscription_cancels_what_is_pending(world: World, rec
     subscription = await world.subscribe(receiver.url())
     await world.place(2)
     await world.fan_out()
-    async with world.database.connection() as connection:
+    async with world.database.connection(OPERATOR) as connection:
         await delete_subscription(connection, world.principal, subscription.id)
     await world.deliver()
     assert receiver.got == []
@@ -159,7 +160,9 @@ async def test_a_dead_receiver_is_tried_12_times_on_schedule(world: World, recei
         assert 0.8 * middle - 2 <= wait <= min(1.2 * middle, 21600)
     started = [
         row["started_at"]
-        for row in await world.database.fetch("SELECT started_at FROM delivery_attempts ORDER BY number")
+        for row in await world.database.fetch(
+            OPERATOR, "SELECT started_at FROM delivery_attempts ORDER BY number"
+        )
     ]
     for (earlier, later), middle in zip(itertools.pairwise(started), expected, strict=True):
         assert 0.8 * middle - 1 <= (later - earlier).total_seconds() <= 1.2 * middle + 2
@@ -170,7 +173,7 @@ async def test_attempts_keep_the_first_2_kib_of_the_answer(world: World, receive
     receiver.answers(500, body=b"x" * 3000)
     await world.place()
     await world.deliver()
-    attempt = await world.database.fetchrow("SELECT * FROM delivery_attempts")
+    attempt = await world.database.fetchrow(OPERATOR, "SELECT * FROM delivery_attempts")
     assert attempt is not None
     assert (attempt["number"], attempt["status"], attempt["error"]) == (1, 500, None)
     assert attempt["answer"] == b"x" * 2048
@@ -185,14 +188,14 @@ async def test_attempts_keep_the_first_2_kib_of_the_answer(world: World, receive
 async def test_a_broken_receiver_is_a_failure_to_retry(world: World, kind: str, error: str) -> None:
     async with HttpTransport(LOOPBACK, 0.5, no_names) as transport, broken_receiver(kind) as url:
         world.deliverer = Deliverer(world.database, world.vault, transport, lambda: None)
-        await world.database.execute("UPDATE subscription_queues SET due_at = 'infinity'")
+        await world.database.execute(OPERATOR, "UPDATE subscription_queues SET due_at = 'infinity'")
         await world.subscribe(url)
         await world.place()
         await world.deliver()
         await world.deliverer.close()
     delivery = await world.delivery()
     assert delivery["state"] == "pending"
-    assert await world.database.fetchval("SELECT error FROM delivery_attempts") == error
+    assert await world.database.fetchval(OPERATOR, "SELECT error FROM delivery_attempts") == error
 
 
 async def test_an_endless_answer_is_cut_off_and_its_status_counts(world: World, receiver: Receiver) -> None:
@@ -242,7 +245,7 @@ async def test_names_that_hang_delay_no_other_customer(
 ) -> None:
     for limit in ("LONGEST_S", "_TRY_S"):
         monkeypatch.setattr(resolver, limit, 100.0)  # longer than the test waits for anything
-    async with world.database.connection() as connection:
+    async with world.database.connection(OPERATOR) as connection:
         other = await make_principal(connection, "other")
     for number in range(100):
         await world.subscribe(f"http://{number}.silent.example/")
@@ -262,14 +265,19 @@ async def test_names_that_hang_delay_no_other_customer(
                     await world.deliverer.step(failing=False)
                     await asyncio.sleep(0.01)
             assert (
-                await world.database.fetchval("SELECT count(*) FROM delivery_attempts WHERE error = 'dns'")
+                await world.database.fetchval(
+                    OPERATOR, "SELECT count(*) FROM delivery_attempts WHERE error = 'dns'"
+                )
                 == 0
             )
             world.deliverer.drain()
             await names.close()
             await world.deliverer.close()
     assert sorted(await world.states()) == ["delivered"] * 20 + ["pending"] * 400
-    assert await world.database.fetchval("SELECT count(*) FROM delivery_attempts WHERE error = 'dns'") == 400
+    assert (
+        await world.database.fetchval(OPERATOR, "SELECT count(*) FROM delivery_attempts WHERE error = 'dns'")
+        == 400
+    )
 
 
 async def test_the_time_out_counts_from_before_the_look_up(receiver: Receiver) -> None:
@@ -309,7 +317,7 @@ async def test_a_name_that_turns_inward_is_never_dialled(
     monkeypatch.setattr(loop, "create_connection", connect)  # whatever port is dialled, the listener has it
     target = parse_target("https://rebinds.example.com/", ())
     await check_target(target, (), answering("1.1.1.1"), world.principal.customer_id)
-    async with world.database.connection() as connection:
+    async with world.database.connection(OPERATOR) as connection:
         await create_subscription(connection, world.principal, world.vault, target, "order.created")
     errors = []
     for allowed in ((), (ip_network(inside),)):
@@ -318,7 +326,9 @@ async def test_a_name_that_turns_inward_is_never_dialled(
             await world.place()
             await world.deliver()
             await world.deliverer.close()
-        errors.append((await world.database.fetch("SELECT error FROM delivery_attempts"), connections))
+        errors.append(
+            (await world.database.fetch(OPERATOR, "SELECT error FROM delivery_attempts"), connections)
+        )
         await world.advance(60)
     (refused, dialled), (_, dialled_when_allowed) = errors
     assert [row["error"] for row in refused] == ["forbidden_address"]
@@ -352,6 +362,7 @@ async def test_a_queue_whose_secret_does_not_open_harms_no_other(world: World, r
     await world.subscribe(receiver.url("/good"))
     broken = await world.subscribe(receiver.url("/bad"))
     await world.database.execute(
+        OPERATOR,
         "UPDATE webhook_subscriptions SET sealed_secret = $2 WHERE id = $1",
         broken.id,
         world.vault.webhooks.seal(b"whsec_other", uuid4().bytes),

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from tests.delivery.webhooks.conftest import LOOPBACK, Receiver, World, make_principal, no_names
 
+from largesse.database import OPERATOR
 from largesse.delivery.queue import Lease
 from largesse.delivery.webhooks import (
     delivery,
@@ -26,13 +27,13 @@ async def test_a_failing_subscription_moves_to_the_other_room_until_it_succeeds(
     receiver.answers(500)
     await world.place()
     await world.deliver()
-    assert await world.database.fetchval("SELECT failing FROM subscription_queues")
+    assert await world.database.fetchval(OPERATOR, "SELECT failing FROM subscription_queues")
     receiver.answers(200)
     await world.place()
     await world.fan_out()
     assert not await world.deliverer.step(failing=False)
     await world.deliver()
-    assert not await world.database.fetchval("SELECT failing FROM subscription_queues")
+    assert not await world.database.fetchval(OPERATOR, "SELECT failing FROM subscription_queues")
     assert sorted(await world.states()) == ["delivered", "pending"]
 
 
@@ -62,7 +63,7 @@ async def test_a_turn_has_a_bounded_number_of_deliveries(
     await world.subscribe(receiver.url())
     await world.place(600)
     await world.fan_out()
-    await world.database.execute("UPDATE subscription_queues SET failing = $1", failing)
+    await world.database.execute(OPERATOR, "UPDATE subscription_queues SET failing = $1", failing)
     await world.deliverer.step(failing=failing)
     await world.deliverer.settle()
     assert len(receiver.got) == (8 if failing else 512)
@@ -76,20 +77,20 @@ async def test_a_queue_that_had_its_turn_goes_to_the_back_of_the_line(
     await world.place(50)
     await world.fan_out()
     await world.advance(3600)
-    async with world.database.connection() as connection:
+    async with world.database.connection(OPERATOR) as connection:
         other = await make_principal(connection, "other")
     second = await world.subscribe(receiver.url("/short"), other)
     await world.place(1, other)
     await world.fan_out()
     turns = []
     for _ in range(3):
-        async with world.database.transaction() as connection:
+        async with world.database.transaction(OPERATOR) as connection:
             [queue] = await queues.take_queues(connection, 1, 4, failing=False)
         turns.append(queue.lease.key)
         answer = AttemptResult(200, None, None, b"", 0.1)
         verdict = Verdict("delivered")
         done = [Attempted(queue, job, 0.0, answer, verdict) for job in queue.jobs]
-        async with world.database.transaction() as connection:
+        async with world.database.transaction(OPERATOR) as connection:
             await record(connection, done, [queue.lease])
     assert turns == [first.id, second.id, first.id]
 
@@ -115,21 +116,21 @@ async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver
     subscription = await world.subscribe(receiver.url())
     await world.place()
     await world.fan_out()
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         [first] = await queues.take_queues(connection, 10, 10, failing=False)
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         assert await queues.take_queues(connection, 10, 10, failing=False) == []
     await world.advance(20)
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         [second] = await queues.take_queues(connection, 10, 10, failing=False)
     assert second.lease == Lease(subscription.id, first.lease.fence + 1)
     answer = AttemptResult(200, None, None, b"", 0.1)
     for queue, state in ((first, "pending"), (second, "delivered")):
         attempted = Attempted(queue, queue.jobs[0], 0.0, answer, Verdict("delivered"))
-        async with world.database.transaction() as connection:
+        async with world.database.transaction(OPERATOR) as connection:
             await record(connection, [attempted], [queue.lease])
         assert await world.states() == [state]
-    assert await world.database.fetchval("SELECT count(*) FROM delivery_attempts") == 1
+    assert await world.database.fetchval(OPERATOR, "SELECT count(*) FROM delivery_attempts") == 1
 
 
 async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
@@ -139,7 +140,7 @@ async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
         await world.subscribe(receiver.url())
     await world.place()
     await world.fan_out()
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         taken = await queues.take_queues(connection, 10, 10, failing=False)
     first, second = sorted(taken, key=lambda queue: queue.lease.key)
     answer = AttemptResult(200, None, None, b"", 0.1)
@@ -147,16 +148,17 @@ async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
     lock = "UPDATE subscription_queues SET due_at = due_at WHERE subscription_id = $1"
 
     async def write() -> None:
-        async with world.database.transaction() as connection:
+        async with world.database.transaction(OPERATOR) as connection:
             await record(connection, [attempted], [first.lease])
 
-    async with world.database.transaction() as fanning_out:
+    async with world.database.transaction(OPERATOR) as fanning_out:
         await fanning_out.execute(lock, first.lease.key)
         writing = asyncio.create_task(write())
         async with asyncio.timeout(30):
             while not await world.database.fetchval(
+                OPERATOR,
                 "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) "
-                "WHERE NOT granted AND datname = current_database())"
+                "WHERE NOT granted AND datname = current_database())",
             ):
                 assert not writing.done()
         await fanning_out.execute(lock, second.lease.key)
@@ -173,7 +175,7 @@ async def test_a_renewed_lease_does_not_run_out(world: World, receiver: Receiver
     for _ in range(3):
         await world.advance(10)
         await world.deliverer.renew()
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         assert await queues.take_queues(connection, 10, 10, failing=False) == []
     receiver.released.set()
     await world.deliverer.settle()
@@ -184,13 +186,13 @@ async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, rece
     await world.subscribe(receiver.url())
     await world.place()
     await world.fan_out()
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         [queue] = await queues.take_queues(connection, 10, 10, failing=False)
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         await record(connection, [], [queue.lease])
-    async with world.database.connection() as connection:
+    async with world.database.connection(OPERATOR) as connection:
         await queues.SUBSCRIPTION_QUEUES.renew(connection, [queue.lease])
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         [again] = await queues.take_queues(connection, 10, 10, failing=False)
     assert again.lease.fence == queue.lease.fence + 1
 
@@ -210,7 +212,7 @@ async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(
     await closing
     assert len(receiver.got) == 4
     assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 16
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         [queue] = await queues.take_queues(connection, 10, 100, failing=False)
     assert len(queue.jobs) == 16
 
@@ -220,9 +222,11 @@ async def test_a_subscription_made_after_the_fact_does_not_hear_of_it(
 ) -> None:
     await world.subscribe(receiver.url())
     await world.place()
-    await world.database.execute("UPDATE events SET created_at = created_at - interval '2 minutes'")
+    await world.database.execute(OPERATOR, "UPDATE events SET created_at = created_at - interval '2 minutes'")
     assert await world.fan_out() == 0
-    assert not await world.database.fetchval("SELECT EXISTS (SELECT FROM events WHERE fanned_out_at IS NULL)")
+    assert not await world.database.fetchval(
+        OPERATOR, "SELECT EXISTS (SELECT FROM events WHERE fanned_out_at IS NULL)"
+    )
 
 
 async def test_fan_outs_that_race_deliver_each_event_once(world: World, receiver: Receiver) -> None:
@@ -233,7 +237,7 @@ async def test_fan_outs_that_race_deliver_each_event_once(world: World, receiver
     async def fan_all_out() -> int:
         made = 0
         while True:
-            async with world.database.connection() as connection:
+            async with world.database.connection(OPERATOR) as connection:
                 events, deliveries = await fan_out(connection, 20)
             if not events:
                 return made
@@ -241,6 +245,8 @@ async def test_fan_outs_that_race_deliver_each_event_once(world: World, receiver
 
     assert sum(await asyncio.gather(*(fan_all_out() for _ in range(4)))) == 1500
     assert (
-        await world.database.fetchval("SELECT count(DISTINCT (event_id, subscription_id)) FROM deliveries")
+        await world.database.fetchval(
+            OPERATOR, "SELECT count(DISTINCT (event_id, subscription_id)) FROM deliveries"
+        )
         == 1500
     )

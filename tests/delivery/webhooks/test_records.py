@@ -9,13 +9,14 @@ import pytest
 from tests.delivery.webhooks.conftest import Receiver, World
 
 from largesse.base.errors import InvalidRequest, NotFound
+from largesse.database import OPERATOR
 from largesse.delivery.webhooks import DeliveryRecord, list_deliveries, redeliver, send_sample
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 
 
 async def listed(world: World, subscription_id: object, **arguments: int) -> list[DeliveryRecord]:
-    async with world.database.connection() as connection:
+    async with world.database.connection(OPERATOR) as connection:
         return await list_deliveries(connection, world.principal, subscription_id, **arguments)  # type: ignore[arg-type]
 
 
@@ -68,7 +69,7 @@ async def test_a_finished_delivery_is_made_again_with_all_its_attempts(
     await world.deliver()
     [delivery] = await listed(world, subscription.id)
     receiver.answers(500)
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         again = await redeliver(connection, world.principal, subscription.id, delivery.id)
     assert (again.state, again.attempts_left, len(again.attempts)) == ("pending", 12, 1)
     await world.deliver()
@@ -87,7 +88,7 @@ async def test_a_pending_delivery_is_made_now_and_keeps_its_count(world: World, 
     await world.place()
     await world.deliver()
     [delivery] = await listed(world, subscription.id)
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         assert (
             await redeliver(connection, world.principal, subscription.id, delivery.id)
         ).attempts_left == 11
@@ -99,7 +100,7 @@ async def test_a_pending_delivery_is_made_now_and_keeps_its_count(world: World, 
 async def test_a_sample_is_signed_and_is_no_order(world: World, receiver: Receiver) -> None:
     subscription = await world.subscribe(receiver.url())
     await world.subscribe(receiver.url("/other"))
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         sample = await send_sample(connection, world.principal, subscription.id, NOW)
     assert (sample.state, sample.order_id) == ("pending", None)
     await world.deliver()
@@ -117,8 +118,8 @@ async def test_a_sample_is_signed_and_is_no_order(world: World, receiver: Receiv
 
 async def test_an_event_of_another_release_has_no_sample(world: World, receiver: Receiver) -> None:
     subscription = await world.subscribe(receiver.url())
-    await world.database.execute("UPDATE webhook_subscriptions SET event = 'order.lost'")
-    async with world.database.transaction() as connection:
+    await world.database.execute(OPERATOR, "UPDATE webhook_subscriptions SET event = 'order.lost'")
+    async with world.database.transaction(OPERATOR) as connection:
         with pytest.raises(InvalidRequest, match=r"`order\.lost` is no event that is sent any more"):
             await send_sample(connection, world.principal, subscription.id, NOW)
     assert await listed(world, subscription.id) == []
@@ -135,7 +136,7 @@ async def test_strangers_find_nothing(world: World, receiver: Receiver) -> None:
         (replace(world.principal, environment="staging"), subscription.id),
         (world.principal, uuid4()),
     ]
-    async with world.database.transaction() as connection:
+    async with world.database.transaction(OPERATOR) as connection:
         for principal, subscription_id in strangers:
             with pytest.raises(NotFound):
                 await list_deliveries(connection, principal, subscription_id)

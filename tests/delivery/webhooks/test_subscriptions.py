@@ -8,7 +8,7 @@ from tests.delivery.webhooks.conftest import make_principal
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.delivery.webhooks import (
     create_subscription,
     delete_subscription,
@@ -22,7 +22,7 @@ TARGET = parse_target("https://hooks.example.com/orders", ())
 
 
 async def test_a_subscription_is_listed_without_its_secret(database: Database) -> None:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         principal = await make_principal(connection, "acme")
         first = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
         second = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
@@ -37,7 +37,7 @@ async def test_a_subscription_is_listed_without_its_secret(database: Database) -
 
 
 async def test_the_secret_rests_sealed_and_opens_for_its_own_subscription(database: Database) -> None:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         principal = await make_principal(connection, "acme")
         created = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
         row = await connection.fetchrow("SELECT * FROM webhook_subscriptions")
@@ -53,7 +53,7 @@ async def test_the_secret_rests_sealed_and_opens_for_its_own_subscription(databa
 
 @pytest.mark.parametrize("event", ["", "order.deleted", "ORDER.CREATED", "order.created ", "*"])
 async def test_an_unknown_event_is_refused(database: Database, event: str) -> None:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         principal = await make_principal(connection, "acme")
         with pytest.raises(InvalidRequest, match="`event`"):
             await create_subscription(connection, principal, VAULT, TARGET, event)
@@ -61,7 +61,7 @@ async def test_an_unknown_event_is_refused(database: Database, event: str) -> No
 
 
 async def test_a_customer_holds_100_and_not_101_in_both_environments_together(database: Database) -> None:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         acme, other = await make_principal(connection, "acme"), await make_principal(connection, "other")
         staging = replace(acme, environment="staging")
         for number in range(100):
@@ -76,13 +76,13 @@ async def test_a_customer_holds_100_and_not_101_in_both_environments_together(da
 
 
 async def test_the_limit_holds_when_creations_race(database: Database) -> None:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         acme = await make_principal(connection, "acme")
         for _ in range(95):
             await create_subscription(connection, acme, VAULT, TARGET, "order.created")
 
     async def create() -> bool:
-        async with database.transaction() as connection:
+        async with database.transaction(OPERATOR) as connection:
             try:
                 await create_subscription(connection, acme, VAULT, TARGET, "order.created")
             except InvalidRequest:
@@ -91,11 +91,11 @@ async def test_the_limit_holds_when_creations_race(database: Database) -> None:
 
     created = await asyncio.gather(*(create() for _ in range(16)))
     assert sum(created) == 5
-    assert await database.fetchval("SELECT count(*) FROM webhook_subscriptions") == 100
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM webhook_subscriptions") == 100
 
 
 async def test_other_customers_and_environments_neither_see_nor_delete_it(database: Database) -> None:
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         acme, other = await make_principal(connection, "acme"), await make_principal(connection, "other")
         created = await create_subscription(connection, acme, VAULT, TARGET, "order.created")
         for stranger in (other, replace(acme, environment="staging")):

@@ -7,7 +7,7 @@ import threading
 import httpx
 import pytest
 
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.identity import Authenticator
 from largesse.identity.keys import create_key, delete_key
 
@@ -167,13 +167,13 @@ async def test_last_seen_is_noted_off_the_request(service) -> None:
     try:
         authenticator = Authenticator(database, "production")
         await authenticator.authenticate(service.keys["globex"])
-        assert await database.fetchval(query) is None
+        assert await database.fetchval(OPERATOR, query) is None
         await authenticator.close()
-        first = await database.fetchval(query)
+        first = await database.fetchval(OPERATOR, query)
         assert first is not None
         again = Authenticator(database, "production")
         await again.close()
-        assert await database.fetchval(query) == first
+        assert await database.fetchval(OPERATOR, query) == first
     finally:
         await database.close()
 

@@ -13,7 +13,7 @@ import pytest
 from tests.web.claim.conftest import Work
 
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.delivery.mail.letter import Letter
 from largesse.delivery.mail.messages import take
 from largesse.fulfilment import (
@@ -91,7 +91,7 @@ def stock(on_pool: Callable[[Work], Any], tmp_path: Path) -> Callable[..., Any]:
         file.write_text("number\n" + "\n".join(numbers) + "\n")
 
         async def work(database: Database, vault: Vault) -> Any:
-            async with database.connection() as connection:
+            async with database.connection(OPERATOR) as connection:
                 stocked = await find_inventory_product(connection, product)
             return await import_vouchers(database, vault, stocked, file, value=value)
 
@@ -181,7 +181,7 @@ def test_out_of_stock_keeps_the_claim_and_the_next_import_serves_the_oldest_firs
         waiting.append((one, path))
 
     async def levels(database: Database, _: Vault) -> Any:
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             return await list_inventory(connection)
 
     [level] = [level for level in on_pool(levels) if level.product == "tea"]
@@ -280,7 +280,7 @@ def test_a_recipient_is_written_to_in_the_language_they_went_on_in(
 
     async def ship_and_write(database: Database, vault: Vault) -> Letter:
         await import_shipments(database, vault, "production", file)
-        async with database.transaction() as connection:
+        async with database.transaction(OPERATOR) as connection:
             taken = await take(connection, 1000, vault, lambda _: "https://gifts.example.com")
         [letter] = [one.letter for one in taken if one.letter.email == "uwe@example.com"]
         return letter

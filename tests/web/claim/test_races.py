@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.fulfilment import find_inventory_product, import_vouchers
 from largesse.lines import parse_code
 from largesse.verify import audit
@@ -92,7 +92,7 @@ def test_three_hundred_numbers_go_to_the_first_of_five_hundred_and_each_once(
         file.write_text("\n".join(f"CINE-{number}" for number in range(first, first + count)))
 
         async def work(database: Database, vault: Vault) -> Any:
-            async with database.connection() as connection:
+            async with database.connection(OPERATOR) as connection:
                 stocked = await find_inventory_product(connection, "cinema")
             return await import_vouchers(database, vault, stocked, file)
 
@@ -134,7 +134,7 @@ def test_an_import_that_races_with_claims_leaves_nobody_waiting(
     async def race(_: Any) -> Any:
         database = await Database.connect(service.database_url)
         vault = Vault(service.settings.master_keys)
-        async with database.connection() as connection:
+        async with database.connection(OPERATOR) as connection:
             stocked = await find_inventory_product(connection, "shop")
         async with aiohttp.ClientSession(service.url, cookie_jar=aiohttp.DummyCookieJar()) as session:
 

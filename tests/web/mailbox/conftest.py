@@ -17,7 +17,7 @@ from tests.web.api.conftest import (
 )
 
 from largesse.base.vault import load_vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
 from largesse.delivery.mail.fan_out import fan_out
 from largesse.delivery.mail.mailer import Mailer
 from largesse.main import build_app
@@ -40,7 +40,7 @@ def capture(service: Service) -> Callable[[], None]:
             transport=None,
             captures=True,
         )
-        async with database.transaction() as connection:
+        async with database.transaction(OPERATOR) as connection:
             await fan_out(connection, 100)
         while await mailer.step():
             pass

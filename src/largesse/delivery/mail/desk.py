@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from largesse.base.vault import Vault
-from largesse.database import DATABASE_FAILED, Database
+from largesse.database import DATABASE_FAILED, WORKER, Database
 from largesse.delivery.mail import messages
 from largesse.delivery.mail.messages import MESSAGES, Message
 from largesse.delivery.mail.recording import Sent, record
@@ -42,7 +42,7 @@ class Desk:
             return []
         asked_at = self._leases.now()
         try:
-            async with self._database.transaction() as connection:
+            async with self._database.transaction(WORKER) as connection:
                 taken = await messages.take(connection, limit, vault, public_url_of, self._leases.terms)
         except StillHeldError:
             await self.renew()
@@ -52,7 +52,7 @@ class Desk:
 
     async def renew(self) -> None:
         """Prolongs the leases of all messages under way, and of those whose outcome is not written yet."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(WORKER) as connection:
             await self._leases.renew(connection)
 
     async def is_ours(self, message: Message) -> bool:
@@ -73,7 +73,7 @@ class Desk:
             await self._settle_last(message, last)
             stands = self._waiting[message.lease][1]
             if stands is None:
-                async with self._database.connection() as connection:
+                async with self._database.connection(WORKER) as connection:
                     stands = await messages.still_stands(connection, message)
             is_ours = await self.is_ours(message)
         except DATABASE_FAILED as error:
@@ -103,7 +103,7 @@ class Desk:
     async def give_back(self, leases: Sequence[Lease], reason: str | None = None) -> None:
         """Frees messages that were not sent; with the reason where that is the mail server's fault."""
         self._leases.drop(leases)
-        async with self._database.connection() as connection:
+        async with self._database.connection(WORKER) as connection:
             if reason is None:
                 await self._leases.give_back(connection, leases)
             else:
@@ -116,7 +116,9 @@ class Desk:
     async def _write(self, sent: list[Sent]) -> None:
         # A statement alone is a transaction: that saves two round trips.
         is_one = all(one.captured is None for one in sent)
-        async with self._database.connection() if is_one else self._database.transaction() as connection:
+        async with (
+            self._database.connection(WORKER) if is_one else self._database.transaction(WORKER) as connection
+        ):
             waiting = [message for message, _ in self._waiting.values()]
             lost, standing = await record(connection, sent, waiting)
         for message in waiting:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from largesse.database import Connection, Database, Row
+from largesse.database import OPERATOR, Connection, Database, Row
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.queue import notify
 
@@ -49,7 +49,7 @@ async def count_given_up(database: Database, wanted: Wanted) -> int:
     """How many messages `requeue` would send again."""
     found = 0
     after = _START
-    async with database.connection() as connection:
+    async with database.connection(OPERATOR) as connection:
         while rows := await connection.fetch(_CANDIDATES, wanted.since, *after, wanted.reason, _BITE):
             found += len(rows)
             after = rows[-1]["given_up_at"], rows[-1]["id"]
@@ -64,6 +64,7 @@ async def requeue(database: Database, wanted: Wanted) -> int:
     made = 0
     after = _START
     run_id = await database.fetchval(
+        OPERATOR,
         """
         INSERT INTO mail_requeues (at, since, reason, messages) SELECT clock_now(), $1, $2, 0 RETURNING id
         """,
@@ -71,7 +72,7 @@ async def requeue(database: Database, wanted: Wanted) -> int:
         wanted.reason,
     )
     while True:
-        async with database.transaction() as connection:
+        async with database.transaction(OPERATOR) as connection:
             rows = await connection.fetch(_CANDIDATES, wanted.since, *after, wanted.reason, _BITE)
             if not rows:
                 return made

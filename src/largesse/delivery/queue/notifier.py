@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from largesse.database import DATABASE_AWAY, Connection, Database
+from largesse.database import DATABASE_AWAY, WORKER, Connection, Database
 
 POLL_S = 0.25
 NOTIFY_EVERY_S = 0.05
@@ -54,7 +54,7 @@ class Notifier:
         while self._again:
             self._again = False
             try:
-                async with self._database.connection() as connection:
+                async with self._database.connection(WORKER) as connection:
                     await notify(connection)
             except DATABASE_AWAY:
                 return  # polling finds the work
@@ -90,7 +90,7 @@ async def listen(database: Database, wake: Callable[[], None]) -> None:
     """Calls `wake` at each notification until cancelled, on a connection of its own; gets a new one when that breaks."""
     while True:
         try:
-            async with database.connection() as connection:
+            async with database.connection(WORKER) as connection:
                 await _listen_on(connection, wake)
         except DATABASE_AWAY:
             log.warning("outbox.not_listening")

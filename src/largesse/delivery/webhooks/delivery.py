@@ -15,7 +15,7 @@ import structlog
 
 from largesse.base import clock
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import WORKER, Database
 from largesse.delivery.queue import LEASE_S, Lease, Recorder, StillHeldError, Terms, metrics
 from largesse.delivery.queue.recorder import LAST_TRIES_S
 from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS, judge
@@ -82,7 +82,7 @@ class Deliverer:
         terms = Terms(self._lease_s, {lease.key for lease in self._held})
         limit = min(free, QUEUES_AT_ONCE // 4)
         try:
-            async with self._database.transaction() as connection:
+            async with self._database.transaction(WORKER) as connection:
                 taken = await take_queues(connection, limit, jobs_each, failing=failing, terms=terms)
         except StillHeldError:
             await self.renew()
@@ -94,7 +94,7 @@ class Deliverer:
     async def renew(self) -> None:
         """Prolongs the leases of all turns."""
         if self._held:
-            async with self._database.connection() as connection:
+            async with self._database.connection(WORKER) as connection:
                 await SUBSCRIPTION_QUEUES.renew(connection, self._held, lease_s=self._lease_s)
 
     @property
@@ -177,5 +177,5 @@ class Deliverer:
     async def _write(self, reports: list[Report]) -> None:
         attempted = [report for report in reports if isinstance(report, Attempted)]
         leaving = [report for report in reports if isinstance(report, Lease)]
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(WORKER) as connection:
             await record(connection, attempted, leaving)

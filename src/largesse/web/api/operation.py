@@ -94,7 +94,7 @@ class Call(msgspec.Struct, frozen=True):
         """
         async with (
             services.writing_turns.turn(self.principal.customer_id),
-            services.database.transaction() as connection,
+            services.database.transaction(self.principal.scope) as connection,
         ):
             await hold_key(connection, self.principal)
             yield connection

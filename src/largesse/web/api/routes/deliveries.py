@@ -114,7 +114,7 @@ class DeliveriesQuery(msgspec.Struct, frozen=True):
 
 
 async def _deliveries(services: Services, call: Call) -> Reply:
-    async with services.database.connection() as connection:
+    async with services.database.connection(call.principal.scope) as connection:
         found = await list_deliveries(
             connection, call.principal, call.uuid(), before=call.query.before, limit=call.query.limit
         )
@@ -138,7 +138,7 @@ async def _test(services: Services, call: Call) -> Reply:
 
 
 async def _order_deliveries(services: Services, call: Call) -> Reply:
-    async with services.database.connection() as connection:
+    async with services.database.connection(call.principal.scope) as connection:
         found = await list_order_deliveries(
             connection,
             call.principal,

@@ -31,7 +31,7 @@ class FundingAccountShape(msgspec.Struct, rename="camel"):
 async def _funding_accounts(services: Services, call: Call) -> Reply:
     if not names_account(call.principal.funding):
         return Reply(b"[]")
-    async with services.database.connection() as connection:
+    async with services.database.connection(call.principal.scope) as connection:
         accounts = await list_funding_accounts(connection, call.principal)
     return Reply(encode_json([_shape(account) for account in accounts]))
 

@@ -56,7 +56,7 @@ async def _me(services: Services, call: Call) -> Reply:
 
 
 async def _users(services: Services, call: Call) -> Reply:
-    async with services.database.connection() as connection:
+    async with services.database.connection(call.principal.scope) as connection:
         users = await list_users(connection, call.principal, offset=call.query.offset, limit=call.query.limit)
     return Reply(encode_json([_shape(user) for user in users]))
 

@@ -135,7 +135,7 @@ async def _order(services: Services, call: Call) -> Reply:
 
 
 async def _order_request(services: Services, call: Call) -> Reply:
-    async with services.database.connection() as connection:
+    async with services.database.connection(call.principal.scope) as connection:
         request = await read_request(connection, call.principal, call.path["reference"])
     return Reply(encode_json(order_request_shape(request)))
 

@@ -36,7 +36,7 @@ class TemplateShape(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 async def _templates(services: Services, call: Call) -> Reply:
-    async with services.database.connection() as connection:
+    async with services.database.connection(call.principal.scope) as connection:
         templates = await list_templates(
             connection, call.principal, offset=call.query.offset, limit=call.query.limit
         )

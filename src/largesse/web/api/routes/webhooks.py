@@ -80,7 +80,7 @@ async def _subscribe(services: Services, call: Call) -> Reply:
 
 
 async def _subscriptions(services: Services, call: Call) -> Reply:
-    async with services.database.connection() as connection:
+    async with services.database.connection(call.principal.scope) as connection:
         subscriptions = await list_subscriptions(connection, call.principal)
     return Reply(
         encode_json([ListedSubscription(s.id, s.event, s.target_url, s.created_at) for s in subscriptions])

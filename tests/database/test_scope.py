@@ -1,0 +1,174 @@
+"""Every transaction says for whom it acts: without that none begins, and the connection keeps it as long as it is lent."""
+
+import ast
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from largesse.database import (
+    LOOKUP,
+    OPERATOR,
+    WORKER,
+    Database,
+    Scope,
+    act_for,
+    connect_once,
+    for_customer,
+    for_customers,
+    scope_of,
+)
+from largesse.database.scope import Actor
+
+SOURCES = Path(__file__).parents[2] / "src/largesse"
+# What takes a connection, and which of its arguments, from 0, says for whom.
+_OF_DATABASE = {"connection", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
+_SAID = {"LOOKUP", "OPERATOR", "WORKER", "for_customer", "for_customers", "scope", "scope_of_orders"}
+# What opens a connection of its own: those of the pool, and what has no scope, as migrations and the check at start.
+_OPENS = {"connect", "create_pool", "acquire", "dial"}
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url, max_connections=1)
+    yield database
+    await database.close()
+
+
+async def test_no_transaction_begins_without_a_scope(database: Database) -> None:
+    for begin in (database.transaction, database.connection):
+        with pytest.raises(TypeError, match="scope"):
+            begin()  # type: ignore[call-arg]
+        for other in ("SELECT 1", None):
+            with pytest.raises(TypeError, match="for whom it acts"):
+                async with begin(other):  # type: ignore[arg-type]
+                    raise AssertionError("it has begun")
+    with pytest.raises(TypeError, match="for whom it acts"):
+        await database.execute("CREATE TABLE never AS SELECT $1", "x")  # type: ignore[arg-type]
+    # The only connection there is was given back each time.
+    assert await database.fetchval(OPERATOR, "SELECT to_regclass('never')") is None
+
+
+async def test_a_connection_keeps_its_scope_as_long_as_it_is_lent(
+    database: Database, database_url: str
+) -> None:
+    acme = for_customer(7, "staging")
+    async with database.transaction(acme) as connection:
+        assert scope_of(connection) == acme
+        async with connection.transaction():
+            assert scope_of(connection) == acme
+    async with database.connection(WORKER) as connection:
+        assert scope_of(connection) is WORKER
+        session = connection._con  # type: ignore[attr-defined]
+    with pytest.raises(LookupError):
+        scope_of(session)
+    async with connect_once(database_url, OPERATOR) as connection:
+        assert scope_of(connection) is OPERATOR
+
+
+async def test_a_look_up_goes_on_for_whom_it_has_found(database: Database) -> None:
+    acme, other = for_customer(7, "staging"), for_customer(8, "staging")
+    async with database.transaction(LOOKUP) as connection:
+        act_for(connection, acme)
+        assert scope_of(connection) == acme
+        with pytest.raises(RuntimeError):
+            act_for(connection, other)
+    async with database.transaction(WORKER) as connection:
+        with pytest.raises(RuntimeError):
+            act_for(connection, acme)
+
+
+async def test_saying_it_sends_nothing(database: Database) -> None:
+    sent: list[str] = []
+    async with database.connection(OPERATOR) as connection:
+        with connection.query_logger(lambda record: sent.append(record.query)):
+            session: asyncpg.Connection = connection._con  # type: ignore[attr-defined]
+            session.lend(for_customer(7, "staging"))  # type: ignore[attr-defined]
+            async with connection.transaction():
+                assert await connection.fetchval("SELECT 1") == 1
+    assert sent == ["BEGIN;", "SELECT 1", "COMMIT;"]
+
+
+def test_only_customers_are_acted_for_by_name() -> None:
+    assert for_customers([(7, "staging"), (8, "staging"), (7, "staging")]).customers == {
+        (7, "staging"),
+        (8, "staging"),
+    }
+    for actor, customers in ((Actor.CUSTOMERS, frozenset()), (Actor.WORKER, frozenset({(7, "staging")}))):
+        with pytest.raises(ValueError, match="customers act"):
+            Scope(actor, customers)
+
+
+def unsaid(source: str) -> Iterator[str]:
+    """The calls of a module that take a connection and do not say for whom."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = last_name(node.func)
+        if name == "connect_once":
+            told = [*node.args[1:2], *(keyword.value for keyword in node.keywords if keyword.arg == "scope")]
+        elif name in _OF_DATABASE and isinstance(node.func, ast.Attribute) and is_database(node.func.value):
+            told = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "scope")]
+        elif name in _OPENS and isinstance(node.func, ast.Attribute) and is_driver(node.func.value):
+            told = []
+        else:
+            continue
+        if not told or last_name(told[0]) not in _SAID:
+            yield f"{node.lineno}: {ast.unparse(node)[:80]}"
+
+
+def last_name(node: ast.expr) -> str:
+    """`c` of `c`, `a.b.c` and `a.b.c()`."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func)
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def is_database(node: ast.expr) -> bool:
+    return last_name(node).endswith("database")
+
+
+def is_driver(node: ast.expr) -> bool:
+    return last_name(node).endswith(("asyncpg", "pool", "dialer"))
+
+
+def test_every_room_says_for_whom_it_acts() -> None:
+    found = {
+        str(path.relative_to(SOURCES)): told
+        for path in SOURCES.rglob("*.py")
+        if not path.is_relative_to(SOURCES / "database") and (told := list(unsaid(path.read_text())))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "services.database.transaction()",
+        "self._database.connection(principal)",
+        "database.fetch('SELECT 1')",
+        "database.execute(query, scope)",
+        "connect_once(url)",
+        "connect_once(url, limits=COMMANDS)",
+        "asyncpg.connect(url)",
+        "self._pool.acquire()",
+    ],
+)
+def test_a_connection_taken_without_a_scope_is_found(code: str) -> None:
+    assert len(list(unsaid(code))) == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "services.database.transaction(call.principal.scope)",
+        "self._database.connection(for_customers(pairs))",
+        "database.fetch(LOOKUP, 'SELECT 1')",
+        "connect_once(url, OPERATOR)",
+        "connection.transaction()",
+        "turns.acquire()",
+    ],
+)
+def test_one_taken_with_a_scope_is_left_alone(code: str) -> None:
+    assert list(unsaid(code)) == []
