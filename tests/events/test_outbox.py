@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tests.delivery.webhooks.conftest import Receiver, World, database, principal, receiver, vault, world
+from tests.delivery.conftest import database, vault
+from tests.delivery.webhooks.conftest import Receiver, World, principal, receiver, world
 
 from largesse.database import OPERATOR, Connection
 from largesse.events import ORDER_CREATED, Sampled, record_event
