@@ -1,6 +1,7 @@
 """The database: one pool of connections to PostgreSQL, and transactions on it.
 
-`pool` is what all rooms use: `Database`, and which errors mean that the database is away. `session` opens its connections, with
+`pool` is what all rooms use: `Database`, and which errors mean that the database is away. `scope` says for whom each
+transaction acts. `session` opens its connections, with
 the limits on how long each side waits for the other; `orphans` ends sessions whose process is gone; `metrics` tells how the
 pool is used. `migrate` brings the schema up to date: one SQL file for each step in `migrations/versions`.
 

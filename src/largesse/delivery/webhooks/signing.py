@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+from datetime import datetime
 
 from largesse import __version__
 from largesse.base import clock
@@ -53,9 +54,11 @@ class Signer:
         self._secret = secret
         self._key = standard_key(secret)
 
-    def headers(self, delivery_id: int, event: str, body: bytes) -> dict[str, str]:
-        """The headers of an attempt made now. `webhook-id` stays the same over all attempts of a delivery."""
-        at = int(clock.now().timestamp())
+    def headers(
+        self, delivery_id: int, event: str, body: bytes, *, now: datetime | None = None
+    ) -> dict[str, str]:
+        """The headers of an attempt made `now`, by this machine's clock where it is not said. `webhook-id` stays the same over all attempts of a delivery."""
+        at = int((now or clock.now()).timestamp())
         return {
             "Content-Type": "application/json",
             "User-Agent": USER_AGENT,
