@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import REGISTRY
 from tests.web.api.conftest import RICH_WORLD
 
+from largesse.database import Scope
 from largesse.identity import WrongKeys
 from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
 from largesse.identity.keys import create_key, delete_key
@@ -153,10 +154,10 @@ def test_guesses_past_the_limit_cost_the_database_next_to_nothing(
     database = service.app.services.database
     fetch, asked = database.fetch, 0
 
-    async def counted(query: str, *arguments: object) -> object:
+    async def counted(scope: Scope, query: str, *arguments: object) -> object:
         nonlocal asked
         asked += "FROM api_keys" in query
-        return await fetch(query, *arguments)
+        return await fetch(scope, query, *arguments)
 
     monkeypatch.setattr(database, "fetch", counted)
     began = time.monotonic()

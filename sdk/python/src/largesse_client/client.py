@@ -67,7 +67,7 @@ class Largesse(_Client[Sync]):
     """A client that blocks; safe to share between threads.
 
         with Largesse("https://gifts.example", api_key) as largesse:
-            order = largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="thanks-1")
+            order = largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="codes-1")
 
     `timeout_s` is for one attempt; a request that may be repeated is sent at most `attempts` times, the last one at most
     `patience_s` after the first. `verify` and `proxy` are httpx's: certificates to trust, a proxy to go through.
@@ -106,7 +106,7 @@ class AsyncLargesse(_Client[Async]):
     """A client that is awaited.
 
         async with AsyncLargesse("https://gifts.example", api_key) as largesse:
-            order = await largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="thanks-1")
+            order = await largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="codes-1")
             async for record in largesse.orders.list():
                 print(record.reference)
 
