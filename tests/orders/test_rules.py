@@ -22,7 +22,7 @@ from largesse.base.errors import (
 )
 from largesse.identity import Principal, Standing
 from largesse.orders.order import Order, OwnAccounts
-from largesse.orders.rules import Decided, Ground, LedgerAccount, decide
+from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
 
 OWN = {1: OwnAccounts(91, 92), 2: OwnAccounts(93, 94)}
 
@@ -51,7 +51,7 @@ def make_order(
     )
 
 
-def make_ground(*held: int, **taken: str) -> Ground:
+def make_context(*held: int, **taken: str) -> BatchContext:
     """Accounts 1 and 2 of customer 1 (2 for service account 1 alone), 3 in staging, 4 in euro, 5 of customer 2.
 
     `held` are those that somebody else has locked."""
@@ -74,7 +74,7 @@ def make_ground(*held: int, **taken: str) -> Ground:
             for number, kind in ((91, "receivable"), (92, "sales"), (93, "receivable"), (94, "sales"))
         ),
     ]
-    return Ground(
+    return BatchContext(
         now=NOW,
         transaction_id="1",
         locked=frozenset(account.id for account in accounts) - set(held),
@@ -91,8 +91,8 @@ def make_ground(*held: int, **taken: str) -> Ground:
     )
 
 
-def refusal(order: Order, ground: Ground | None = None) -> Problem:
-    decided = decide([order], ground or make_ground())
+def refusal(order: Order, context: BatchContext | None = None) -> Problem:
+    decided = decide([order], context or make_context())
     assert decided.placed == decided.entries == []
     return decided.refusals[0]
 
@@ -124,7 +124,7 @@ def refusal(order: Order, ground: Ground | None = None) -> Problem:
     ],
 )
 def test_what_is_refused(order: Order, problem: type[Problem]) -> None:
-    assert type(refusal(order, make_ground(used="HOLDER"))) is problem
+    assert type(refusal(order, make_context(used="HOLDER"))) is problem
 
 
 @pytest.mark.parametrize(
@@ -141,17 +141,17 @@ def test_what_is_refused(order: Order, problem: type[Problem]) -> None:
     ],
 )
 def test_what_is_placed(order: Order) -> None:
-    decided = decide([order], make_ground(used="HOLDER"))
+    decided = decide([order], make_context(used="HOLDER"))
     assert (decided.placed, decided.refusals) == ([order], {})
 
 
 def test_a_used_reference_tells_its_holder() -> None:
-    refused = refusal(make_order(external_reference="used"), make_ground(used="HOLDER"))
+    refused = refusal(make_order(external_reference="used"), make_context(used="HOLDER"))
     assert refused.holder == "HOLDER"
 
 
 def test_an_order_pays_from_its_account_into_sales() -> None:
-    decided = decide([make_order(cost_minor=30, codes=4), make_order(account=None)], make_ground())
+    decided = decide([make_order(cost_minor=30, codes=4), make_order(account=None)], make_context())
     entries = [
         (p.account_id, p.transfer_id, p.order_id, p.amount_minor, p.balance_minor) for p in decided.entries
     ]
@@ -179,26 +179,26 @@ orders = st.builds(
 
 @given(st.lists(orders, max_size=30))
 def test_money_is_neither_made_nor_lost_and_no_balance_falls_below_zero(batch: list[Order]) -> None:
-    ground = make_ground(a="HOLDER")
-    before = {number: account.balance_minor for number, account in ground.accounts.items()}
-    decided = decide(batch, ground)
+    context = make_context(a="HOLDER")
+    before = {number: account.balance_minor for number, account in context.accounts.items()}
+    decided = decide(batch, context)
     transfers: dict[int, int] = defaultdict(int)
     for entry in decided.entries:
         transfers[entry.transfer_id] += entry.amount_minor
         before[entry.account_id] += entry.amount_minor
         assert entry.balance_minor == before[entry.account_id]
-        if ground.accounts[entry.account_id].kind == "funding":
+        if context.accounts[entry.account_id].kind == "funding":
             assert entry.balance_minor >= 0
     assert set(transfers.values()) <= {0}
     assert len(transfers) == len(decided.placed)
-    assert before == {number: account.balance_minor for number, account in ground.accounts.items()}
+    assert before == {number: account.balance_minor for number, account in context.accounts.items()}
     charged = sum(order.total_minor for order in decided.placed)
     assert charged == sum(p.amount_minor for p in decided.entries if p.amount_minor > 0)
 
 
 @given(st.lists(orders, max_size=30))
 def test_every_order_is_placed_or_refused_and_no_reference_twice(batch: list[Order]) -> None:
-    decided = decide(batch, make_ground(a="HOLDER"))
+    decided = decide(batch, make_context(a="HOLDER"))
     placed = [order.reference for order in decided.placed]
     refused = [batch[at].reference for at in decided.refusals]
     assert sorted(placed + refused) == sorted(order.reference for order in batch)
@@ -209,17 +209,17 @@ def test_every_order_is_placed_or_refused_and_no_reference_twice(batch: list[Ord
 
 @given(st.lists(orders, max_size=20))
 def test_a_refused_order_changes_nothing_for_its_neighbours(batch: list[Order]) -> None:
-    ground = make_ground(a="HOLDER")
-    whole = decide(batch, deepcopy(ground))
+    context = make_context(a="HOLDER")
+    whole = decide(batch, deepcopy(context))
     rest = [order for at, order in enumerate(batch) if at not in whole.refusals]
-    alone = decide(rest, deepcopy(ground))
+    alone = decide(rest, deepcopy(context))
     assert alone.refusals == {}
     assert _balances(alone) == _balances(whole)
 
 
 @given(st.lists(orders, max_size=20), st.integers(0, 20))
 def test_one_batch_decides_as_two_that_follow_each_other(batch: list[Order], cut: int) -> None:
-    together, apart = make_ground(), make_ground()
+    together, apart = make_context(), make_context()
     whole = decide(batch, together)
     first, second = decide(batch[:cut], apart), decide(batch[cut:], apart)
     assert whole.placed == first.placed + second.placed

@@ -23,8 +23,8 @@ from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
-from largesse.orders.reading import BEGIN, find_free, read_ground, wait_for_accounts
-from largesse.orders.rules import Decided, Ground, Held, ReferenceHeld, decide
+from largesse.orders.reading import BEGIN, find_free, read_context, wait_for_accounts
+from largesse.orders.rules import BatchContext, Decided, Held, ReferenceHeld, decide
 from largesse.orders.settling import Settler, Unsettled
 from largesse.orders.writing import draw_ids, write_lines, write_orders
 
@@ -52,7 +52,7 @@ class Written(msgspec.Struct):
 
     placed: list[Placed]
     refusals: Mapping[int, Problem | Held]
-    ground: Ground
+    context: BatchContext
 
 
 Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]
@@ -202,7 +202,7 @@ class Placer:
             except BaseException:
                 await _roll_back(connection)
                 raise
-            self._ids.note(written.ground.ids_left)
+            self._ids.note(written.context.ids_left)
             outcomes: dict[str, Outcome] = {placed.order.reference: placed for placed in written.placed}
             if not outcomes:
                 await _roll_back(connection)
@@ -211,7 +211,7 @@ class Placer:
                     await connection.execute("COMMIT")
                 except DATABASE_AWAY:
                     orders = [placed.order for placed in written.placed]
-                    unsettled = self._settler.settle(orders, written.ground.transaction_id)
+                    unsettled = self._settler.settle(orders, written.context.transaction_id)
                     outcomes = dict(zip(outcomes, unsettled, strict=True))
                 else:
                     self._tell_placed(len(written.placed))
@@ -243,8 +243,8 @@ async def _roll_back(connection: Connection) -> None:
 async def _place_small(connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes what of the batch can be placed without waiting for anyone, in a transaction that it begins."""
     await connection.execute(BEGIN)
-    ground = await read_ground(connection, batch)
-    return await _write(connection, decide(batch, ground), ground)
+    context = await read_context(connection, batch)
+    return await _write(connection, decide(batch, context), context)
 
 
 async def _place_large(connection: Connection, batch: Sequence[Order]) -> Written:
@@ -253,25 +253,25 @@ async def _place_large(connection: Connection, batch: Sequence[Order]) -> Writte
     Whether it can be placed at all is asked first without a lock, and again under it, in a transaction that it begins.
     """
     await connection.execute(BEGIN)
-    ground = await read_ground(connection, batch, lock=False)
-    likely = decide(batch, ground)
+    context = await read_context(connection, batch, lock=False)
+    likely = decide(batch, context)
     if not likely.placed:
-        return Written([], likely.refusals, ground)
+        return Written([], likely.refusals, context)
     ids = await _write_lines(connection, likely)
     await wait_for_accounts(connection, batch)
-    ground = await read_ground(connection, batch)
-    return await _write(connection, decide(batch, ground), ground, ids)
+    context = await read_context(connection, batch)
+    return await _write(connection, decide(batch, context), context, ids)
 
 
 async def _place_aside(connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes orders of the same accounts, small ones or a large one, and waits for the accounts a while first."""
     await connection.execute(BEGIN)
     await wait_for_accounts(connection, batch)
-    ground = await read_ground(connection, batch)
-    decided = decide(batch, ground)
+    context = await read_context(connection, batch)
+    decided = decide(batch, context)
     by_copy = any(is_large(order.code_count) for order in decided.placed)
     return await _write(
-        connection, decided, ground, await _write_lines(connection, decided) if by_copy else None
+        connection, decided, context, await _write_lines(connection, decided) if by_copy else None
     )
 
 
@@ -283,8 +283,8 @@ async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
 
 
 async def _write(
-    connection: Connection, decided: Decided, ground: Ground, ids: Sequence[int] | None = None
+    connection: Connection, decided: Decided, context: BatchContext, ids: Sequence[int] | None = None
 ) -> Written:
     """Writes what was decided; with `ids`, all but the lines, which are there under those."""
-    placed = await write_orders(connection, decided, ground.now, ids=ids) if decided.placed else []
-    return Written(placed, decided.refusals, ground)
+    placed = await write_orders(connection, decided, context.now, ids=ids) if decided.placed else []
+    return Written(placed, decided.refusals, context)

@@ -23,7 +23,7 @@ from largesse.orders.quotes import make_quote
 from largesse.orders.reading import read_account, read_references
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import Asked, Wanted, read_send
-from largesse.orders.rules import Decided, Ground, LedgerAccount, decide
+from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
 from largesse.orders.sending import Intake
 
 # A field is refused once, the recipients perhaps twice, and there are fewer fields.
@@ -101,8 +101,8 @@ class Quoter:
                 gift = msgspec.structs.replace(gift, unit_cost_minor=0)
             order = _order(caller, gift, wanted)
             keys = [] if order.reference_key is None else [order.reference_key]
-            ground = _ground(order, caller.now, account, await read_references(connection, keys))
-        decided = decide([order], ground)
+            context = _context(order, caller.now, account, await read_references(connection, keys))
+        decided = decide([order], context)
         while refusal := decided.refusals.get(0):
             with found:
                 if isinstance(refusal, InvalidRequest):  # the funding account cannot be used
@@ -112,7 +112,7 @@ class Quoter:
                 break
             wanted = msgspec.structs.replace(wanted, external_reference=None)
             order = _order(caller, gift, wanted)
-            decided = decide([order], ground)
+            decided = decide([order], context)
         return decided
 
     def _quote(self, caller: Caller, gift: Gift, wanted: Wanted, decided: Decided) -> Quote:
@@ -166,9 +166,9 @@ def _order(caller: Caller, gift: Gift, wanted: Wanted) -> Order:
     )
 
 
-def _ground(
+def _context(
     order: Order, now: datetime, funding: LedgerAccount | None, references: dict[ReferenceKey, str]
-) -> Ground:
+) -> BatchContext:
     """What an order is decided on that is not going to be placed: nothing is locked, and nobody else is asked for."""
     principal = order.principal
     accounts = {
@@ -179,7 +179,7 @@ def _ground(
     }
     if funding is not None:
         accounts[funding.id] = funding
-    return Ground(
+    return BatchContext(
         now=now,
         transaction_id="",
         locked=frozenset(accounts),

@@ -14,7 +14,7 @@ from largesse.database import Connection
 from largesse.identity import Standing, standings
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
-from largesse.orders.rules import Ground, Held, LedgerAccount
+from largesse.orders.rules import BatchContext, Held, LedgerAccount
 
 # The longest that a batch waits for anything that another transaction holds. Placers that share an account have it some
 # ten milliseconds each; who waits longer waits for something else, and had better make room (largesse.orders.aside).
@@ -23,7 +23,7 @@ WAIT_MS = 200
 BEGIN = f"BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL lock_timeout = {WAIT_MS};"
 
 
-async def read_ground(connection: Connection, batch: Sequence[Order], *, lock: bool = True) -> Ground:
+async def read_context(connection: Connection, batch: Sequence[Order], *, lock: bool = True) -> BatchContext:
     """Reads what the orders of a batch are decided on, and locks those of their accounts that nobody else has locked.
 
     Nothing is waited for, so that this sees everything as it is when it locks. What another transaction commits in
@@ -32,7 +32,7 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, lock: b
     """
     references = [order.reference_key for order in batch if order.reference_key is not None]
     row = await connection.fetchrow(
-        _GROUND if lock else _LIKELY_GROUND,
+        _CONTEXT if lock else _LIKELY_CONTEXT,
         len(batch),
         list({order.principal.key_id for order in batch}),
         list({account_id for order in batch for account_id in order.account_ids}),
@@ -40,7 +40,7 @@ async def read_ground(connection: Connection, batch: Sequence[Order], *, lock: b
         *_columns(references),
     )
     assert row is not None
-    return Ground(
+    return BatchContext(
         now=row["now"],
         transaction_id=row["transaction_id"],
         locked=frozenset(account[0] for account in row["locked"]),
@@ -124,8 +124,8 @@ _ACCOUNT = """
 """
 
 
-def _ground(lock: str) -> str:
-    """SQL for a Ground: of how many orders, keys, accounts, customers, and references in three columns.
+def _context(lock: str) -> str:
+    """SQL for a BatchContext: of how many orders, keys, accounts, customers, and references in three columns.
 
     An account that has been locked is read as it is then; the others, which are told beside them, as of the statement's
     beginning.
@@ -146,5 +146,5 @@ def _ground(lock: str) -> str:
     """  # noqa: S608 - put together from constants
 
 
-_GROUND = _ground("FOR NO KEY UPDATE SKIP LOCKED")
-_LIKELY_GROUND = _ground("")
+_CONTEXT = _context("FOR NO KEY UPDATE SKIP LOCKED")
+_LIKELY_CONTEXT = _context("")

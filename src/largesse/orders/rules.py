@@ -48,7 +48,7 @@ class ReferenceHeld(Held):
 
 
 @dataclass(slots=True)
-class Ground:
+class BatchContext:
     """What a batch is decided on, all read under its locks."""
 
     now: datetime
@@ -73,29 +73,29 @@ class Decided:
     refusals: dict[int, Problem | Held] = field(default_factory=dict)  # by place in the batch
 
 
-def decide(batch: Sequence[Order], ground: Ground) -> Decided:
+def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
     """Decides each order in turn, each seeing what those before it took; a refusal touches nobody else."""
     decided = Decided()
     for at, order in enumerate(batch):
         try:
-            _refuse(order, ground)
+            _refuse(order, context)
         except (Problem, Held) as refusal:
             decided.refusals[at] = refusal
             continue
         decided.placed.append(order)
-        decided.entries += _post(len(decided.placed), order, ground)
+        decided.entries += _post(len(decided.placed), order, context)
         if order.reference_key is not None:
-            ground.references[order.reference_key] = order.reference
+            context.references[order.reference_key] = order.reference
     return decided
 
 
-def _refuse(order: Order, ground: Ground) -> None:
+def _refuse(order: Order, context: BatchContext) -> None:
     """Raises the problem that keeps `order` from being placed, in the order of checks of the contract, or Held."""
-    require_standing(order.principal, ground.standings.get(order.principal.key_id))
-    if order.reference_key is not None and (holder := ground.references.get(order.reference_key)):
+    require_standing(order.principal, context.standings.get(order.principal.key_id))
+    if order.reference_key is not None and (holder := context.references.get(order.reference_key)):
         raise reference_used(holder)
-    account = _funding_account(order, ground) if isinstance(order.source, FromAccount) else None
-    if not ground.locked.issuperset(order.account_ids):
+    account = _funding_account(order, context) if isinstance(order.source, FromAccount) else None
+    if not context.locked.issuperset(order.account_ids):
         raise Held
     if account is not None and account.balance_minor < order.total_minor:
         raise InsufficientBalance(
@@ -104,9 +104,9 @@ def _refuse(order: Order, ground: Ground) -> None:
         )
 
 
-def _funding_account(order: Order, ground: Ground) -> LedgerAccount:
+def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
     """The account that the order names. Raises InvalidRequest when it cannot be drawn from."""
-    account = ground.accounts.get(order.payer_id)
+    account = context.accounts.get(order.payer_id)
     if account is None or not account.is_open_to(order):
         raise InvalidRequest(NO_SUCH_ACCOUNT)
     require_currency(account.currency, order.currency)
@@ -126,11 +126,11 @@ def reference_used(holder: str) -> ReferenceUsed:
     )
 
 
-def _post(place: int, order: Order, ground: Ground) -> Iterator[Entry]:
+def _post(place: int, order: Order, context: BatchContext) -> Iterator[Entry]:
     """The order's transfer: out of the funding account, or the receivable one, into sales."""
-    transfer_id = next(ground.transfer_ids)
+    transfer_id = next(context.transfer_ids)
     payer_id, sales_id = order.account_ids
     for account_id, amount_minor in ((payer_id, -order.total_minor), (sales_id, order.total_minor)):
-        account = ground.accounts[account_id]
+        account = context.accounts[account_id]
         account.balance_minor += amount_minor
         yield Entry(account_id, transfer_id, "order", place, amount_minor, account.balance_minor)
