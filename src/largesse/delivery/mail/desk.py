@@ -8,10 +8,12 @@ wrong (a process killed or stopped for a minute, a database away), at most one m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 import structlog
 
+from largesse.base import clock
 from largesse.base.vault import Vault
 from largesse.database import DATABASE_FAILED, WORKER, Database
 from largesse.delivery.mail import messages
@@ -20,6 +22,10 @@ from largesse.delivery.mail.recording import Sent, record
 from largesse.delivery.queue import LEASE_S, Lease, Leases, Recorder, StillHeldError
 
 log = structlog.get_logger(__name__)
+
+
+# For how long what was seen of a message's row is as good as a look: less than anybody takes to cancel an order and be told.
+_FRESH_S = 0.05
 
 
 class NotNowError(Exception):
@@ -33,8 +39,8 @@ class Desk:
         self._database = database
         self._leases = Leases(MESSAGES, lease_s=lease_s)
         self._recorder: Recorder[Sent] = Recorder("mail", self._write)
-        # Messages that wait for their last look, by lease, each with what the last writing of outcomes saw of it.
-        self._waiting: dict[Lease, tuple[Message, bool | None]] = {}
+        # Messages under way, by lease, each with whether it still stood when outcomes were last written, and when that was.
+        self._watched: dict[Lease, tuple[Message, bool | None, float]] = {}
 
     async def take(self, limit: int, vault: Vault, public_url_of: Callable[[str], str]) -> list[Message]:
         """Leases up to `limit` messages that are due; none while outcomes cannot be written."""
@@ -61,25 +67,31 @@ class Desk:
             await self.renew()
         return self._leases.certain_s(message.lease) > 0
 
+    @contextlib.contextmanager
+    def watch(self, message: Message) -> Iterator[None]:
+        """For while a message is handed over: whatever is written meanwhile looks at its row too."""
+        self._watched[message.lease] = message, None, 0.0
+        try:
+            yield
+        finally:
+            del self._watched[message.lease]
+
     async def allow(self, message: Message, last: asyncio.Future[bool] | None) -> None:
         """The last look before a message cannot be taken back: raises NotNowError unless it may be sent.
 
         It looks at the row too: whoever cancelled the order since it was leased has changed that, and nobody else can tell.
-        `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain; the
-        statement that writes that looks at the row, which saves a round trip for each message.
+        `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain. A
+        statement that has just written outcomes has looked at the row, which saves a round trip for each message.
         """
-        self._waiting[message.lease] = message, None
         try:
             await self._settle_last(message, last)
-            stands = self._waiting[message.lease][1]
-            if stands is None:
+            _, stands, looked_at = self._watched[message.lease]
+            if stands is None or clock.passed_s() - looked_at > _FRESH_S:
                 async with self._database.connection(WORKER) as connection:
                     stands = await messages.still_stands(connection, message)
             is_ours = await self.is_ours(message)
         except DATABASE_FAILED as error:
             raise NotNowError(f"the lease is in doubt ({type(error).__name__})") from None
-        finally:
-            del self._waiting[message.lease]
         if not is_ours:
             raise NotNowError("the lease has run out")
         if not stands:
@@ -119,11 +131,12 @@ class Desk:
         async with (
             self._database.connection(WORKER) if is_one else self._database.transaction(WORKER) as connection
         ):
-            waiting = [message for message, _ in self._waiting.values()]
-            lost, standing = await record(connection, sent, waiting)
-        for message in waiting:
-            if message.lease in self._waiting:
-                self._waiting[message.lease] = message, message.lease.key in standing
+            looked_at = clock.passed_s()
+            watched = [message for message, _, _ in self._watched.values()]
+            lost, standing = await record(connection, sent, watched)
+        for message in watched:
+            if message.lease in self._watched:
+                self._watched[message.lease] = message, message.lease.key in standing, looked_at
         self._leases.drop(one.message.lease for one in sent)
         if lost:
             # Somebody took them for abandoned. This process stood still for longer than its clock tells.

@@ -134,7 +134,8 @@ class Mailer:
             written = self._write_letter(message)
             allow = partial(self._allow, message)
             opened = self._transport.opened
-            handover = await self._transport.hand_over(self._sender, recipient, written, allow)
+            with self._desk.watch(message):
+                handover = await self._transport.hand_over(self._sender, recipient, written, allow)
             if self._transport.opened != opened:
                 self._settle_doubts(is_trusted=False)  # they were of another connection
             self._judge(message, handover, started)

@@ -51,14 +51,15 @@ def apart(context: EvalContext, text: str) -> str:
 
 @cache
 def _template(tag: str, name: str) -> jinja2.Template:
-    """A template of that language. What all may name is put into one dict: searching Jinja's chain takes longer than a letter's text."""
-    template = _templates(tag).get_template(name)
-    template.globals = dict(template.globals)
-    return template
+    return _templates(tag).get_template(name)
 
 
 @cache
 def _templates(tag: str) -> jinja2.Environment:
     environment = template_environment(TEMPLATES, tag)
     environment.filters["apart"] = apart
+    for name in environment.list_templates():
+        # What all may name, in one dict: searching Jinja's chain of them takes longer than a letter's text.
+        template = environment.get_template(name)
+        template.globals = dict(template.globals)
     return environment
