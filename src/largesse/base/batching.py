@@ -60,6 +60,7 @@ class Batcher(Generic[Item, Outcome]):
         self._is_shared = False  # a task is at work on a batch of several groups
         self._idle: deque[asyncio.Future[None]] = deque()
         self._closing = False
+        self._loop = asyncio.get_running_loop()
         self._tasks = [asyncio.create_task(self._work()) for _ in range(tasks)]
 
     async def submit(self, item: Item) -> Outcome:
@@ -71,7 +72,7 @@ class Batcher(Generic[Item, Outcome]):
         waiting = self._waiting.get(group)
         if room <= 0 or (waiting and self._group is not None and self._room_of(waiting) >= room):
             raise Unavailable("Too many requests are waiting.")
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Outcome] = self._loop.create_future()
         if waiting is None:
             waiting = self._waiting[group] = deque()
         waiting.append((item, future))

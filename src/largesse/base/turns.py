@@ -76,7 +76,9 @@ class Turns(Generic[Key]):
         return self._busy[key] < self._each or self._is_alone()
 
     def _is_alone(self) -> bool:
-        return self._alone_after_s is not None and _now() >= self._several_until
+        if self._alone_after_s is None:
+            return False
+        return not self._several_until or _now() >= self._several_until
 
     def _take(self, key: Key) -> None:
         self._free -= 1
