@@ -47,7 +47,7 @@ def run(suite: Suite) -> list[Row]:
             "ms",
             "p99 of a quiet customer beside a noisy one",
             "p99 of the quiet customer alone",
-            at_most(4),
+            at_most(3),
             pairs,
         )
     ]

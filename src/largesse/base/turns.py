@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from largesse.base.clock import passed_s
 from largesse.base.errors import Unavailable
 
 Key = TypeVar("Key", bound=Hashable)
@@ -32,7 +33,7 @@ class Turns(Generic[Key]):
         self._max_waiting = max_waiting
         self._alone_after_s = alone_after_s
         self._last_key: Key | None = None
-        self._several_until = 0.0  # by the event loop's clock
+        self._several_until = 0.0  # by `passed_s`; 0: never yet
         self._busy: Counter[Key] = Counter()
         self._waiting: dict[Key, deque[asyncio.Future[None]]] = {}  # the key to be let in first, first
         self._waiting_count = 0
@@ -44,7 +45,7 @@ class Turns(Generic[Key]):
     async def begin(self, key: Key) -> None:
         """Waits for a turn, which `end` ends; `turn` does both."""
         if self._alone_after_s is not None and key != self._last_key:
-            self._several_until = 0.0 if self._last_key is None else _now() + self._alone_after_s
+            self._several_until = 0.0 if self._last_key is None else passed_s() + self._alone_after_s
             self._last_key = key
         waiting = self._waiting.get(key, ())
         if self._free and not waiting and self._may(key):
@@ -78,7 +79,7 @@ class Turns(Generic[Key]):
     def _is_alone(self) -> bool:
         if self._alone_after_s is None:
             return False
-        return not self._several_until or _now() >= self._several_until
+        return not self._several_until or passed_s() >= self._several_until
 
     def _take(self, key: Key) -> None:
         self._free -= 1
@@ -126,7 +127,3 @@ class Turn(Generic[Key]):
         if self._has_it:
             self._has_it = False
             self._turns.end(self._key)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -47,13 +47,16 @@ async def office(database: Database, vault: Vault, mail_server: PostOffice) -> A
 class PostOffice:
     """A real SMTP server (aiosmtpd) on loopback. `says` answers addresses otherwise than `250 OK`.
 
-    It takes `takes_s` over each message; to those for `hangs` it gives no answer until `released`.
+    It takes `takes_s` over each message; to those for `hangs` it gives no answer until `released`, and to the name of a
+    recipient of `ponders` none either.
     """
 
     got: list[Envelope] = field(default_factory=list)
     says: dict[str, str] = field(default_factory=dict)
     takes_s: float = 0.0
     hangs: set[str] = field(default_factory=set)
+    ponders: set[str] = field(default_factory=set)
+    is_asked: asyncio.Event = field(default_factory=asyncio.Event)  # for one of those
     has_taken: asyncio.Event = field(default_factory=asyncio.Event)  # one that gets no answer
     released: asyncio.Event = field(default_factory=asyncio.Event)
     connections: int = 0
@@ -94,6 +97,9 @@ class PostOffice:
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
+        if address in self.ponders:
+            self.is_asked.set()
+            await self.released.wait()
         answer = self.says.get(address, "250 OK")
         if answer == "hang up":
             server.transport.abort()

@@ -17,6 +17,7 @@ from largesse.delivery.mail import (
     open_captured,
     resend,
 )
+from largesse.delivery.mail.desk import FRESH_S
 from largesse.delivery.mail.mailer import Mailer
 from largesse.delivery.mail.recording import Sent, record
 from largesse.delivery.mail.smtp import MailServer
@@ -339,6 +340,26 @@ async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office
     assert body is not None
     assert re.findall(r"Code: +(\S+)", body.get_content()) == [codes[1].code_text]
     assert await office.states() == ["sent", "cancelled", "sent"]
+
+
+async def test_a_look_at_a_message_counts_for_a_moment_only(office: Office) -> None:
+    """The outcome before it was written, and its row looked at, while the mail server thought about its recipient."""
+    await office.order([("first@example.com", None, 1)])
+    void, _ = await office.order([(KIM, None, 1)])
+    await office.fan_out()
+    office.server.ponders = {KIM}
+    step = asyncio.create_task(office.mailer.step())
+    await office.server.is_asked.wait()
+    async with asyncio.timeout(10):
+        while await office.states() != ["sent", "pending"]:
+            pass
+    await asyncio.sleep(2 * FRESH_S)
+    async with office.database.transaction(OPERATOR) as connection:
+        assert (await cancel_order(connection, office.principal, void)).cancelled_count == 1
+    office.server.released.set()
+    await step
+    assert office.server.recipients() == ["first@example.com"]
+    assert await office.states() == ["sent", "cancelled"]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ from largesse.delivery.queue import LEASE_S, Lease, Leases, Recorder, StillHeldE
 log = structlog.get_logger(__name__)
 
 
-# For how long what was seen of a message's row is as good as a look: less than anybody takes to cancel an order and be told.
-_FRESH_S = 0.05
+# For how long what was seen of a message's row counts as the last look. A cancellation may come after the last look in any
+# case, as the text is on its way then; this is how much longer that may be.
+FRESH_S = 0.05
 
 
 class NotNowError(Exception):
@@ -86,7 +87,7 @@ class Desk:
         try:
             await self._settle_last(message, last)
             _, stands, looked_at = self._watched[message.lease]
-            if stands is None or clock.passed_s() - looked_at > _FRESH_S:
+            if stands is None or clock.passed_s() - looked_at > FRESH_S:
                 async with self._database.connection(WORKER) as connection:
                     stands = await messages.still_stands(connection, message)
             is_ours = await self.is_ours(message)
