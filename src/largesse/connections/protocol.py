@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from largesse.base.errors import InvalidRequest, Problem
 from largesse.connections import metrics
-from largesse.web.kit.body import MAX_BODY_BYTES
+from largesse.web.kit.body import HAS_COME, MAX_BODY_BYTES
 from largesse.web.kit.failing import problem_reply
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import HeadersTooLarge, TooLarge
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
 # With the sizes of its chunks and the trailers.
 _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
+
+_HAS_COME: dict[str, dict[object, object]] = {HAS_COME: {}}
 
 
 class _Reads(enum.Enum):
@@ -225,6 +227,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The request is whole. Where it had its answer before, the connection rests."""
         self._reads = _Reads.NOTHING
+        self.scope["extensions"] = _HAS_COME
         super().on_message_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             self._keeper.rest(self)

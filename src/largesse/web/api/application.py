@@ -18,7 +18,7 @@ from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import read_query, read_secret
 from largesse.web.kit.asgi import Message, Receive, Scope, Send
-from largesse.web.kit.body import read_body
+from largesse.web.kit.body import HAS_COME, read_body
 from largesse.web.kit.client import client_address
 from largesse.web.kit.failing import problem_of, problem_reply
 from largesse.web.kit.headers import Headers, check_size, read_headers
@@ -165,11 +165,13 @@ class Application:
         Time that the caller takes to send a body is its own.
         """
         wait = self.services.patience.wait()
+        has_come = HAS_COME in scope.get("extensions", ())
         with wait:
             caller = await self._identify(operation, scope, headers) if operation.needs_key else None
             query = read_query(scope["query_string"], operation.query)
-            if operation.body is None:
-                return await operation.handler(self.services, Call(caller, path, query, b""))
+            if operation.body is None or has_come:
+                body = b"" if operation.body is None else await read_body(headers, receive, has_come=True)
+                return await operation.handler(self.services, Call(caller, path, query, body))
         body = await read_body(headers, receive)
         with wait:
             return await operation.handler(self.services, Call(caller, path, query, body))

@@ -17,6 +17,8 @@ from largesse.web.kit.problems import SlowRequest, TooLarge, UnsupportedBody
 MAX_BODY_BYTES = 4 * 1024 * 1024
 BODY_TIMEOUT_S = 30
 BODY_PAUSE_S = 10
+# An extension in the scope of a request whose body has come whole before anybody asked for it.
+HAS_COME = "largesse.body_has_come"
 _JSON_TYPES = (b"application/json", b"text/json")
 
 
@@ -32,8 +34,11 @@ class BodyLimits:
 JSON_LIMITS = BodyLimits(MAX_BODY_BYTES, BODY_TIMEOUT_S, BODY_PAUSE_S)
 
 
-async def read_body(headers: Headers, receive: Receive) -> bytes:
-    """The whole body, JSON by what is said of it. Raises TooLarge, UnsupportedBody or SlowRequest."""
+async def read_body(headers: Headers, receive: Receive, *, has_come: bool = False) -> bytes:
+    """The whole body, JSON by what is said of it. Raises TooLarge, UnsupportedBody or SlowRequest.
+
+    One that `has_come` whole already, as most have, is waited for no more, and needs no time-out.
+    """
     length = headers.content_length
     if length is not None and length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise TooLarge(f"The body has {int(length)} bytes; at most {MAX_BODY_BYTES} are read.")
@@ -42,6 +47,8 @@ async def read_body(headers: Headers, receive: Receive) -> bytes:
         raise UnsupportedBody("The `Content-Type` must be application/json.")
     if headers.content_encoding.strip().lower() not in {b"", b"identity"}:
         raise UnsupportedBody("The body must be sent without a `Content-Encoding`.")
+    if has_come:
+        return await _receive_chunks(receive, MAX_BODY_BYTES, lambda: None)
     return await receive_body(receive, JSON_LIMITS)
 
 
