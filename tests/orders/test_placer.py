@@ -173,7 +173,7 @@ async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
     other = dataclasses.replace(desk.order().principal, customer_id=2, funding="invoiced", key_id=2)
     async with desk.database.connection(OPERATOR) as connection:
         own = await own_accounts(connection, 2, "production", "GBP")
-    accounts = OwnAccounts(own["receivable"], own["sales"])
+    accounts = (own["receivable"], own["sales"])
     try:
         async with desk.database.connection(OPERATOR) as holder:
             holding = holder.transaction()
@@ -185,7 +185,7 @@ async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
                 order = desk.order(codes=codes)
                 kept = msgspec.structs.replace(order.kept, customer_id=2, account_id=None)
                 order = msgspec.structs.replace(
-                    order, principal=other, kept=kept, source=OnInvoice(), own_accounts=accounts
+                    order, principal=other, kept=kept, source=OnInvoice(), account_ids=accounts
                 )
                 assert (await asyncio.wait_for(placer.place(order), 30)).order is order
             assert not waiting.done()

@@ -49,7 +49,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     principal: Principal
     source: PaymentSource
     recipients: tuple[OrderRecipient, ...]  # none of a code batch
-    own_accounts: OwnAccounts
+    account_ids: AccountIds
     codes: list[IssuedCode]
     sealed: Iterable[SealedCode]
 
@@ -66,12 +66,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def payer_id(self) -> int:
         """The ledger account that the order is paid from."""
-        return self.source.payer_id(self.own_accounts.receivable)
-
-    @property
-    def account_ids(self) -> AccountIds:
-        """The accounts that placing it changes, and that it therefore locks."""
-        return (self.payer_id, self.own_accounts.sales)
+        return self.account_ids[0]
 
     @property
     def code_count(self) -> int:
@@ -131,12 +126,13 @@ def new_order(
         address=address,
         **options,
     )
+    source = payment_source(wanted.account_id)
     return Order(
         kept=kept,
         principal=principal,
-        source=payment_source(wanted.account_id),
+        source=source,
         recipients=wanted.recipients,
-        own_accounts=own_accounts,
+        account_ids=(source.payer_id(own_accounts.receivable), own_accounts.sales),
         codes=codes,
         sealed=sealed,
     )
