@@ -38,6 +38,7 @@ def _scale(currency: str) -> int:
     return int(10 ** exponent(currency))
 
 
+@lru_cache(maxsize=10_000)  # Decimals take microseconds, and gifts come in few values
 def to_minor(amount: float | Decimal, currency: str) -> int:
     """The minor units of `amount` major units of `currency`.
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+from largesse.base.clock import passed_s
+
 # With what comes before and after, an answer well within 15 seconds.
 PATIENCE_S = 10.0
 _LOOK_EVERY_S = 0.5
@@ -29,6 +31,7 @@ class Patience:
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
+        self._loop = asyncio.get_running_loop()
         self._moved_at = 0.0
         self._since: dict[asyncio.Task[Any], float] = {}
         self._given_up: set[asyncio.Task[Any]] = set()
@@ -36,24 +39,24 @@ class Patience:
 
     def wait(self) -> Wait:
         """A wait, for one `with` block after another: each raises GivenUp when all have lasted too long together."""
-        return Wait(self._since, self._given_up)
+        return Wait(self._loop, self._since, self._given_up)
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
         """For a part of a wait that counts for nothing: work of the caller's own, which goes on however long it takes."""
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
-        began = task.get_loop().time()
+        began = passed_s()
         since = self._since.pop(task, None)
         try:
             yield
         finally:
             if since is not None:
-                self._since[task] = since + task.get_loop().time() - began
+                self._since[task] = since + passed_s() - began
 
     def moved(self) -> None:
         """Says that something went well that others may be waiting behind."""
-        self._moved_at = asyncio.get_running_loop().time()
+        self._moved_at = passed_s()
 
     async def close(self) -> None:
         """Ends the looking; who still waits then waits for as long as it takes."""
@@ -62,10 +65,9 @@ class Patience:
             await self._looking
 
     async def _look(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(_LOOK_EVERY_S, self._patience_s))
-            late = loop.time() - self._patience_s
+            late = passed_s() - self._patience_s
             if self._moved_at > late:
                 continue
             for task, since in self._since.items():
@@ -77,9 +79,15 @@ class Patience:
 class Wait:
     """One wait, by the task that is in the `with` block."""
 
-    __slots__ = ("_given_up", "_since", "_spent_s", "_task")
+    __slots__ = ("_given_up", "_loop", "_since", "_spent_s", "_task")
 
-    def __init__(self, since: dict[asyncio.Task[Any], float], given_up: set[asyncio.Task[Any]]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        since: dict[asyncio.Task[Any], float],
+        given_up: set[asyncio.Task[Any]],
+    ) -> None:
+        self._loop = loop  # asking for the one that runs is a system call
         self._since = since
         self._given_up = given_up
         self._spent_s = 0.0
@@ -88,16 +96,16 @@ class Wait:
     def __enter__(self) -> None:
         task = self._task
         if task is None:
-            self._task = task = asyncio.current_task()
+            self._task = task = asyncio.current_task(self._loop)
             assert task is not None
-        self._since[task] = task.get_loop().time() - self._spent_s
+        self._since[task] = passed_s() - self._spent_s
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         task = self._task
         assert task is not None
-        self._spent_s = task.get_loop().time() - self._since.pop(task)
+        self._spent_s = passed_s() - self._since.pop(task)
         if task in self._given_up:
             self._given_up.remove(task)
             if task.uncancel() == 0 and kind is asyncio.CancelledError:

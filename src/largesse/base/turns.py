@@ -42,15 +42,19 @@ class Turns(Generic[Key]):
         """A turn, for an `async with` block that begins once there is one. Raises Unavailable when too many wait already."""
         return Turn(self, key)
 
-    async def begin(self, key: Key) -> None:
-        """Waits for a turn, which `end` ends; `turn` does both."""
+    def begins(self, key: Key) -> bool:
+        """Begins a turn, which `end` ends, if there is one at once; `turn` waits for it, and ends it, too."""
         if self._alone_after_s is not None and key != self._last_key:
             self._several_until = 0.0 if self._last_key is None else passed_s() + self._alone_after_s
             self._last_key = key
-        waiting = self._waiting.get(key, ())
-        if self._free and not waiting and self._may(key):
+        if self._free and key not in self._waiting and self._may(key):
             self._take(key)
-            return
+            return True
+        return False
+
+    async def wait(self, key: Key) -> None:
+        """Waits for a turn that did not begin at once. Raises Unavailable when too many wait already."""
+        waiting = self._waiting.get(key, ())
         if len(waiting) >= self._max_waiting - self._waiting_count:
             raise Unavailable("Too many requests are waiting.")
         let_in: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -113,7 +117,8 @@ class Turn(Generic[Key]):
         self._has_it = False
 
     async def __aenter__(self) -> Self:
-        await self._turns.begin(self._key)
+        if not self._turns.begins(self._key):
+            await self._turns.wait(self._key)
         self._has_it = True
         return self
 

@@ -68,12 +68,12 @@ class Authenticator:
 
         Raises Unauthorized; TooManyRequests when too many wrong keys came from there.
         """
-        if not well_formed(secret):
+        hash_ = secret_hash(secret)
+        is_right = hash_ in self._right
+        if not is_right and not well_formed(secret):
             self._wrong_keys.count(address)
             MALFORMED.inc()
             raise Unauthorized(_UNKNOWN_KEY)
-        hash_ = secret_hash(secret)
-        is_right = hash_ in self._right
         is_doubted = not is_right and self._wrong_keys.are_too_many(address)
         try:
             found = await (self._doubted if is_doubted else self._lookups).submit(hash_)

@@ -147,8 +147,10 @@ class Placer:
         for _ in range(rides):
             if self._aside.holds(order.account_ids):
                 break
-            with contextlib.suppress(Held):
+            try:
                 return await lane.submit(order)
+            except Held:
+                continue
         on_aside()
         return await self._aside.submit(order)
 

@@ -62,7 +62,7 @@ def read_recipients(
     errors: list[FieldError] = []
     for at, one in enumerate(given):
         try:
-            recipients.append(_read_recipient(f"recipients[{at}]", one))
+            recipients.append(_read_recipient(at, one))
         except InvalidRequest as refusal:
             errors += refusal.errors
             if len(errors) == MAX_ERRORS:
@@ -73,15 +73,17 @@ def read_recipients(
     return tuple(recipients)
 
 
-def _read_recipient(field: str, given: AskedRecipient | InvalidRequest) -> OrderRecipient:
+def _read_recipient(at: int, given: AskedRecipient | InvalidRequest) -> OrderRecipient:
     if isinstance(given, InvalidRequest):
         raise given
     try:
         email = normalise_email(given.email)
     except EmailError as error:
-        raise refused(f"{field}.email", f"is not an email address: {str(error).removesuffix('.')}") from None
-    quantity = 1 if given.quantity is None else given.quantity
-    return OrderRecipient(email, read_text(f"{field}.name", given.name), quantity)
+        raise refused(
+            f"recipients[{at}].email", f"is not an email address: {str(error).removesuffix('.')}"
+        ) from None
+    name = None if given.name is None else read_text(f"recipients[{at}].name", given.name)
+    return OrderRecipient(email, name, 1 if given.quantity is None else given.quantity)
 
 
 def _refusal(errors: list[FieldError]) -> InvalidRequest:

@@ -6,22 +6,26 @@ many orders there are; the other sixteen are 80 random bits, which is what keeps
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 from datetime import datetime
 from functools import lru_cache
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_TO_CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _ALPHABET.encode())
+_PAIRS = [
+    first + second for first in _ALPHABET for second in _ALPHABET
+]  # by ten bits, the text of two characters
 _RANDOM_BYTES = 10
+_SHIFTS = range(70, -10, -10)
 _WELL_FORMED = re.compile(rf"[{_ALPHABET}]{{20}}")
 
 
 def new_reference(now: datetime) -> str:
     """A new reference of 20 Crockford base32 characters."""
-    random = base64.b32encode(os.urandom(_RANDOM_BYTES)).translate(_TO_CROCKFORD).decode("ascii")
-    return _hour_text(int(now.timestamp()) // 3600) + random
+    random = int.from_bytes(os.urandom(_RANDOM_BYTES), "big")
+    return _hour_text(int(now.timestamp()) // 3600) + "".join(
+        [_PAIRS[random >> shift & 1023] for shift in _SHIFTS]
+    )
 
 
 @lru_cache(maxsize=2)

@@ -10,6 +10,8 @@ def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> st
     """`text` as it is; None when it is blank. Raises InvalidRequest, naming `member`, for what no text may hold."""
     if text is None or not text.strip():
         return None
+    if text.isprintable():  # which is less than may be, and takes a tenth of the time to tell
+        return text
     if found := unfit(text, line_breaks=line_breaks):
         raise refused(member, f"must hold no {found}")
     return text
