@@ -1,7 +1,7 @@
 """Largesse, a self-hosted gift ordering service.
 
-A command of `cli` reads the settings and hands them to `main`, the only wiring: it opens the database, loads the vault and
-builds what the command needs. `serving` runs the application under uvicorn, `connections` watches the callers' connections,
+A command of `cli` reads the settings and hands them to `installation`, which opens the database and the vault; what serves
+and delivers is built by `main`, the only wiring. `serving` runs the application under uvicorn, `connections` watches the callers' connections,
 `worker` says which kind of due job goes to which function. `demo` makes the world that `largesse demo` shows; `world`
 loads an installation from a file; `checkup` and `verify` look at a configuration and at what is stored.
 

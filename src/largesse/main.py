@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import multiprocessing
 import os
@@ -11,35 +10,21 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import structlog
 from starlette.routing import BaseRoute
 
-from largesse.base.errors import StartError
 from largesse.base.exposition import serve_metrics
 from largesse.base.logs import configure_logs
 from largesse.base.patience import Patience
 from largesse.base.settings import Settings, load_settings
 from largesse.base.turns import Turns
-from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
+from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue
-from largesse.database import (
-    COMMANDS,
-    DATABASE_FAILED,
-    OPERATOR,
-    REQUESTS,
-    WORK,
-    Database,
-    Limits,
-    end_orphans_for_ever,
-    in_one_line,
-)
-from largesse.database.embedded import EmbeddedServer
-from largesse.database.migrate import current_revision, head_revision
+from largesse.database import REQUESTS, WORK, Database
 from largesse.delivery.queue import Notifier
 from largesse.delivery.webhooks import DeliveryThrottle, Resolver
 from largesse.fulfilment import ClaimedGifts, InventoryProvider, Provider, TestProvider
 from largesse.identity import Authenticator, WrongKeys
-from largesse.lines import is_sealed, prove_master_key
+from largesse.installation import check_schema, open_database, open_vault
 from largesse.lines.claiming import Claiming
 from largesse.lines.claiming import Turns as RecipientTurns
 from largesse.orders import MAX_ORDERS, IdWatch, Intake, OrderLists, Placer, Quoter, read_ids_left
@@ -51,11 +36,6 @@ from largesse.web.kit.replies import encode_json
 from largesse.web.kit.services import Services
 from largesse.web.mailbox import mailbox_pages
 from largesse.worker import DATABASE_CONNECTIONS, Worker
-
-SERVING_CONNECTIONS = 10  # to the database, of a serving process without a worker
-_WATCH_EVERY_S = 1.0
-
-_log = structlog.get_logger(__name__)
 
 
 def create_app() -> Application:
@@ -215,92 +195,3 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
         vault = await open_vault(database, settings)
         async with Worker(database, settings, vault, captures=captures) as worker:
             yield worker
-
-
-async def open_vault(database: Database, settings: Settings, *, keep: bool = True) -> Vault:
-    """The vault of the installation, whose master key is the one its database is sealed under. Raises StartError.
-
-    Without `keep` nothing is written: an audit changes nothing.
-    """
-    async with database.connection(OPERATOR) as connection:
-        if is_key_to_be_generated(settings) and await is_sealed(connection):
-            raise StartError(
-                f"LARGESSE_MASTER_KEY is not set and {master_key_file(settings)} is missing, but the database is "
-                "sealed: bring the file back from a backup"
-            )
-        vault = load_vault(settings)
-        await prove_master_key(connection, vault, keep=keep)
-    return vault
-
-
-@asynccontextmanager
-async def open_database(
-    settings: Settings, *, max_connections: int = SERVING_CONNECTIONS, limits: Limits = COMMANDS
-) -> AsyncIterator[Database]:
-    """The pool of the installation's database. Raises StartError when it cannot be reached.
-
-    Processes that stay look after what others have left at the server.
-    """
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(database_address(settings))
-        try:
-            database = await Database.connect(url, max_connections=max_connections, limits=limits)
-        except DATABASE_FAILED as error:
-            raise StartError(f"the database cannot be reached: {in_one_line(error)}") from None
-        stack.push_async_callback(database.close)
-        if limits is not COMMANDS:
-            stack.callback(asyncio.create_task(end_orphans_for_ever(database)).cancel)
-        yield database
-
-
-@asynccontextmanager
-async def database_address(settings: Settings) -> AsyncIterator[str]:
-    """The address of the installation's database; an embedded server runs as long as the block. Raises StartError."""
-    if settings.database_url is not None:
-        yield settings.database_url
-        return
-    async with embedded_server(settings) as server:
-        yield server.url()
-
-
-@asynccontextmanager
-async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
-    """A hold on the embedded server for as long as the block, watched: one that dies is started again."""
-    server = EmbeddedServer(settings.data_dir)
-    try:
-        # Cut short, the thread goes on; letting go then waits for it.
-        await asyncio.to_thread(server.acquire)
-        watch = asyncio.create_task(_keep_running(server))
-        try:
-            yield server
-        finally:
-            watch.cancel()
-    finally:
-        await asyncio.to_thread(server.release)
-
-
-async def check_schema(database: Database) -> None:
-    """Raises StartError when the schema is not the one this release needs."""
-    async with database.connection(OPERATOR) as connection:
-        trouble = schema_trouble(await current_revision(connection))
-    if trouble is not None:
-        raise StartError(trouble)
-
-
-def schema_trouble(revision: str | None) -> str | None:
-    """Why this release cannot work with a schema at that revision; None when it can."""
-    named = f"at revision {revision}" if revision else "empty"
-    if revision is None or revision < head_revision():
-        return f"the database's schema is {named}: run `largesse migrate` first"
-    if revision > head_revision():
-        return f"the database's schema is {named}, newer than this release of Largesse"
-    return None
-
-
-async def _keep_running(server: EmbeddedServer) -> None:
-    while True:
-        await asyncio.sleep(_WATCH_EVERY_S)
-        try:
-            await asyncio.to_thread(server.ensure_running)
-        except StartError as error:
-            _log.error("embedded_server_not_started", reason=str(error))

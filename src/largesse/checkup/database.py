@@ -12,7 +12,7 @@ from largesse.checkup.master_key import check_master_key_fits
 from largesse.database import DATABASE_FAILED, OPERATOR, Connection, connect_once, in_one_line
 from largesse.database.embedded import has_cluster
 from largesse.database.migrate import current_revision, head_revision
-from largesse.main import SERVING_CONNECTIONS, database_address, schema_trouble
+from largesse.installation import SERVING_CONNECTIONS, database_address, schema_trouble
 from largesse.orders import FEW_IDS, LAST_ID
 from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
 

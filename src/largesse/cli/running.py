@@ -13,7 +13,7 @@ import click
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
 from largesse.database import DATABASE_FAILED, Database, in_one_line
-from largesse.main import check_schema, open_database
+from largesse.installation import check_schema, open_database
 
 
 @contextmanager

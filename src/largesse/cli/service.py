@@ -19,7 +19,8 @@ from largesse.checkup import warn_of_doubtful_settings, warn_of_unknown_settings
 from largesse.cli.running import command, one_line
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import upgrade
-from largesse.main import check_schema, database_address, open_database, open_vault, open_worker
+from largesse.installation import check_schema, database_address, open_database, open_vault
+from largesse.main import open_worker
 from largesse.serving import require_free
 from largesse.serving import serve as serve_app
 

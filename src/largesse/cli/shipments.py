@@ -11,7 +11,7 @@ import click
 from largesse.base.settings import ENVIRONMENTS, load_settings
 from largesse.cli.files import private_file
 from largesse.cli.running import Commands, command, current_database
-from largesse.main import open_vault
+from largesse.installation import open_vault
 
 
 @click.group(cls=Commands)

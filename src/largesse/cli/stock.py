@@ -12,7 +12,7 @@ from largesse.base.settings import load_settings
 from largesse.cli.files import progress
 from largesse.cli.running import Commands, command, current_database
 from largesse.database import OPERATOR
-from largesse.main import open_vault
+from largesse.installation import open_vault
 
 
 @click.group(cls=Commands)

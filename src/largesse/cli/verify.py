@@ -9,7 +9,7 @@ import click
 
 from largesse.base.settings import load_settings
 from largesse.cli.running import command
-from largesse.main import check_schema, open_database, open_vault
+from largesse.installation import check_schema, open_database, open_vault
 
 
 @click.command()

@@ -10,7 +10,7 @@ from largesse.database import OPERATOR, Connection, connect_once
 from largesse.database.migrate import upgrade
 from largesse.demo.welcome import welcome
 from largesse.identity import create_key, delete_key, key_holds, list_keys
-from largesse.main import database_address
+from largesse.installation import database_address
 from largesse.world import demo_world, load_world
 
 CUSTOMER = "acme"
