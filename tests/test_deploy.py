@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.cli.conftest import commands_in
 from tests.test_docs import METRICS
 
 from largesse.base.settings import load_settings
@@ -69,7 +70,7 @@ def test_a_service_runs_a_command_that_exists(unit: Path) -> None:
         r"^ExecStart=/opt/largesse/\.venv/bin/largesse (.+)$", unit.read_text(), re.MULTILINE
     )
     name, *arguments = line.split()
-    command = main.commands[name]
+    command = commands_in(main)[name]
     command.make_context(name, arguments)  # raises for an option that it does not have
 
 

@@ -10,7 +10,9 @@ import click
 import pytest
 from largesse_client.mcp import SETTINGS as OF_ASSISTANTS
 from prometheus_client import REGISTRY
+from tests.cli.conftest import commands_in
 
+import largesse.main  # noqa: F401 - what serves and works has registered its metrics
 from largesse.base.settings import load_settings
 from largesse.cli import main
 from largesse.connections import MAX_CONNECTIONS
@@ -48,7 +50,7 @@ document = pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relati
 def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
     """Every command under its full name, groups left out."""
     if isinstance(command, click.Group):
-        for sub_name, sub in command.commands.items():
+        for sub_name, sub in commands_in(command).items():
             yield from commands(sub, f"{name} {sub_name}")
     else:
         yield name, command

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -72,6 +73,13 @@ def loaded(database: str, run: Run, tmp_path: Path) -> dict[str, Any]:
     result = run("load", "world.yaml", "--json")
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
+
+
+def commands_in(group: click.Group) -> dict[str, click.Command]:
+    """The commands of a group by name, those too that are only loaded when they are asked for."""
+    context = click.Context(group)
+    found = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
 
 
 def sql(url: str, statement: str) -> list[asyncpg.Record]:

@@ -13,13 +13,13 @@ from typing import Any
 
 import click
 import pytest
-from tests.cli.conftest import MASTER_KEY, WORLD, Run, assert_refused, sql
+from tests.cli.conftest import MASTER_KEY, WORLD, Run, assert_refused, commands_in, sql
 
 from largesse.cli import main
 
 
 def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, command in group.commands.items():
+    for name, command in commands_in(group).items():
         yield (*path, name)
         if isinstance(command, click.Group):
             yield from _commands(command, (*path, name))

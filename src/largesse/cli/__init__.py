@@ -4,32 +4,61 @@ Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `worl
 `customers`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `receivables`, `orders`, `mail`, `stock`, `shipments`.
 
 All share `running` (settings, the database, errors in one line), `tables` (lists for people, `--json` and `--csv`) and `files`
-(progress, and files for their owner alone). A new group is a file here and a line below; no SQL stands in this folder.
+(progress, and files for their owner alone). A new group is a file here and a line below, which is read when the command is
+asked for; no SQL stands in this folder.
 """
 
 from __future__ import annotations
 
 import signal
+from importlib import import_module
 from types import FrameType
+from typing import ClassVar
 
 import click
 
 from largesse import __version__
-from largesse.cli.check import check
-from largesse.cli.customers import customers
-from largesse.cli.funding import accounts, statement, top_up_account
-from largesse.cli.keys import keys
-from largesse.cli.mail import mail
-from largesse.cli.orders import orders
-from largesse.cli.receivables import receivables
 from largesse.cli.running import Commands
-from largesse.cli.service import demo, migrate, serve, worker
-from largesse.cli.shipments import shipments
-from largesse.cli.stock import stock
-from largesse.cli.verify import verify
-from largesse.cli.world import load
 
 __all__ = ["main"]
+
+
+class _Main(Commands):
+    """All commands, each loaded when it is asked for: what one needs is no wait for another."""
+
+    # Its name, the file it is in, and what it is called there.
+    FILES: ClassVar = {
+        "accounts": "funding:accounts",
+        "check": "check:check",
+        "customers": "customers:customers",
+        "demo": "service:demo",
+        "keys": "keys:keys",
+        "load": "world:load",
+        "mail": "mail:mail",
+        "migrate": "service:migrate",
+        "orders": "orders:orders",
+        "receivables": "receivables:receivables",
+        "serve": "service:serve",
+        "shipments": "shipments:shipments",
+        "statement": "funding:statement",
+        "stock": "stock:stock",
+        "top-up": "funding:top_up_account",
+        "verify": "verify:verify",
+        "worker": "service:worker",
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
+        """Their names, as the help lists them."""
+        return sorted(self.FILES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as click calls it
+        """The command of that name; None: there is none."""
+        if cmd_name not in self.FILES:
+            return None
+        file, _, name = self.FILES[cmd_name].partition(":")
+        found = getattr(import_module(f"largesse.cli.{file}"), name)
+        assert isinstance(found, click.Command)
+        return found
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signal.signal calls it
@@ -37,7 +66,7 @@ def _terminated(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 -
     raise SystemExit(128 + number)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="largesse")
 def main() -> None:
     """Largesse: a self-hosted gift ordering service.
@@ -45,25 +74,3 @@ def main() -> None:
     Settings come from LARGESSE_… environment variables; docs/operations.md lists them.
     """
     signal.signal(signal.SIGTERM, _terminated)
-
-
-for _command in (
-    demo,
-    migrate,
-    load,
-    serve,
-    worker,
-    check,
-    customers,
-    accounts,
-    keys,
-    orders,
-    statement,
-    top_up_account,
-    receivables,
-    stock,
-    shipments,
-    mail,
-    verify,
-):
-    main.add_command(_command)

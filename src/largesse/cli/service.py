@@ -10,19 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
-import uvloop
 
-from largesse.base.exposition import serve_metrics
 from largesse.base.logs import configure_logs
 from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
-from largesse.checkup import warn_of_doubtful_settings, warn_of_unknown_settings
 from largesse.cli.running import command, one_line
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import upgrade
 from largesse.installation import check_schema, database_address, open_database, open_vault
-from largesse.main import open_worker
-from largesse.serving import require_free
-from largesse.serving import serve as serve_app
 
 
 @click.command()
@@ -58,6 +52,10 @@ def serve(
     metrics_port: int | None,
 ) -> None:
     """Serve the API, the claim page and the docs."""
+    from largesse.checkup import warn_of_doubtful_settings, warn_of_unknown_settings
+    from largesse.serving import require_free
+    from largesse.serving import serve as serve_app
+
     if environment is not None:
         os.environ["LARGESSE_ENVIRONMENT"] = environment
     with one_line():
@@ -87,6 +85,11 @@ def worker(metrics_port: int | None) -> None:
 
     SIGTERM drains: what is in flight is finished, what was leased is given back.
     """
+    import uvloop
+
+    from largesse.base.exposition import serve_metrics
+    from largesse.checkup import warn_of_unknown_settings
+
     with one_line():
         settings = load_settings()
         configure_logs(settings.log_format)
@@ -99,6 +102,9 @@ def worker(metrics_port: int | None) -> None:
 
 async def _work(settings: Settings) -> None:
     """Works until SIGTERM or SIGINT."""
+    from largesse.checkup import warn_of_doubtful_settings
+    from largesse.main import open_worker
+
     ended = asyncio.Event()
     for ending in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(ending, ended.set)
@@ -139,7 +145,10 @@ def demo(host: str, port: int) -> None:
     Whoever reaches it reads its mailbox, codes and PINs: another --host than this machine's own is for a network
     that you trust.
     """
+    from largesse.checkup import warn_of_unknown_settings
     from largesse.demo import prepare
+    from largesse.serving import require_free
+    from largesse.serving import serve as serve_app
 
     own_address = {"LARGESSE_PUBLIC_URL": f"http://{_host_of_links(host)}:{port}"}
     with one_line():
