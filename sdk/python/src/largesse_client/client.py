@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import re
+import ssl
+from functools import cache
 from types import TracebackType
 from typing import Any, Self, TypedDict
 
@@ -85,7 +87,7 @@ class Largesse(_Client[Sync]):
         proxy: str | None = None,
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
-        self._client = httpx.Client(**options, verify=verify, proxy=proxy)
+        self._client = httpx.Client(**options, verify=_trusted(verify), proxy=proxy)
         asker = Asker(options["base_url"], _patience(attempts, patience_s))
         super().__init__(Driver(self._client, asker, timeout_s), options["base_url"])
 
@@ -125,7 +127,7 @@ class AsyncLargesse(_Client[Async]):
         proxy: str | None = None,
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
-        self._client = httpx.AsyncClient(**options, verify=verify, proxy=proxy)
+        self._client = httpx.AsyncClient(**options, verify=_trusted(verify), proxy=proxy)
         asker = Asker(options["base_url"], _patience(attempts, patience_s))
         super().__init__(AsyncDriver(self._client, asker, timeout_s), options["base_url"])
 
@@ -151,6 +153,17 @@ class _Options(TypedDict):
     limits: httpx.Limits
     follow_redirects: bool
     trust_env: bool
+
+
+def _trusted(verify: Any) -> Any:
+    """What httpx is to verify servers by."""
+    return _usual_authorities() if verify is True else verify
+
+
+@cache
+def _usual_authorities() -> ssl.SSLContext:
+    """Those that httpx trusts. Reading them takes longer than a request, so it is done once and not for each client."""
+    return httpx.create_ssl_context()
 
 
 def _options(base_url: str, api_key: object, timeout_s: float) -> _Options:
