@@ -6,12 +6,10 @@ later, a role that may create databases).
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import secrets
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import hypothesis
 import pytest
+from tests.background import Statements, run
 from tests.faults.proxy import Proxy
 
 from largesse.database import migrate
@@ -113,10 +112,12 @@ def template(server_url: str, shared_dir: Path) -> Iterator[Template]:
         with _locked(record):
             try:
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                template.drop()
+                record.truncate(0)
             except BlockingIOError:
-                return
-            template.drop()
-            record.truncate(0)
+                pass
+            finally:
+                template.close()
 
 
 class Template:
@@ -125,53 +126,30 @@ class Template:
     def __init__(self, server_url: str, name: str) -> None:
         self._server_url = server_url
         self._name = name
+        self._server = Statements(server_url)
 
     def create(self) -> None:
-        self._on_server(f'CREATE DATABASE "{self._name}" TEMPLATE template0')
-        run_in_thread(migrate.upgrade(self._url(self._name)))
+        self._server.execute(f'CREATE DATABASE "{self._name}" TEMPLATE template0')
+        run(migrate.upgrade(self._url(self._name)))
 
     def drop(self) -> None:
-        self._on_server(f'DROP DATABASE "{self._name}"')
+        self._server.execute(f'DROP DATABASE "{self._name}"')
+
+    def close(self) -> None:
+        self._server.close()
 
     @contextmanager
     def clone(self) -> Iterator[str]:
         """A copy and its address; dropped at the end, even from under connections a test forgot."""
         name = f"{self._name}_{secrets.token_hex(6)}"
-        self._on_server(f'CREATE DATABASE "{name}" TEMPLATE "{self._name}" STRATEGY FILE_COPY')
+        self._server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._name}" STRATEGY FILE_COPY')
         try:
             yield self._url(name)
         finally:
-            self._on_server(f'DROP DATABASE "{name}" WITH (FORCE)')
+            self._server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
     def _url(self, database: str) -> str:
         return urlsplit(self._server_url)._replace(path=f"/{database}").geturl()
-
-    def _on_server(self, sql: str) -> None:
-        async def execute() -> None:
-            connection = await asyncpg.connect(self._server_url)
-            try:
-                await connection.execute(sql)
-            finally:
-                await connection.close()
-
-        run_in_thread(execute())
-
-
-def run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> None:
-    """Runs a coroutine to its end in a loop of its own, whatever loop this thread has; raises what it raised."""
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            asyncio.run(coroutine)
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            failure.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
 
 
 @contextmanager

@@ -6,9 +6,9 @@ module. A module that wants another world gives it as `WORLD`.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
@@ -21,6 +21,7 @@ import asyncpg
 import httpx
 import pytest
 import uvicorn
+from tests.background import Statements, run_in_thread
 
 from largesse.base.settings import Settings, load_settings
 from largesse.connections import Keeper
@@ -32,6 +33,9 @@ from largesse.world import load_world, parse_world
 
 MASTER_KEY = bytes(range(32))
 PUBLIC_URL = "https://gifts.example"
+_NO_TLS = ssl.SSLContext(
+    ssl.PROTOCOL_TLS_CLIENT
+)  # the usual one reads all authorities, which takes longer than many requests
 
 RICH_WORLD = """
 customers:
@@ -132,13 +136,14 @@ class Service:
     app: Application
     ids: Mapping[str, Mapping[str, int]]
     keys: Mapping[str, str] = field(repr=False)
+    _statements: Statements = field(repr=False)
     _clients: dict[str | None, httpx.Client] = field(default_factory=dict, repr=False)
 
     def client(self, key: str | None = None) -> httpx.Client:
         """A client that sends the key of that name; None: no key."""
         if key not in self._clients:
             headers = {} if key is None else {"Authorization": f"Bearer {self.keys[key]}"}
-            self._clients[key] = httpx.Client(base_url=self.url, headers=headers, timeout=30)
+            self._clients[key] = httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=_NO_TLS)
         return self._clients[key]
 
     def send(
@@ -168,10 +173,11 @@ class Service:
     def close(self) -> None:
         for client in self._clients.values():
             client.close()
+        self._statements.close()
 
     def sql(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
         """Runs one statement on the service's database, as its owner."""
-        return on_database(self.database_url, lambda connection: connection.fetch(query, *arguments))
+        return self._statements.fetch(query, *arguments)
 
     def balance(self, account: str) -> float:
         """What the ledger says a funding account holds, in major units of a currency with two decimals."""
@@ -256,7 +262,7 @@ def start_service(
             )
             app = build_app(settings, wrong_keys=wrong_keys)
             url = stack.enter_context(serving(app))
-            service = Service(url, database_url, settings, app, ids, keys)
+            service = Service(url, database_url, settings, app, ids, keys, Statements(database_url))
             stack.callback(service.close)
             return service
 
@@ -323,30 +329,14 @@ class _Server(uvicorn.Server):
 def on_database(url: str, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
     """What `work` makes of a connection of its own, in a loop of its own."""
 
-    async def run() -> Any:
+    async def work_on_one() -> Any:
         connection = await asyncpg.connect(url)
         try:
             return await work(connection)
         finally:
             await connection.close()
 
-    return run_in_thread(run())
-
-
-def run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine run in a loop and a thread of its own, whatever loop this thread has."""
-    result: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            result.set_result(asyncio.run(coroutine))
-        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            result.set_exception(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    return result.result()
+    return run_in_thread(work_on_one())
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.background import run_in_thread
 from tests.web.api.conftest import (
     Service,
-    run_in_thread,
     service,
     serving,
     staging,
