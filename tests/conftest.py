@@ -30,6 +30,9 @@ UNSAFE_BUT_QUICK = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "max_connections": "300",
+    # Databases are copied again and again: in the kernel, and past few buffers that are to be looked through.
+    "file_copy_method": "clone",
+    "shared_buffers": "64MB",
 }
 
 # Settings of a developer's shell must not reach what the tests start.
