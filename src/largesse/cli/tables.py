@@ -15,12 +15,10 @@ from typing import Any
 import click
 
 from largesse.base.money import to_decimal
+from largesse.base.spreadsheets import plain_text
 
 Row = Mapping[str, Any]
 _Command = Callable[..., Any]
-
-# What a spreadsheet takes for a formula when a cell begins with it (OWASP, CSV injection).
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def format_options(command: _Command) -> _Command:
@@ -137,7 +135,7 @@ def _plain(value: Any) -> Any:
 
 def _csv_cell(value: Any) -> Any:
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
+        return plain_text(value)
     if isinstance(value, list):
         return " ".join(value)
     if isinstance(value, bool):

@@ -14,9 +14,10 @@ from largesse.base.i18n.languages import (
     language_of,
     language_of_country,
 )
-from largesse.base.i18n.templates import template_environment
+from largesse.base.i18n.templates import CATALOGUES, template_environment, text, translations
 
 __all__ = [
+    "CATALOGUES",
     "DEFAULT",
     "LANGUAGES",
     "Language",
@@ -24,4 +25,6 @@ __all__ = [
     "language_of",
     "language_of_country",
     "template_environment",
+    "text",
+    "translations",
 ]

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
+from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from jinja2 import nodes
@@ -45,8 +46,11 @@ class _Translated(InternationalizationExtension):
         )
 
 
-def template_environment(folder: Path, tag: str) -> jinja2.Environment:
-    """The templates of `folder` in the language `tag`; what is put into those named `*.html` is escaped."""
+def template_environment(folder: Path, tag: str, catalogues: Path = CATALOGUES) -> jinja2.Environment:
+    """The templates of `folder` in the language `tag`; what is put into those named `*.html` is escaped.
+
+    `catalogues` has the texts of each language: in a file called after its tag, or in several in a folder so called.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         autoescape=jinja2.select_autoescape(["html"]),
@@ -58,21 +62,30 @@ def template_environment(folder: Path, tag: str) -> jinja2.Environment:
         auto_reload=False,
     )
     environment.policies["ext.i18n.trimmed"] = True
-    texts = _translations(tag)
+    texts = translations(tag, catalogues)
     environment.extend(texts=texts)
     environment.install_gettext_translations(texts, newstyle=True)  # type: ignore[attr-defined]
     return environment
 
 
 @cache
-def _translations(tag: str) -> gettext.NullTranslations:
-    """The texts of a language, read from its catalogue; English is what the templates say."""
-    path = CATALOGUES / f"{tag}.po"
-    if not path.exists():
+def translations(tag: str, catalogues: Path = CATALOGUES) -> gettext.NullTranslations:
+    """The texts of a language, read from its catalogue; English is what templates and code say."""
+    path = catalogues / f"{tag}.po"
+    paths = [path] if path.exists() else sorted((catalogues / tag).glob("*.po"))
+    if not paths:
         return gettext.NullTranslations()
-    with path.open("rb") as file:
-        catalogue = read_po(file, locale=tag)
+    catalogue = Catalog(locale=tag)
+    for path in paths:
+        with path.open("rb") as file:
+            for message in read_po(file, locale=tag):
+                catalogue[message.id] = message
     compiled = io.BytesIO()
     write_mo(compiled, catalogue)
     compiled.seek(0)
     return gettext.GNUTranslations(compiled)
+
+
+def text(english: str) -> str:
+    """Marks a text of the code that is said later, in the language of who reads it."""
+    return english

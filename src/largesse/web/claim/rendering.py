@@ -14,25 +14,12 @@ from markupsafe import Markup
 from largesse.base.i18n import LANGUAGES, Language
 from largesse.web.claim.themes import Theme, theme
 from largesse.web.kit.assets import Assets
-from largesse.web.kit.security import content_policy, page_headers
+from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.templates import page_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-HEADERS = {
-    **page_headers(
-        content_policy(
-            style_src="'self'",
-            script_src="'self'",
-            img_src="'self'",
-            connect_src="'self'",
-            form_action="'self'",
-        )
-    ),
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
-}
+HEADERS = OF_FORMS
 
 
 class Renderer:

@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 from largesse.web.kit.security import COMMON
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_SHARED = (Path(__file__).parent / "shared" / "tokens.css",)
 _HASH_CHARACTERS = 12
 _FOR_GOOD = f"public, max-age={365 * 24 * 3600}, immutable"
 _FOR_NOW = "public, max-age=300"
@@ -39,14 +40,17 @@ class _Asset:
 
 
 class Assets:
-    """The assets of a folder, served below `address`, such as `/claim/assets`, with those headers beside the common ones."""
+    """The assets of a folder, served below `address`, such as `/claim/assets`, with those headers beside the common ones.
+
+    `tokens.css`, the colours, type and spaces of all pages, is among those of every folder.
+    """
 
     def __init__(self, folder: Path, address: str, headers: Mapping[str, str] | None = None) -> None:
         self._address = address
         self._headers = {**COMMON, **(headers or {})}
         self._assets = {
             path.name: _Asset(path.name, path.read_bytes())
-            for path in sorted(folder.iterdir())
+            for path in (*sorted(folder.iterdir()), *_SHARED)
             if path.suffix in _TYPES
         }
 

@@ -25,18 +25,24 @@ def require_own_site(request: Request) -> None:
 
 async def read_form(request: Request) -> dict[str, str]:
     """The fields of a urlencoded body, the first of each name. Raises BadForm, for one from another site too."""
+    return dict(reversed(await read_fields(request)))
+
+
+async def read_fields(
+    request: Request, limits: BodyLimits = FORM_LIMITS, *, most_fields: int = _MAX_FIELDS
+) -> list[tuple[str, str]]:
+    """The same, each field in its place, also those of one name. Raises BadForm."""
     require_own_site(request)
     media_type = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":
         raise BadForm
     try:
-        body = await receive_body(request.receive, FORM_LIMITS)
+        body = await receive_body(request.receive, limits)
     except Problem:
         raise BadForm from None
     try:
-        pairs = parse_qsl(
-            body.decode("ascii"), keep_blank_values=True, errors="replace", max_num_fields=_MAX_FIELDS
+        return parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, errors="replace", max_num_fields=most_fields
         )
     except ValueError:
         raise BadForm from None
-    return dict(reversed(pairs))

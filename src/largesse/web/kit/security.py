@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 # Of whatever a browser is answered: nothing is taken for what it is not, and nobody hears where somebody came from.
 COMMON = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 UNLISTED = {"X-Robots-Tag": "noindex, nofollow"}
@@ -30,3 +32,20 @@ def page_headers(policy: str, *, kept_s: int = 0) -> dict[str, str]:
     of_reader = {"Cache-Control": "no-store", **UNLISTED}
     keeping = {"Cache-Control": f"public, max-age={kept_s}"} if kept_s else of_reader
     return {"Content-Security-Policy": policy, **COMMON, **keeping}
+
+
+# Of pages with forms: their own styles, scripts and pictures, nothing of anybody else's, and nobody frames them.
+OF_FORMS: Mapping[str, str] = {
+    **page_headers(
+        content_policy(
+            style_src="'self'",
+            script_src="'self'",
+            img_src="'self'",
+            connect_src="'self'",
+            form_action="'self'",
+        )
+    ),
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
+}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from datetime import datetime
 from typing import Literal
 
@@ -16,6 +17,7 @@ from starlette.responses import Response
 from largesse.base.vault import SealBroken, Vault
 
 _LONGEST = 400
+_MARK_BYTES = 12
 
 
 def seal_cookie(vault: Vault, purpose: str, about: bytes, ends_at: datetime) -> str:
@@ -46,6 +48,18 @@ def is_form_of(vault: Vault, cookie: str, key: str) -> bool:
     return vault.forms.is_name(key, _form(cookie))
 
 
+def one_time_token(vault: Vault, session: str) -> str:
+    """What one form of that session carries, once: another each time."""
+    mark = os.urandom(_MARK_BYTES).hex()
+    return mark + vault.forms.name(_marked(session, mark))
+
+
+def read_one_time_token(vault: Vault, session: str, token: str) -> bytes | None:
+    """What tells that form from all others of the session; None for a token that no page of the session had."""
+    mark, name = token[: 2 * _MARK_BYTES], token[2 * _MARK_BYTES :]
+    return mark.encode() if mark.isascii() and vault.forms.is_name(name, _marked(session, mark)) else None
+
+
 def give_cookie(
     response: Response,
     name: str,
@@ -66,6 +80,15 @@ def give_cookie(
         httponly=True,
         samesite=same_site,
     )
+
+
+def take_cookie(response: Response, name: str, *, path: str, is_secure: bool) -> None:
+    """Has the browser forget a cookie."""
+    response.delete_cookie(name, path=path, secure=is_secure, httponly=True)
+
+
+def _marked(session: str, mark: str) -> bytes:
+    return f"once/{session}/{mark}".encode()
 
 
 def _form(cookie: str) -> bytes:
