@@ -1,7 +1,7 @@
 """The commands an operator types, one file for each group of them.
 
 Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`. Looking after it:
-`customers`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `receivables`, `orders`, `mail`, `stock`, `shipments`.
+`customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `receivables`, `orders`, `mail`, `stock`, `shipments`.
 
 All share `running` (settings, the database, errors in one line), `tables` (lists for people, `--json` and `--csv`) and `files`
 (progress, and files for their owner alone). A new group is a file here and a line below, which is read when the command is
@@ -43,6 +43,7 @@ class _Main(Commands):
         "statement": "funding:statement",
         "stock": "stock:stock",
         "top-up": "funding:top_up_account",
+        "users": "users:users",
         "verify": "verify:verify",
         "worker": "service:worker",
     }

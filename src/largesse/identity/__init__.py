@@ -27,7 +27,15 @@ from largesse.identity.standing import (
     require_standing,
     standings,
 )
-from largesse.identity.users import User, list_users
+from largesse.identity.users import (
+    User,
+    add_user,
+    bind_user,
+    deactivate_user,
+    list_users,
+    note_login,
+    set_user_role,
+)
 
 __all__ = [
     "Authenticator",
@@ -38,7 +46,10 @@ __all__ = [
     "Standing",
     "User",
     "WrongKeys",
+    "add_user",
+    "bind_user",
     "create_key",
+    "deactivate_user",
     "delete_key",
     "deleted_keys",
     "find_customer",
@@ -47,6 +58,7 @@ __all__ = [
     "list_customers",
     "list_keys",
     "list_users",
+    "note_login",
     "require_admission",
     "require_own",
     "require_standing",
@@ -54,5 +66,6 @@ __all__ = [
     "save_keys",
     "save_service_accounts",
     "save_users",
+    "set_user_role",
     "standings",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from largesse.funding import SOURCES
+from largesse.people import ROLES
 from largesse.world.document import (
     ApiKey,
     Collection,
@@ -23,7 +24,6 @@ from largesse.world.mistakes import Mistakes
 
 PLANS = ("starter", "pro", "enterprise")
 ENVIRONMENTS = ("production", "staging")
-ROLES = ("admin", "member")
 _NAME_LENGTH = 200
 _FROM_NAME_LENGTH = 32  # as in docs/contract.md, Limits
 _MESSAGE_LENGTH = 256  # as in docs/contract.md, Limits

@@ -36,7 +36,7 @@ class User:
     place: Place = field(compare=False, repr=False)
     email: str
     name: str
-    role: str  # admin or member
+    role: str  # admin, member, finance or viewer
     active: bool
 
 

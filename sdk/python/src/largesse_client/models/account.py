@@ -42,6 +42,8 @@ class Role(Word):
 
     ADMIN = "admin"
     MEMBER = "member"
+    FINANCE = "finance"
+    VIEWER = "viewer"
 
 
 class User(Shape, frozen=True, kw_only=True):

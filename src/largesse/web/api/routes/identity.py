@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from largesse.identity import User, list_users
+from largesse.people import ROLES
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.paging import Paging
 from largesse.web.kit.replies import Reply, encode_json
@@ -33,7 +34,7 @@ class UserShape(msgspec.Struct, rename="camel"):
     id: int
     name: str
     email: str
-    role: Annotated[str, Meta(extra_json_schema={"enum": ["admin", "member"]})]
+    role: Annotated[str, Meta(extra_json_schema={"enum": list(ROLES)})]
     is_active: bool
     creation_date: Annotated[datetime, Meta(tz=True)]
     last_login_date: Annotated[datetime, Meta(tz=True)] | None

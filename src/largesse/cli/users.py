@@ -1,0 +1,136 @@
+"""`users`: the people of customers, who sign in to the web application."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from largesse.base.email import EmailError, normalise_email
+from largesse.base.errors import InvalidRequest, NotFound, StartError
+from largesse.base.settings import Settings, load_settings
+from largesse.base.text import unfit
+from largesse.cli.running import Commands, command, current_database
+from largesse.cli.tables import customer_option, format_options, show
+from largesse.database import OPERATOR, Connection
+from largesse.identity import find_customer
+from largesse.people import ROLES
+from largesse.people.managing import Colleague, invite, list_colleagues, remove, reset, set_role
+
+_COLUMNS = ("id", "customer", "email", "name", "role", "is_active", "has_signed_in", "last_login_at")
+
+_of_customer = click.option("--customer", required=True, help="Key of the customer.")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(cls=Commands)
+def users() -> None:
+    """Invite people to the web application, and see who belongs to which customer."""
+
+
+@users.command("invite")
+@click.argument("email")
+@_of_customer
+@click.option("--name", help="What to call them; by default what is before the @.")
+@click.option("--role", type=click.Choice(ROLES), default="member", show_default=True)
+@_as_json
+@command
+async def users_invite(email: str, customer: str, name: str | None, role: str, as_json: bool) -> None:
+    """Invite EMAIL, and print the link that lets them in, once; one of before holds no longer."""
+    address = _address(email)
+    if name is not None and (not 0 < len(name.strip()) <= 100 or unfit(name)):
+        raise StartError("--name must have 1 to 100 characters, and no control characters")
+    async with current_database() as database, database.transaction(OPERATOR) as connection:
+        customer_id = await find_customer(connection, customer)
+        try:
+            made = await invite(connection, customer_id, address, name=name and name.strip(), role=role)
+        except InvalidRequest as error:
+            raise StartError(error.detail) from None
+    _print_link(made.secret, f"Invitation for {address}, for 7 days", as_json=as_json)
+
+
+@users.command("list")
+@customer_option("their people")
+@format_options
+@command
+async def users_list(customer: str | None, form: str | None) -> None:
+    """List the people of customers: their role, and whether they have signed in."""
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        customer_id = await find_customer(connection, customer) if customer else None
+        colleagues = await list_colleagues(connection, customer_id)
+    show(form, _COLUMNS, map(asdict, colleagues), empty="There are no people: invite somebody.")
+
+
+@users.command("set-role")
+@click.argument("email")
+@click.argument("role", type=click.Choice(ROLES))
+@_of_customer
+@command
+async def users_set_role(email: str, role: str, customer: str) -> None:
+    """Give EMAIL a role; they have it from their next request on."""
+    async with current_database() as database, database.transaction(OPERATOR) as connection:
+        customer_id, colleague = await _find(connection, customer, email)
+        try:
+            await set_role(connection, customer_id, colleague.id, role)
+        except InvalidRequest as error:
+            raise StartError(error.detail) from None
+    click.echo(f"{colleague.email} has the role {role} at {customer}.")
+
+
+@users.command("deactivate")
+@click.argument("email")
+@_of_customer
+@command
+async def users_deactivate(email: str, customer: str) -> None:
+    """Take EMAIL's place at a customer away, and end their sessions there, at once."""
+    async with current_database() as database, database.transaction(OPERATOR) as connection:
+        customer_id, colleague = await _find(connection, customer, email)
+        try:
+            await remove(connection, customer_id, colleague.id)
+        except InvalidRequest as error:
+            raise StartError(error.detail) from None
+    click.echo(f"{colleague.email} does not belong to {customer} any longer.")
+
+
+@users.command("reset")
+@click.argument("email")
+@_as_json
+@command
+async def users_reset(email: str, as_json: bool) -> None:
+    """Print a link by which EMAIL chooses a new password, once; it ends their sessions."""
+    address = _address(email)
+    async with current_database() as database, database.transaction(OPERATOR) as connection:
+        try:
+            secret = await reset(connection, address)
+        except NotFound as error:
+            raise StartError(error.detail) from None
+    _print_link(secret, f"A new password for {address}, for an hour", as_json=as_json)
+
+
+async def _find(connection: Connection, customer: str, email: str) -> tuple[int, Colleague]:
+    """The customer's id, and who belongs to it by that address. Raises StartError."""
+    customer_id = await find_customer(connection, customer)
+    for colleague in await list_colleagues(connection, customer_id):
+        if colleague.email.lower() == email.strip().lower() and colleague.is_active:
+            return customer_id, colleague
+    raise StartError(f"nobody belongs to {customer!r} by that address")
+
+
+def _address(email: str) -> str:
+    try:
+        return normalise_email(email.strip())
+    except EmailError as error:
+        raise StartError(f"EMAIL is no address: {error}") from None
+
+
+def _link_address(settings: Settings, secret: str) -> str:
+    """The address of a link."""
+    return f"{settings.public_url}/app/link/{secret}"
+
+
+def _print_link(secret: str, said: str, *, as_json: bool) -> None:
+    link = _link_address(load_settings(), secret)
+    click.echo(
+        json.dumps({"link": link}) if as_json else f"{said}: {link}\nKeep it to yourself: it lets in once."
+    )

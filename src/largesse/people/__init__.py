@@ -1,0 +1,27 @@
+"""The people of customers: how they sign in, what their role lets them do, and who invites whom.
+
+`roles` is the table of what each role may. A `session` is a browser that signed in, and the `Person` in it; `posts` takes each
+form of it once. `passwords` keeps passwords, `links` what may be used once, `allowances` how often anything may be tried;
+`signing_in` is the way in, from all of those. `managing` is what an administrator and an operator do with a customer's people.
+`known` is who signs in by which address, `secrets` what a browser or a link carries.
+"""
+
+from largesse.people.links import Link, new_link
+from largesse.people.passwords import Passwords
+from largesse.people.roles import RIGHTS, ROLES, Reach, Right
+from largesse.people.session import Membership, Person, Session
+from largesse.people.signing_in import SigningIn
+
+__all__ = [
+    "RIGHTS",
+    "ROLES",
+    "Link",
+    "Membership",
+    "Passwords",
+    "Person",
+    "Reach",
+    "Right",
+    "Session",
+    "SigningIn",
+    "new_link",
+]

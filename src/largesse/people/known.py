@@ -1,0 +1,57 @@
+"""The rows of `people`: who may sign in by an address, and what they sign in with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from largesse.base.email import email_key
+from largesse.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Somebody who may sign in."""
+
+    id: int
+    email: str
+    password: str | None = field(repr=False)  # what is kept of it
+    is_member: bool  # of some customer
+
+
+async def find_known(connection: Connection, email: str) -> Known | None:
+    """Who signs in by that address, letter case ignored; None where nobody does."""
+    row = await connection.fetchrow(
+        """
+        SELECT p.id, p.email, p.password, EXISTS (SELECT FROM users u WHERE u.person_id = p.id AND u.is_active) AS is_member
+        FROM people p WHERE p.email_key = $1
+        """,
+        email_key(email),
+    )
+    return None if row is None else Known(**row)
+
+
+async def know(connection: Connection, email: str) -> int:
+    """The id of who signs in by that address, from now on where nobody did."""
+    person_id: int = await connection.fetchval(
+        """
+        INSERT INTO people (email, email_key) VALUES ($1, $2)
+        ON CONFLICT (email_key) DO UPDATE SET email_key = excluded.email_key RETURNING id
+        """,
+        email,
+        email_key(email),
+    )
+    return person_id
+
+
+async def set_password(connection: Connection, person_id: int, password: str) -> None:
+    """Keeps what is kept of a password."""
+    await connection.execute("UPDATE people SET password = $2 WHERE id = $1", person_id, password)
+
+
+async def set_preferences(
+    connection: Connection, person_id: int, language: str | None, zone: str | None
+) -> None:
+    """Keeps how pages are written for a person; None: as their browser asks, and in UTC."""
+    await connection.execute(
+        "UPDATE people SET language = $2, zone = $3 WHERE id = $1", person_id, language, zone
+    )

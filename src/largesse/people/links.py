@@ -1,0 +1,106 @@
+"""Links that may be used once: invitations, links that let in, links that let choose a new password."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.base.errors import NotFound
+from largesse.database import Connection
+from largesse.people.known import find_known
+from largesse.people.secrets import new_secret, secret_hash
+
+ENDED = "This link does not hold any longer."
+LASTS = {
+    "invitation": timedelta(days=7),
+    "sign_in": timedelta(hours=24),
+    "reset": timedelta(hours=1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link that holds still: what it lets do, and for whom."""
+
+    hash: bytes
+    kind: str  # invitation, sign_in or reset
+    email: str
+    person_id: int | None  # of that address; None where nobody has signed in by it yet
+    is_member: bool  # whether that person belongs to a customer already, and so signs in by other means
+    user_id: int | None  # None for a reset
+    customer_id: int | None
+    customer_name: str | None
+    name: str | None
+    ends_at: datetime
+
+
+async def new_link(
+    connection: Connection, kind: str, *, user_id: int | None = None, person_id: int | None = None
+) -> str:
+    """The secret of a new link, told only here; those of that kind for the same one hold no longer."""
+    secret = new_secret()
+    await connection.execute(
+        """
+        WITH ended AS (
+            UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $2
+            AND (user_id = $3 OR person_id = $4))
+        INSERT INTO sign_in_links (hash, kind, user_id, person_id, ends_at) VALUES ($1, $2, $3, $4, clock_now() + $5)
+        """,
+        secret_hash(secret),
+        kind,
+        user_id,
+        person_id,
+        LASTS[kind],
+    )
+    return secret
+
+
+async def find_link(connection: Connection, secret: str) -> Link:
+    """The link of that secret. Raises NotFound for one that was used, has ended, or never was."""
+    row = await connection.fetchrow(
+        """
+        SELECT l.hash, l.kind, coalesce(u.email, p.email) AS email, coalesce(l.person_id, u.person_id) AS person_id,
+               u.id AS user_id, u.customer_id, c.name AS customer_name, u.name, l.ends_at
+        FROM sign_in_links l
+        LEFT JOIN users u ON u.id = l.user_id
+        LEFT JOIN customers c ON c.id = u.customer_id
+        LEFT JOIN people p ON p.id = l.person_id
+        WHERE l.hash = $1 AND l.used_at IS NULL AND l.ends_at > clock_now() AND (u.id IS NULL OR u.is_active)
+        """,
+        secret_hash(secret),
+    )
+    if row is None:
+        raise NotFound(ENDED)
+    known = await find_known(connection, row["email"])
+    return Link(
+        row["hash"],
+        row["kind"],
+        row["email"],
+        row["person_id"] or (known.id if known else None),
+        known is not None and known.is_member,
+        row["user_id"],
+        row["customer_id"],
+        row["customer_name"],
+        row["name"],
+        row["ends_at"],
+    )
+
+
+async def use_link(connection: Connection, link: Link) -> None:
+    """Uses it up. Raises NotFound where somebody else was quicker."""
+    used = await connection.fetchval(
+        """
+        UPDATE sign_in_links SET used_at = clock_now() WHERE hash = $1 AND used_at IS NULL AND ends_at > clock_now()
+        RETURNING true
+        """,
+        link.hash,
+    )
+    if not used:
+        raise NotFound(ENDED)
+
+
+async def end_links(connection: Connection, *, user_id: int) -> None:
+    """No link of that user holds any longer."""
+    await connection.execute(
+        "UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND user_id = $1", user_id
+    )

@@ -1,0 +1,152 @@
+"""What administrators and operators do with a customer's people: invite, give a role, take away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.database import Connection
+from largesse.identity import add_user, deactivate_user, set_user_role
+from largesse.people.known import find_known
+from largesse.people.links import end_links, new_link
+from largesse.people.session import end_sessions_of_user
+
+MOST_PEOPLE = 500
+
+
+class LastAdministrator(InvalidRequest):
+    """A customer is never without an administrator who can sign in, or has been invited."""
+
+    def __init__(self) -> None:
+        super().__init__("A customer needs an administrator: make somebody else one first.")
+
+
+class AlreadyThere(InvalidRequest):
+    """Who is invited belongs to the customer already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Colleague:
+    """Somebody who belongs to a customer, or was invited, or did belong to it."""
+
+    id: int
+    customer: str  # its key
+    email: str
+    name: str
+    role: str
+    is_active: bool
+    has_signed_in: bool  # ever: an invitation was taken up
+    invited_until: datetime | None  # while an invitation holds
+    last_login_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Who was invited, and the secret of the link, told only here."""
+
+    user_id: int
+    email: str
+    secret: str
+
+
+async def list_colleagues(connection: Connection, customer_id: int | None = None) -> list[Colleague]:
+    """The people of a customer, or of all: those who belong to it first, by name."""
+    rows = await connection.fetch(
+        """
+        SELECT u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.person_id IS NOT NULL AS has_signed_in,
+               (SELECT max(l.ends_at) FROM sign_in_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
+                AND l.used_at IS NULL AND l.ends_at > clock_now()) AS invited_until,
+               u.last_login_at
+        FROM users u JOIN customers c ON c.id = u.customer_id
+        WHERE $1::int IS NULL OR u.customer_id = $1
+        ORDER BY c.key, u.is_active DESC, u.name, u.id
+        """,
+        customer_id,
+    )
+    return [Colleague(**row) for row in rows]
+
+
+async def invite(
+    connection: Connection, customer_id: int, email: str, *, name: str | None, role: str
+) -> Invitation:
+    """Invites an address: whoever has the link and signs in by that address belongs to the customer.
+
+    One that was invited before, or did belong to it, is invited anew. Raises AlreadyThere; InvalidRequest for one too many.
+    """
+    row = await connection.fetchrow(
+        """
+        SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name,
+               u.is_active AND u.person_id IS NOT NULL AS is_there
+        FROM (VALUES (1)) AS one LEFT JOIN users u ON u.customer_id = $1 AND lower(u.email) = lower($2)
+        """,
+        customer_id,
+        email,
+    )
+    assert row is not None, "there is always one"
+    if row["is_there"]:
+        raise AlreadyThere(f"{email} belongs to the customer already.")
+    if row["people"] >= MOST_PEOPLE:
+        raise InvalidRequest(f"A customer has at most {MOST_PEOPLE} people.")
+    user_id = await add_user(
+        connection, customer_id, email, name or row["name"] or email.partition("@")[0], role
+    )
+    return Invitation(user_id, email, await new_link(connection, "invitation", user_id=user_id))
+
+
+async def invite_again(connection: Connection, customer_id: int, user_id: int) -> Invitation:
+    """A new link for who was invited; the one before holds no longer. Raises NotFound; AlreadyThere."""
+    colleague = await _colleague(connection, customer_id, user_id)
+    if colleague.has_signed_in:
+        raise AlreadyThere(f"{colleague.email} belongs to the customer already.")
+    secret = await new_link(connection, "invitation", user_id=user_id)
+    return Invitation(user_id, colleague.email, secret)
+
+
+async def set_role(connection: Connection, customer_id: int, user_id: int, role: str) -> Colleague:
+    """Gives somebody a role; from their next request on they have it. Raises NotFound, LastAdministrator."""
+    colleague = await _colleague(connection, customer_id, user_id)
+    if role != "admin":
+        await _require_other_admin(connection, customer_id, colleague)
+    await set_user_role(connection, customer_id, user_id, role)
+    return colleague
+
+
+async def remove(connection: Connection, customer_id: int, user_id: int) -> Colleague:
+    """Takes somebody's place away, at once: their sessions there, and links. Raises NotFound, LastAdministrator."""
+    colleague = await _colleague(connection, customer_id, user_id)
+    await _require_other_admin(connection, customer_id, colleague)
+    await deactivate_user(connection, customer_id, user_id)
+    await end_sessions_of_user(connection, user_id)
+    await end_links(connection, user_id=user_id)
+    return colleague
+
+
+async def reset(connection: Connection, email: str) -> str:
+    """The secret of a link by which a person chooses a new password. Raises NotFound for who has never signed in."""
+    known = await find_known(connection, email)
+    if known is None:
+        raise NotFound(f"Nobody signs in as {email}.")
+    return await new_link(connection, "reset", person_id=known.id)
+
+
+async def _colleague(connection: Connection, customer_id: int, user_id: int) -> Colleague:
+    """One who belongs to the customer, or was invited, locked. Raises NotFound."""
+    # All that changes who is an administrator takes turns, so that two do not remove each other.
+    await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
+    for colleague in await list_colleagues(connection, customer_id):
+        if colleague.id == user_id and colleague.is_active:
+            return colleague
+    raise NotFound("There is nobody of that number.")
+
+
+async def _require_other_admin(connection: Connection, customer_id: int, colleague: Colleague) -> None:
+    if colleague.role != "admin":
+        return
+    others = await connection.fetchval(
+        "SELECT count(*) FROM users WHERE customer_id = $1 AND is_active AND role = 'admin' AND id <> $2",
+        customer_id,
+        colleague.id,
+    )
+    if not others:
+        raise LastAdministrator

@@ -1,0 +1,103 @@
+"""Passwords: argon2id (RFC 9106), computed beside the event loop, a few at a time.
+
+Whether an address is known, or has a password, shows neither in the answer nor in the time it takes: without one to compare with, a
+password that nobody has is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from largesse.base.email import email_key
+from largesse.base.errors import Unavailable
+
+SHORTEST = 10
+LONGEST = 200
+_AT_ONCE = 2  # of 19 MiB and some 30 ms each
+_MOST_WAITING = 100
+# The least that OWASP recommends: more would let who only guesses use the machine up.
+_PASSES = 2
+_MEMORY_KIB = 19 * 1024
+# What is tried first (frequent ones of published lists that are long enough), and what people make of our name.
+_COMMON = frozenset(
+    [
+        "1234567890",
+        "12345678910",
+        "123456789a",
+        "password12",
+        "password123",
+        "password1234",
+        "passw0rd123",
+        "qwertyuiop",
+        "qwerty12345",
+        "1q2w3e4r5t",
+        "1qaz2wsx3edc",
+        "q1w2e3r4t5",
+        "letmein123",
+        "iloveyou12",
+        "welcome123",
+        "welcome1234",
+        "administrator",
+        "changeme123",
+        "largesse123",
+    ]
+)
+
+
+class Passwords:
+    """Hashes and compares passwords for a process."""
+
+    def __init__(self, hasher: PasswordHasher | None = None) -> None:
+        self._hasher = hasher or PasswordHasher(time_cost=_PASSES, memory_cost=_MEMORY_KIB, parallelism=1)
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._waiting = 0
+        self._nobodys = self._hasher.hash("a password that nobody has")
+
+    async def hash(self, password: str) -> str:
+        """What is kept of a password."""
+        return await self._beside(password, None)
+
+    async def is_right(self, kept: str | None, password: str) -> bool:
+        """Whether `kept` is of that password; takes as long where nothing is kept, and is False then."""
+        return bool(await self._beside(password[: LONGEST + 1], kept or self._nobodys)) and kept is not None
+
+    def is_outdated(self, kept: str) -> bool:
+        """Whether it was made with weaker parameters than are used now."""
+        return self._hasher.check_needs_rehash(kept)
+
+    async def _beside(self, password: str, kept: str | None) -> str:
+        """The hash of a password; with one that is `kept`, that one where it matches, and else nothing. Raises Unavailable."""
+        if self._waiting >= _MOST_WAITING:
+            raise Unavailable("Too many people sign in just now.", retry_after_s=2)
+        self._waiting += 1
+        try:
+            async with self._turns:
+                return await asyncio.to_thread(self._compute, password, kept)
+        finally:
+            self._waiting -= 1
+
+    def _compute(self, password: str, kept: str | None) -> str:
+        if kept is None:
+            return self._hasher.hash(password)
+        try:
+            self._hasher.verify(kept, password)
+        except (VerificationError, InvalidHashError):
+            return ""
+        return kept
+
+
+def weakness(password: str, email: str) -> str | None:
+    """Why a password may not be chosen: `short`, `long` or `common`; None when it may (NIST SP 800-63B, 3.1.1.2)."""
+    if len(password) < SHORTEST:
+        return "short"
+    if len(password) > LONGEST:
+        return "long"
+    plain = password.lower()
+    local = email_key(email).partition("@")[0]
+    is_repeated = len(set(plain)) < 4
+    return (
+        "common" if plain in _COMMON or plain == email_key(email) or plain == local or is_repeated else None
+    )

@@ -1,0 +1,42 @@
+"""What each role may do. Menus, pages and actions all ask this table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+ROLES = ("admin", "member", "finance", "viewer")
+
+
+class Right(Enum):
+    """What somebody may be allowed to do."""
+
+    SEND = auto()  # orders: send, schedule, cancel, resend
+    SEE_ORDERS = auto()
+    READ_CODES = auto()  # of an order, again
+    TEMPLATES = auto()  # templates and collections of one's own
+    SEE_FUNDS = auto()  # balances and statements
+    MOVE_FUNDS = auto()  # ask for top-ups, export
+    SETTINGS = auto()  # API keys, service accounts, people, webhooks, limits
+    AUDIT = auto()  # the audit log
+
+
+class Reach(Enum):
+    """How far a right goes: all of the customer's, or what is one's own (orders one placed, accounts one may use)."""
+
+    ALL = auto()
+    OWN = auto()
+
+
+_ALL, _OWN = Reach.ALL, Reach.OWN
+
+RIGHTS: Mapping[Right, Mapping[str, Reach]] = {
+    Right.SEND: {"admin": _ALL, "member": _OWN},
+    Right.SEE_ORDERS: {"admin": _ALL, "member": _OWN, "finance": _ALL, "viewer": _ALL},
+    Right.READ_CODES: {"admin": _ALL, "member": _OWN},
+    Right.TEMPLATES: {"admin": _ALL, "member": _ALL},
+    Right.SEE_FUNDS: {"admin": _ALL, "member": _OWN, "finance": _ALL, "viewer": _ALL},
+    Right.MOVE_FUNDS: {"admin": _ALL, "member": _OWN, "finance": _ALL},
+    Right.SETTINGS: {"admin": _ALL},
+    Right.AUDIT: {"admin": _ALL, "finance": _ALL},
+}

@@ -1,0 +1,233 @@
+"""Sessions: browsers that signed in. They are rows, so that they can be listed and taken back; the cookie is only their secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.base.text import cleaned
+from largesse.database import LOOKUP, Connection, Database, Scope, for_customer
+from largesse.people.roles import RIGHTS, Reach, Right
+from largesse.people.secrets import new_secret, secret_hash
+
+LASTS = timedelta(days=14)
+IDLE = timedelta(hours=12)  # without a request, it ends
+_LONGEST_BROWSER = 300  # characters kept of what a browser calls itself
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who signed in and chose a customer: whom a page is for. Read afresh for each request."""
+
+    session_id: int
+    person_id: int
+    user_id: int
+    email: str
+    name: str
+    role: str  # admin, member, finance or viewer
+    customer_id: int
+    customer_name: str
+    plan: str  # starter, pro or enterprise
+    funding: str  # balance or invoiced
+    environment: str  # production or staging: which of both the pages are about
+
+    @property
+    def scope(self) -> Scope:
+        """For whom its transactions act."""
+        return for_customer(self.customer_id, self.environment)
+
+    def reach(self, right: Right) -> Reach | None:
+        """How far that right of the person goes; None: not at all."""
+        return RIGHTS[right].get(self.role)
+
+    def may(self, right: Right) -> bool:
+        """Whether the person has that right at all."""
+        return self.reach(right) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser that is signed in. `person` is None until a customer is chosen, or where it is none of theirs any longer."""
+
+    id: int
+    person_id: int
+    email: str
+    environment: str
+    language: str | None
+    zone: str | None
+    notice: str | None  # what the next page says
+    memberships: int  # customers there are to choose from
+    person: Person | None
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A customer that a person belongs to."""
+
+    user_id: int
+    customer_name: str
+    role: str
+
+
+async def begin_session(
+    connection: Connection,
+    person_id: int,
+    user_id: int | None,
+    environment: str,
+    *,
+    address: str | None,
+    browser: str,
+) -> str:
+    """The secret of a new session, told only here: never that of one there was, so that nobody can prepare it."""
+    secret = new_secret()
+    await connection.execute(
+        """
+        INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at)
+        VALUES ($1, $2, $3, $4, $5, $6, clock_now() + $7)
+        """,
+        secret_hash(secret),
+        person_id,
+        user_id,
+        environment,
+        address,
+        cleaned(browser, " ")[:_LONGEST_BROWSER],
+        LASTS,
+    )
+    return secret
+
+
+async def find_session(database: Database, secret: str) -> Session | None:
+    """The session of a cookie; None where it has ended or never was."""
+    hash_ = secret_hash(secret)
+    if hash_ is None:
+        return None
+    async with database.connection(LOOKUP) as connection:
+        row = await connection.fetchrow(
+            """
+            SELECT s.id, s.person_id, s.environment, s.notice, s.seen_at < clock_now() - interval '1 minute' AS is_unseen,
+                   p.email, p.language, p.zone, u.id AS user_id, u.name, u.role,
+                   c.id AS customer_id, c.name AS customer_name, c.plan, c.funding,
+                   (SELECT count(*) FROM users own WHERE own.person_id = p.id AND own.is_active) AS memberships
+            FROM sessions s JOIN people p ON p.id = s.person_id
+            LEFT JOIN users u ON u.id = s.user_id AND u.person_id = s.person_id AND u.is_active
+            LEFT JOIN customers c ON c.id = u.customer_id
+            WHERE s.hash = $1 AND s.ended_at IS NULL AND s.ends_at > clock_now() AND s.seen_at > clock_now() - $2::interval
+            """,
+            hash_,
+            IDLE,
+        )
+        if row is not None and row["is_unseen"]:
+            await connection.execute("UPDATE sessions SET seen_at = clock_now() WHERE id = $1", row["id"])
+    if row is None:
+        return None
+    person = None
+    if row["user_id"] is not None:
+        person = Person(
+            row["id"],
+            row["person_id"],
+            row["user_id"],
+            row["email"],
+            row["name"],
+            row["role"],
+            row["customer_id"],
+            row["customer_name"],
+            row["plan"],
+            row["funding"],
+            row["environment"],
+        )
+    return Session(
+        row["id"],
+        row["person_id"],
+        row["email"],
+        row["environment"],
+        row["language"],
+        row["zone"],
+        row["notice"],
+        row["memberships"],
+        person,
+    )
+
+
+async def end_session(connection: Connection, session_id: int) -> None:
+    """Ends it at once."""
+    await connection.execute(
+        "UPDATE sessions SET ended_at = clock_now() WHERE id = $1 AND ended_at IS NULL", session_id
+    )
+
+
+async def end_sessions(connection: Connection, person_id: int, *, but: int | None = None) -> None:
+    """Ends all sessions of a person, `but` one."""
+    await connection.execute(
+        "UPDATE sessions SET ended_at = clock_now() WHERE person_id = $1 AND ended_at IS NULL AND id IS DISTINCT FROM $2",
+        person_id,
+        but,
+    )
+
+
+async def end_sessions_of_user(connection: Connection, user_id: int) -> None:
+    """Ends the sessions whose pages are those of a user; its person may have others, elsewhere."""
+    await connection.execute(
+        "UPDATE sessions SET ended_at = clock_now() WHERE user_id = $1 AND ended_at IS NULL", user_id
+    )
+
+
+async def list_memberships(connection: Connection, person_id: int) -> list[Membership]:
+    """The customers a person belongs to, by name."""
+    rows = await connection.fetch(
+        """
+        SELECT u.id AS user_id, c.name AS customer_name, u.role FROM users u JOIN customers c ON c.id = u.customer_id
+        WHERE u.person_id = $1 AND u.is_active ORDER BY c.name, u.id
+        """,
+        person_id,
+    )
+    return [Membership(**row) for row in rows]
+
+
+async def choose_customer(connection: Connection, session: Session, user_id: int) -> bool:
+    """Makes the pages of the session those of that customer; False where the person does not belong to it."""
+    chosen = await connection.fetchval(
+        """
+        UPDATE sessions SET user_id = $2 WHERE id = $1 AND EXISTS (
+            SELECT FROM users WHERE id = $2 AND person_id = $3 AND is_active)
+        RETURNING true
+        """,
+        session.id,
+        user_id,
+        session.person_id,
+    )
+    return bool(chosen)
+
+
+async def choose_environment(connection: Connection, session_id: int, environment: str) -> None:
+    """Makes the pages of the session those of that environment."""
+    await connection.execute("UPDATE sessions SET environment = $2 WHERE id = $1", session_id, environment)
+
+
+async def set_notice(connection: Connection, session_id: int, notice: str | None) -> None:
+    """Keeps what the next page of the session is to say; None: it was said."""
+    await connection.execute("UPDATE sessions SET notice = $2 WHERE id = $1", session_id, notice)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session as its person sees it."""
+
+    id: int
+    address: str | None
+    browser: str
+    created_at: datetime
+    seen_at: datetime
+
+
+async def list_sessions(connection: Connection, person_id: int) -> list[OpenSession]:
+    """The open sessions of a person, the one seen last first."""
+    rows = await connection.fetch(
+        """
+        SELECT id, host(address) AS address, browser, created_at, seen_at FROM sessions
+        WHERE person_id = $1 AND ended_at IS NULL AND ends_at > clock_now() AND seen_at > clock_now() - $2::interval
+        ORDER BY seen_at DESC, id DESC
+        """,
+        person_id,
+        IDLE,
+    )
+    return [OpenSession(**row) for row in rows]

@@ -1,0 +1,153 @@
+"""The way in: by password or by a link, each of which begins a new session.
+
+Whether an address is known shows neither in what is answered nor in how long it takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from largesse.base.email import email_key
+from largesse.base.errors import NotFound
+from largesse.base.throttle import network_of
+from largesse.base.vault import Vault
+from largesse.database import LOOKUP, Connection, Database
+from largesse.identity import bind_user, note_login
+from largesse.people.allowances import Allowance, give_back, spend
+from largesse.people.known import find_known, know, set_password
+from largesse.people.links import ENDED, Link, find_link, use_link
+from largesse.people.passwords import LONGEST, Passwords
+from largesse.people.session import (
+    Session,
+    begin_session,
+    choose_customer,
+    end_sessions,
+    find_session,
+    list_memberships,
+)
+
+
+class Refused(Exception):
+    """No such address, or another password: nobody is told which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where somebody comes from."""
+
+    address: str | None
+    browser: str
+
+
+class SigningIn:
+    """Begins sessions; `environment` is the one their pages are about at first."""
+
+    def __init__(self, database: Database, vault: Vault, passwords: Passwords, environment: str) -> None:
+        self._database = database
+        self._vault = vault
+        self._passwords = passwords
+        self._environment = environment
+
+    async def by_password(self, email: str, password: str, origin: Origin) -> str:
+        """The secret of a new session. Raises Refused; TooManyRequests after too many tries."""
+        about = email_key(email)[:LONGEST].encode(errors="replace")
+        await self._spend_network(origin)
+        await spend(self._database, self._vault, Allowance.ACCOUNT, about)
+        async with self._database.connection(LOOKUP) as connection:
+            known = await find_known(connection, email)
+        if not await self._passwords.is_right(known.password if known else None, password):
+            raise Refused
+        assert known is not None, "nobody's password is never right"
+        if known.password and self._passwords.is_outdated(known.password):
+            renewed = await self._passwords.hash(password)
+        else:
+            renewed = None
+        await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
+        async with self._database.transaction(LOOKUP) as connection:
+            if renewed:
+                await set_password(connection, known.id, renewed)
+            return await self._begin(connection, known.id, origin)
+
+    async def look_at(self, secret: str, origin: Origin) -> Link:
+        """What a link lets do; nothing is used up. Raises NotFound, TooManyRequests."""
+        await self._spend_network(origin)
+        async with self._database.connection(LOOKUP) as connection:
+            return await find_link(connection, secret)
+
+    async def by_link(self, secret: str, origin: Origin) -> str:
+        """Lets in by a link that needs no password. Raises NotFound for every other one."""
+        async with self._database.transaction(LOOKUP) as connection:
+            link = await find_link(connection, secret)
+            if link.kind != "sign_in":
+                raise NotFound(ENDED)
+            await use_link(connection, link)
+            assert link.user_id is not None, "a user's link"
+            person_id = link.person_id or await know(connection, link.email)
+            await bind_user(connection, link.user_id, person_id)
+            return await self._begin(connection, person_id, origin, user_id=link.user_id)
+
+    async def by_new_password(self, secret: str, password: str, origin: Origin) -> str:
+        """Takes up an invitation, or a reset, with a new password; ends all sessions there were. Raises NotFound.
+
+        An invitation gives nobody a password who belongs to a customer already: they sign in, and `take_up` it then. Else whoever
+        invites an address could sign in as its owner elsewhere.
+        """
+        kept = await self._passwords.hash(password)
+        async with self._database.transaction(LOOKUP) as connection:
+            link = await find_link(connection, secret)
+            if link.kind == "sign_in" or (link.kind == "invitation" and link.is_member):
+                raise NotFound(ENDED)
+            await use_link(connection, link)
+            person_id = link.person_id or await know(connection, link.email)
+            await set_password(connection, person_id, kept)
+            await end_sessions(connection, person_id)
+            if link.user_id is not None:
+                await bind_user(connection, link.user_id, person_id)
+            return await self._begin(connection, person_id, origin, user_id=link.user_id)
+
+    async def take_up(self, secret: str, session: Session) -> bool:
+        """Takes an invitation up as who is signed in; False where it is for another address. Raises NotFound."""
+        async with self._database.transaction(LOOKUP) as connection:
+            link = await find_link(connection, secret)
+            if link.kind != "invitation":
+                raise NotFound(ENDED)
+            if link.person_id != session.person_id or link.user_id is None:
+                return False
+            await use_link(connection, link)
+            await bind_user(connection, link.user_id, session.person_id)
+            await choose_customer(connection, session, link.user_id)
+            await note_login(connection, link.user_id)
+        return True
+
+    async def find(self, secret: str) -> Session | None:
+        """The session of a cookie; None where it has ended or never was."""
+        return await find_session(self._database, secret)
+
+    async def choose(self, session: Session, user_id: int) -> bool:
+        """Makes the pages of the session those of that customer; False where the person does not belong to it."""
+        async with self._database.transaction(LOOKUP) as connection:
+            is_theirs = await choose_customer(connection, session, user_id)
+            if is_theirs:
+                await note_login(connection, user_id)
+        return is_theirs
+
+    async def _begin(
+        self, connection: Connection, person_id: int, origin: Origin, *, user_id: int | None = None
+    ) -> str:
+        """A new session; where the person belongs to one customer alone, that one is chosen."""
+        if user_id is None:
+            memberships = await list_memberships(connection, person_id)
+            user_id = memberships[0].user_id if len(memberships) == 1 else None
+        if user_id is not None:
+            await note_login(connection, user_id)
+        return await begin_session(
+            connection,
+            person_id,
+            user_id,
+            self._environment,
+            address=origin.address,
+            browser=origin.browser,
+        )
+
+    async def _spend_network(self, origin: Origin) -> None:
+        await spend(self._database, self._vault, Allowance.NETWORK, network_of(origin.address or ""))

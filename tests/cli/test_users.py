@@ -1,0 +1,67 @@
+"""The commands around people: invited, listed, given a role, removed, reset."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run, assert_refused, sql
+
+INVITE = ("users", "invite", "ada@acme.example", "--customer", "acme")
+
+
+def test_somebody_is_invited_and_listed(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    made = json.loads(run(*INVITE, "--name", "Ada", "--role", "admin", "--json").stdout)
+    assert made.keys() == {"link"}
+    assert made["link"].startswith("http://127.0.0.1:8000/app/link/")
+    secret = made["link"].rpartition("/")[2]
+    [kept] = sql(database, "SELECT * FROM sign_in_links")
+    assert secret not in str(dict(kept)), "only its hash is kept"
+    [listed] = json.loads(run("users", "list", "--json").stdout)
+    assert {name: listed[name] for name in ("customer", "email", "name", "role", "has_signed_in")} == {
+        "customer": "acme",
+        "email": "ada@acme.example",
+        "name": "Ada",
+        "role": "admin",
+        "has_signed_in": False,
+    }
+    # Invited again, the link before holds no longer.
+    assert "lets in once" in run(*INVITE, "--role", "finance").stdout
+    assert sql(database, "SELECT count(*) FROM sign_in_links WHERE used_at IS NULL")[0][0] == 1
+    assert json.loads(run("users", "list", "--customer", "acme", "--json").stdout)[0]["role"] == "finance"
+    assert json.loads(run("users", "list", "--customer", "globex", "--json").stdout) == []
+
+
+def test_roles_are_given_and_places_taken(run: Run, loaded: dict[str, Any]) -> None:
+    run(*INVITE, "--role", "admin")
+    said = "make somebody else one first"
+    assert_refused(run("users", "set-role", "ada@acme.example", "viewer", "--customer", "acme"), said)
+    assert_refused(run("users", "deactivate", "ada@acme.example", "--customer", "acme"), said)
+    run("users", "invite", "bob@acme.example", "--customer", "acme", "--role", "admin")
+    assert run("users", "set-role", "ADA@acme.example", "viewer", "--customer", "acme").exit_code == 0
+    assert run("users", "deactivate", "ada@acme.example", "--customer", "acme").exit_code == 0
+    listed = json.loads(run("users", "list", "--json").stdout)
+    assert [(one["email"], one["role"], one["is_active"]) for one in listed] == [
+        ("bob@acme.example", "admin", True),
+        ("ada@acme.example", "viewer", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("invite", "no address", "--customer", "acme"), "EMAIL is no address"),
+        (("invite", "a@acme.example", "--customer", "no"), "there is no customer 'no'"),
+        (("invite", "a@acme.example", "--customer", "acme", "--role", "owner"), "--role"),
+        (("invite", "a@acme.example", "--customer", "acme", "--name", "x" * 101), "--name"),
+        (("invite", "a@acme.example"), "--customer"),
+        (("set-role", "a@acme.example", "admin", "--customer", "acme"), "nobody belongs to 'acme'"),
+        (("deactivate", "a@acme.example", "--customer", "acme"), "nobody belongs to 'acme'"),
+        (("reset", "a@acme.example"), "Nobody signs in as a@acme.example"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(
+    run: Run, loaded: dict[str, Any], arguments: tuple[str, ...], said: str
+) -> None:
+    assert_refused(run("users", *arguments), said)

@@ -1,0 +1,58 @@
+"""How often something may be tried: counted for all processes, whatever comes at once, and whole again after a while."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from largesse.base.errors import TooManyRequests
+from largesse.base.vault import Vault
+from largesse.database import OPERATOR, Database
+from largesse.people.allowances import Allowance, give_back, spend
+
+VAULT = Vault((bytes(range(32)),))
+
+
+@pytest.fixture
+async def database(module_database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(module_database_url)
+    yield database
+    await database.close()
+
+
+async def tries(database: Database, count: int, about: bytes) -> int:
+    """How many of so many tries at once are let through."""
+    done = await asyncio.gather(
+        *(spend(database, VAULT, Allowance.ACCOUNT, about) for _ in range(count)), return_exceptions=True
+    )
+    assert {type(one) for one in done} <= {type(None), TooManyRequests}
+    return done.count(None)
+
+
+async def test_as_many_as_allowed_whatever_comes_at_once(database: Database) -> None:
+    assert await tries(database, 50, b"one") == 10
+    assert await tries(database, 10, b"other") == 10
+    assert await tries(database, 1, b"one") == 0
+    await give_back(database, VAULT, Allowance.ACCOUNT, b"one")
+    assert await tries(database, 11, b"one") == 10
+
+
+async def test_guessing_on_keeps_the_owner_out_no_longer(database: Database) -> None:
+    """What is refused is counted nowhere."""
+    assert await tries(database, 10, b"guessed") == 10
+    for _ in range(100):
+        with pytest.raises(TooManyRequests) as refused:
+            await spend(database, VAULT, Allowance.ACCOUNT, b"guessed")
+        assert 0 < refused.value.retry_after_s <= 90
+    await database.execute(
+        OPERATOR, "UPDATE sign_in_allowances SET counted_at = counted_at - interval '91 seconds'"
+    )
+    assert await tries(database, 5, b"guessed") in {1, 2}
+
+
+async def test_nobody_reads_from_the_table_whom_it_is_about(database: Database) -> None:
+    await spend(database, VAULT, Allowance.ACCOUNT, b"ada@acme.example")
+    rows = await database.fetch(OPERATOR, "SELECT t::text FROM sign_in_allowances t")
+    assert not [row for row in rows if "ada" in row[0]]
