@@ -28,9 +28,11 @@ from largesse.installation import check_schema, open_database, open_vault
 from largesse.lines.claiming import Claiming
 from largesse.lines.claiming import Turns as RecipientTurns
 from largesse.orders import MAX_ORDERS, IdWatch, Intake, OrderLists, Placer, Quoter, read_ids_left
+from largesse.people import Passwords, SigningIn
 from largesse.web.api import OPERATIONS, Application
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 from largesse.web.claim import claim_pages
+from largesse.web.console import console_pages
 from largesse.web.docs import docs_pages
 from largesse.web.kit.replies import encode_json
 from largesse.web.kit.services import Services
@@ -82,7 +84,11 @@ def build_app(
 
     def pages(services: Services) -> list[BaseRoute]:
         has_mailbox = mailbox or settings.environment == "staging"
-        routes = [*docs_pages(settings, has_mailbox=has_mailbox), *claim_pages(services)]
+        routes = [
+            *docs_pages(settings, has_mailbox=has_mailbox),
+            *claim_pages(services),
+            *console_pages(services),
+        ]
         return [*routes, *mailbox_pages(services, listens_on)] if has_mailbox else routes
 
     return Application(OPERATIONS, lifespan=lifespan, pages=pages, rate_limit=settings.rate_limit)
@@ -152,6 +158,7 @@ async def open_services(
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,
+            signing_in=SigningIn(database, vault, Passwords(), settings.environment),
             resolver=resolver,
             delivery_throttle=DeliveryThrottle(),
             patience=patience,

@@ -9,8 +9,10 @@ from largesse.base.settings import Settings
 from largesse.database import OPERATOR, Connection, connect_once
 from largesse.database.migrate import upgrade
 from largesse.demo.welcome import welcome
-from largesse.identity import create_key, delete_key, key_holds, list_keys
+from largesse.identity import create_key, delete_key, find_customer, key_holds, list_keys
 from largesse.installation import database_address
+from largesse.people import new_link
+from largesse.people.managing import list_colleagues
 from largesse.world import demo_world, load_world
 
 CUSTOMER = "acme"
@@ -35,12 +37,22 @@ async def prepare(settings: Settings) -> str:
         async with connect_once(url, OPERATOR) as connection:
             loaded = await load_world(connection, demo_world())
             secret = await _demo_key(connection, settings.data_dir, settings.environment)
+            sign_in = await _sign_in_link(connection)
     return welcome(
         settings.public_url,
         secret,
+        sign_in,
         product_id=loaded.ids["products"][PRODUCT],
         account_id=loaded.ids["funding_accounts"][ACCOUNTS[settings.environment]],
     )
+
+
+async def _sign_in_link(connection: Connection) -> str:
+    """The secret of a link that lets the demo's administrator in, once; the one of the last start holds no longer."""
+    customer_id = await find_customer(connection, CUSTOMER)
+    administrators = (one for one in await list_colleagues(connection, customer_id) if one.role == "admin")
+    async with connection.transaction():
+        return await new_link(connection, "sign_in", user_id=next(administrators).id)
 
 
 async def _demo_key(connection: Connection, data_dir: Path, environment: str) -> str:

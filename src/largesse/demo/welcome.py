@@ -7,21 +7,27 @@ import shlex
 from typing import Any
 
 
-def welcome(public_url: str, secret: str, *, product_id: int, account_id: int) -> str:
-    """Where everything is, the API key, and two requests that answer 200 when pasted into a shell."""
+def welcome(public_url: str, secret: str, sign_in: str, *, product_id: int, account_id: int) -> str:
+    """Where everything is, the API key, the link that lets in to the web application once, and two requests that answer 200 when pasted into a shell."""
     gift = {"productId": product_id, "value": 10, "accountId": account_id}
     recipients = [
         {"email": "ada@example.com", "name": "Ada"},
         {"email": "grace@example.com", "name": "Grace"},
     ]
+    by_name = public_url.replace("//127.0.0.1:", "//localhost:")  # as passkeys need one
     return f"""
 Largesse is running with its demo world.
 
   API      {public_url}
+  App      {by_name}/app
   Docs     {public_url}/docs
   Claim    {public_url}/claim
   Mail     {public_url}/mailbox
   API key  {secret}
+
+Sign in to the web application, once by this link:
+
+  {by_name}/app/link/{sign_in}
 
 Send two people a gift of £10 each:
 

@@ -15,6 +15,7 @@ from largesse.fulfilment import ClaimedGifts
 from largesse.identity import Authenticator
 from largesse.lines.claiming import Claiming
 from largesse.orders import Intake, OrderLists, Quoter
+from largesse.people import SigningIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Services:
     order_lists: OrderLists
     claiming: Claiming
     gifts: ClaimedGifts
+    signing_in: SigningIn
     resolver: Resolver
     delivery_throttle: DeliveryThrottle
     patience: Patience

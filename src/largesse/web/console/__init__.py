@@ -1,0 +1,19 @@
+"""The customers' web application, at `/app`: where their people sign in, send gifts, and see what became of them and of the money.
+
+`routes`       the one table: every address, who may, its title, its place in the menu
+`table`        what an entry of it is
+`visit`        what a handler is handed, and how it answers: the person, the form, `page`, `see`, `csv`
+`form`         the fields that were posted, and what is wrong with each
+`guarding`     before a handler: who signed in, whether they may, whether the form is one of ours and new
+`frame`        templates to pages: language, menu, headers, amounts and times
+`entrance`     signing in and out, links, choosing a customer
+`home`         the first page
+`people`       an administrator's page of who belongs to the customer
+
+A page more is a template, a handler and a line of the table: CONTRIBUTING.md, "A console page". Rules are in the rooms below;
+roles and sessions in `largesse.people`.
+"""
+
+from largesse.web.console.guarding import console_pages
+
+__all__ = ["console_pages"]

@@ -1,0 +1,7 @@
+// Everything works without this; with it, a form that was sent shows that it was, and is sent once.
+addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post" || event.defaultPrevented) return;
+  setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; }));
+});
+addEventListener("pageshow", () => document.querySelectorAll("button[disabled]").forEach((button) => { button.disabled = false; }));

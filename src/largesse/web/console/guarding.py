@@ -1,0 +1,211 @@
+"""Before a handler: who signed in, whether they may, and whether a posted form is one of ours and new.
+
+Every route of the application is made here from the table, so that none is without an entry.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from largesse.base.errors import NotFound, Problem, TooManyRequests
+from largesse.base.i18n import text
+from largesse.database import LOOKUP
+from largesse.people import Session
+from largesse.people.posts import Post, StillUnderWay, answer_post, take_back_post, take_post
+from largesse.people.secrets import new_secret
+from largesse.people.session import set_notice
+from largesse.web.console.form import Form
+from largesse.web.console.frame import Frame
+from largesse.web.console.routes import ENTRIES
+from largesse.web.console.table import Entry, Who
+from largesse.web.console.visit import Visit
+from largesse.web.kit.forms import BadForm, read_fields
+from largesse.web.kit.pages import guarded
+from largesse.web.kit.problems import headers_of, problem_type
+from largesse.web.kit.services import Services
+from largesse.web.kit.sessions import give_cookie, read_one_time_token, take_cookie
+
+SESSION = "app"  # the cookie of a session, and that of who has none yet
+_DOOR = "door"
+_DAY_S = 24 * 3600
+_LASTS_S = 14 * _DAY_S
+
+_ENDED = text(
+    "This page was open for too long, or you signed out elsewhere. Nothing was changed: go back and try again."
+)
+_UNDER_WAY = text(
+    "What you sent is still under way. Look in a moment whether it was done, before you send it again."
+)
+_FORBIDDEN = text("Your role does not include this. Ask an administrator of your company.")
+_NOTHING = text("There is nothing here, or it is not yours to see.")
+_TOO_MANY = text("Too many tries. Wait %(minutes)s minutes and try again.")
+_TROUBLE = text("Something went wrong on our side. Nothing was lost: try again in a moment.")
+
+
+class _Answer(msgspec.Struct):
+    """The answer to a form, as it is kept for repeats."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+    notice: str | None
+
+
+def console_pages(services: Services) -> list[BaseRoute]:
+    """The routes under `/app`."""
+    frame = Frame(services.settings, services.vault, ENTRIES)
+    guards = [_Guard(services, frame, entry) for entry in ENTRIES]
+    return [*frame.assets.routes(), *(guard.route() for guard in guards)]
+
+
+class _Guard:
+    """What stands before one entry's handler."""
+
+    def __init__(self, services: Services, frame: Frame, entry: Entry) -> None:
+        self._services = services
+        self._frame = frame
+        self._entry = entry
+
+    def route(self) -> Route:
+        expected = {BadForm: self._ended, StillUnderWay: self._under_way}
+        endpoint = guarded(self._answer, self._services.patience, self._wrong, expected)
+        return Route(self._entry.path, endpoint, methods=[self._entry.method])
+
+    async def _answer(self, request: Request) -> Response:
+        cookie = request.cookies.get(SESSION, "")
+        session = await self._services.signing_in.find(cookie) if cookie else None
+        visit = self._visit(request, session)
+        visit.token_of = cookie if session else request.cookies.get(_DOOR, "")
+        if (turned_away := self._turn_away(visit)) is not None:
+            return turned_away
+        if self._entry.method != "GET":
+            response = await self._take(visit)
+            self._set_session(visit, response)
+            return response
+        fresh = "" if visit.token_of else new_secret()
+        visit.token_of = visit.token_of or fresh
+        response = await self._entry.handler(visit)
+        if session and session.notice and response.status_code == 200:
+            await self._note(session, None)
+        if fresh:
+            self._give(response, _DOOR, fresh, _DAY_S)
+        return response
+
+    def _visit(self, request: Request, session: Session | None) -> Visit:
+        language = self._frame.language(request, session)
+        return Visit(request, self._services, self._frame, self._entry, session=session, language=language)
+
+    def _turn_away(self, visit: Visit) -> Response | None:
+        """The answer to who may not come in; None for who may."""
+        session, who = visit.session, self._entry.who
+        if who is Who.ANYONE:
+            return None
+        if session is None:
+            if self._entry.method != "GET":
+                return visit.page("trouble.html", status=401, said=visit.say(_ENDED))
+            return visit.see("/app/sign-in?" + urlencode({"next": _asked_for(visit.request)}))
+        if who is Who.SIGNED_IN:
+            return None
+        if session.person is None:
+            return visit.see("/app/customers")
+        if session.person.role not in self._entry.roles:
+            return visit.page("trouble.html", status=403, said=visit.say(_FORBIDDEN))
+        return None
+
+    async def _take(self, visit: Visit) -> Response:
+        """Hands a form to the handler, once; who sends it again gets the same answer. Raises BadForm, StillUnderWay."""
+        fields = await read_fields(visit.request, self._entry.limits, most_fields=self._entry.most_fields)
+        visit.form = Form(fields, visit.say)
+        token = read_one_time_token(self._services.vault, visit.token_of, visit.form["token"])
+        if token is None or not visit.token_of:
+            raise BadForm
+        if visit.session is None:
+            return await self._entry.handler(visit)
+        post = Post(visit.session.id, token)
+        kept = await take_post(self._services.database, post)
+        if kept is not None:
+            return await self._repeat(visit.session, post, kept)
+        is_kept = False
+        try:
+            response = await self._entry.handler(visit)
+            is_kept = response.status_code < 400 and not isinstance(response, StreamingResponse)
+            if is_kept:
+                await self._keep(visit, post, response)
+        finally:
+            if not is_kept:
+                await take_back_post(self._services.database, post)
+        return response
+
+    async def _keep(self, visit: Visit, post: Post, response: Response) -> None:
+        assert visit.session is not None, "only forms of a session are kept"
+        if visit.notice:
+            await self._note(visit.session, visit.notice)
+        answer = _Answer(
+            response.status_code, list(response.headers.items()), bytes(response.body), visit.notice
+        )
+        sealed = self._services.vault.forms.seal(msgspec.msgpack.encode(answer), _about(post))
+        await answer_post(self._services.database, post, sealed)
+
+    async def _repeat(self, session: Session, post: Post, kept: bytes) -> Response:
+        answer = msgspec.msgpack.decode(self._services.vault.forms.open(kept, _about(post)), type=_Answer)
+        if answer.notice:
+            await self._note(session, answer.notice)
+        return Response(answer.body, answer.status, dict(answer.headers))
+
+    async def _note(self, session: Session, notice: str | None) -> None:
+        async with self._services.database.connection(LOOKUP) as connection:
+            await set_notice(connection, session.id, notice)
+
+    def _set_session(self, visit: Visit, response: Response) -> None:
+        if visit.new_cookie:
+            self._give(response, SESSION, visit.new_cookie, _LASTS_S)
+        elif visit.new_cookie is not None:
+            take_cookie(response, SESSION, path=f"{self._frame.base}/app", is_secure=self._frame.is_secure)
+
+    def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
+        give_cookie(
+            response,
+            name,
+            value,
+            lasts_s=lasts_s,
+            path=f"{self._frame.base}/app",
+            is_secure=self._frame.is_secure,
+            same_site="lax",
+        )
+
+    def _plain(self, request: Request, said: str, status: int, **values: object) -> Response:
+        visit = self._visit(request, None)
+        return visit.page("trouble.html", status=status, said=visit.say(said, **values))
+
+    def _ended(self, request: Request) -> Response:
+        return self._plain(request, _ENDED, 403)
+
+    def _under_way(self, request: Request) -> Response:
+        return self._plain(request, _UNDER_WAY, 409)
+
+    def _wrong(self, request: Request, problem: Problem) -> Response:
+        """The page that tells a problem."""
+        status = problem_type(type(problem)).status
+        if isinstance(problem, TooManyRequests):
+            minutes = max(1, round(problem.retry_after_s / 60))
+            response = self._plain(request, _TOO_MANY, status, minutes=minutes)
+        elif isinstance(problem, NotFound):
+            response = self._plain(request, _NOTHING, status)
+        else:
+            response = self._plain(request, _TROUBLE, status)
+        response.headers.update(headers_of(problem))
+        return response
+
+
+def _asked_for(request: Request) -> str:
+    """The page that was asked for, to go to once signed in."""
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _about(post: Post) -> bytes:
+    return b"answer/%d/" % post.session_id + post.token

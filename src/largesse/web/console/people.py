@@ -1,0 +1,114 @@
+"""An administrator's page of who belongs to the customer: invite, give a role, take away."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.i18n import text
+from largesse.people import ROLES
+from largesse.people.managing import (
+    AlreadyThere,
+    Colleague,
+    Invitation,
+    invite,
+    invite_again,
+    list_colleagues,
+    remove,
+    set_role,
+)
+from largesse.web.console.visit import Visit
+
+ROLE_NAMES = {
+    "admin": text("Administrator"),
+    "member": text("Member"),
+    "finance": text("Finance"),
+    "viewer": text("Viewer"),
+}
+_LAST = text("A company needs an administrator: make somebody else one first.")
+_MOST_NAME = 100
+
+
+async def show(visit: Visit) -> Response:
+    """Everybody, with their role, and the form that invites."""
+    return await _shown(visit)
+
+
+async def send_invitation(visit: Visit) -> Response:
+    """Invites an address, and shows the link to hand on."""
+    form, person = visit.form, visit.person
+    email = form.email("email")
+    name = form.text("name", _MOST_NAME, required=False)
+    role = form.choice("role", ROLES)
+    if form.errors:
+        return await _shown(visit, status=422)
+    try:
+        async with visit.database.transaction(person.scope) as connection:
+            made = await invite(connection, person.customer_id, email, name=name or None, role=role)
+    except AlreadyThere:
+        form.error("email", visit.say("%(email)s belongs to your company already.", email=email))
+    except InvalidRequest:
+        form.error("email", visit.say("Your company has as many people as it can. Remove somebody first."))
+    if form.errors:
+        return await _shown(visit, status=422)
+    return _invited(visit, made)
+
+
+async def send_again(visit: Visit) -> Response:
+    """Makes a new link for who was invited. Raises NotFound."""
+    person = visit.person
+    try:
+        async with visit.database.transaction(person.scope) as connection:
+            made = await invite_again(connection, person.customer_id, visit.number("user"))
+    except AlreadyThere:
+        return visit.see("/app/people", visit.say("They have signed in already: no new link is needed."))
+    return _invited(visit, made)
+
+
+async def give_role(visit: Visit) -> Response:
+    """Gives somebody a role. Raises NotFound."""
+    person, role = visit.person, visit.form.choice("role", ROLES)
+    if visit.form.errors:
+        return visit.see("/app/people")
+    try:
+        async with visit.database.transaction(person.scope) as connection:
+            colleague = await set_role(connection, person.customer_id, visit.number("user"), role)
+    except InvalidRequest:
+        return visit.see("/app/people", visit.say(_LAST))
+    said = visit.say("%(name)s is %(role)s now.", name=colleague.name, role=visit.say(ROLE_NAMES[role]))
+    return visit.see("/app/people", said)
+
+
+async def ask_removal(visit: Visit) -> Response:
+    """Asks whether somebody is to be removed. Raises NotFound."""
+    user_id = visit.number("user")
+    colleague = next((one for one in await _colleagues(visit) if one.id == user_id), None)
+    if colleague is None or not colleague.is_active:
+        return visit.see("/app/people")
+    return visit.page("remove_person.html", colleague=colleague)
+
+
+async def take_away(visit: Visit) -> Response:
+    """Removes somebody at once, with their sessions. Raises NotFound."""
+    person = visit.person
+    try:
+        async with visit.database.transaction(person.scope) as connection:
+            colleague = await remove(connection, person.customer_id, visit.number("user"))
+    except InvalidRequest:
+        return visit.see("/app/people", visit.say(_LAST))
+    said = visit.say("%(name)s was removed, and is signed out everywhere.", name=colleague.name)
+    return visit.see("/app/people", said)
+
+
+async def _colleagues(visit: Visit) -> list[Colleague]:
+    async with visit.database.connection(visit.person.scope) as connection:
+        return await list_colleagues(connection, visit.person.customer_id)
+
+
+async def _shown(visit: Visit, *, status: int = 200) -> Response:
+    roles = [(role, visit.say(name)) for role, name in ROLE_NAMES.items()]
+    return visit.page("people.html", status=status, colleagues=await _colleagues(visit), roles=roles)
+
+
+def _invited(visit: Visit, made: Invitation) -> Response:
+    return visit.page("invited.html", made=made, address=visit.link(f"/app/link/{made.secret}"))

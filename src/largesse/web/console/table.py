@@ -1,0 +1,53 @@
+"""What an entry of the table of routes says."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from starlette.responses import Response
+
+from largesse.base.i18n import text
+from largesse.people import RIGHTS, ROLES, Right
+from largesse.web.kit.body import BodyLimits
+from largesse.web.kit.forms import FORM_LIMITS
+
+
+class Who(Enum):
+    """Whom an address is for, where no right of a role decides."""
+
+    ANYONE = auto()  # signed in or not
+    SIGNED_IN = auto()  # also before a customer is chosen
+    MEMBER = auto()  # of the chosen customer, whatever the role
+
+
+class Group(Enum):
+    """The parts of the menu, in their order, and what each is called."""
+
+    GIFTS = text("Gifts")
+    MONEY = text("Money")
+    SETUP = text("Set-up")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An address with a method: who may, and which handler answers.
+
+    `title` is what a page is called; with a `group` it stands in the menu. `limits` and `most_fields` are those of a posted form.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Any], Awaitable[Response]]  # of a Visit
+    who: Right | Who
+    title: str | None = None
+    group: Group | None = None
+    limits: BodyLimits = FORM_LIMITS
+    most_fields: int = 40
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """The roles that may."""
+        return frozenset(ROLES if isinstance(self.who, Who) else RIGHTS[self.who])

@@ -1,0 +1,145 @@
+"""What a handler of the web application is handed, and how it answers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from largesse.base.errors import NotFound
+from largesse.base.i18n import Language
+from largesse.base.spreadsheets import plain_text
+from largesse.database import Database
+from largesse.people import Person, Session
+from largesse.people.signing_in import Origin
+from largesse.web.console.form import Form
+from largesse.web.console.frame import Frame
+from largesse.web.console.table import Entry
+from largesse.web.kit.client import client_address
+from largesse.web.kit.pages import see
+from largesse.web.kit.security import OF_FORMS
+from largesse.web.kit.services import Services
+
+_HIGHEST = 2**31 - 1
+
+
+class Visit:
+    """A request to a page: who asks, what they posted, and the ways to answer it."""
+
+    def __init__(
+        self,
+        request: Request,
+        services: Services,
+        frame: Frame,
+        entry: Entry,
+        *,
+        session: Session | None,
+        language: Language,
+    ) -> None:
+        self.request = request
+        self.services = services
+        self.entry = entry
+        self.session = session
+        self.language = language
+        self.form = Form({}, self.say)
+        self.notice: str | None = None  # what the next page is to say
+        self.token_of = ""  # the cookie that forms of this page belong to
+        self.new_cookie: str | None = None  # the secret of the session that begins; empty: it ends
+        self._frame = frame
+
+    @property
+    def person(self) -> Person:
+        """Who asks, at the customer they chose; for entries of the table that are not for ANYONE or SIGNED_IN."""
+        assert self.session is not None, "the guard lets nobody in without a session"
+        assert self.session.person is not None, "the guard has them choose a customer"
+        return self.session.person
+
+    @property
+    def database(self) -> Database:
+        """The pool: `visit.database.connection(visit.person.scope)`."""
+        return self.services.database
+
+    @property
+    def origin(self) -> Origin:
+        """Where they come from."""
+        return Origin(client_address(self.request.scope), self.request.headers.get("user-agent", ""))
+
+    def query(self, name: str) -> str:
+        """A parameter of the address; empty where it is not given."""
+        return self.request.query_params.get(name, "")
+
+    def number(self, name: str) -> int:
+        """An id in the path. Raises NotFound for one beyond any there can be."""
+        value = int(self.request.path_params[name])
+        if value > _HIGHEST:
+            raise NotFound("There is nothing of that number.")
+        return value
+
+    def say(self, english: str, **values: object) -> str:
+        """A text in the language of the page, with `%(name)s` filled in. A literal: catalogues are made of what stands in the code."""
+        return self._frame.say(self.language, english, **values)
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """The page of a template, which finds the `form`, the `person` and its `session` among the values."""
+        values = {"form": self.form, "session": self.session, **values}
+        return self._frame.page(self, template, values, status=status)
+
+    def see(self, path: str, notice: str | None = None) -> Response:
+        """Sends the browser to another of our pages, which says `notice`."""
+        self.notice = notice
+        return see(self._frame.base + path, OF_FORMS)
+
+    def begin(self, secret: str) -> None:
+        """Has the browser come back in the session of that secret."""
+        self.new_cookie = secret
+
+    def end(self) -> None:
+        """Has the browser forget its session."""
+        self.new_cookie = ""
+
+    def link(self, path: str) -> str:
+        """The whole address of a page of ours, to hand on."""
+        return self.services.settings.public_url + path
+
+    def here(self, **changes: str | int | None) -> str:
+        """The address of this page with those parameters changed; None leaves one out."""
+        given = {**self.request.query_params, **changes}
+        query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
+        return self._frame.base + self.request.url.path + (f"?{query}" if query else "")
+
+    def csv(
+        self,
+        name: str,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]],
+    ) -> Response:
+        """A file of that name for spreadsheets, which compute nothing in it; rows are sent as they come."""
+        attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+        headers = {**OF_FORMS, **attached}
+        return StreamingResponse(_csv(columns, rows), media_type="text/csv", headers=headers)
+
+
+async def _csv(
+    columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]]
+) -> AsyncIterator[str]:
+    # With the mark by which spreadsheets know UTF-8.
+    yield "\ufeff" + _line(columns)
+    if isinstance(rows, AsyncIterable):
+        async for row in rows:
+            yield _line(row)
+    else:
+        for row in rows:
+            yield _line(row)
+
+
+def _line(cells: Sequence[object]) -> str:
+    line = io.StringIO()
+    csv.writer(line).writerow(
+        [plain_text(cell) if isinstance(cell, str) else "" if cell is None else cell for cell in cells]
+    )
+    return line.getvalue()

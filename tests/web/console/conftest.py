@@ -1,0 +1,98 @@
+"""The service of tests/web/api, for these tests too, and somebody who uses the web application without a browser."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from tests.web.api.conftest import Service, on_database, service, staging, start_service
+
+from largesse.people import new_link
+
+__all__ = ["service", "staging", "start_service"]
+
+# Each comes from a network of their own: tries are counted by it.
+HOSTS = (f"198.19.{number // 256}.{number % 256}" for number in itertools.count())
+
+
+@dataclass
+class Browser:
+    """Gets pages and posts their forms, follows nothing, and keeps the cookies it is given."""
+
+    service: Service
+    host: str = field(default_factory=lambda: next(HOSTS))
+    cookies: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=lambda: {"Accept-Language": "en"})
+    page: httpx.Response | None = None
+
+    def get(self, path: str) -> httpx.Response:
+        self.page = self._send("GET", path)
+        return self.page
+
+    def post(self, path: str, *, token: str | None = None, **fields: str) -> httpx.Response:
+        """Posts a form with the token of the page that was got last, unless another is given."""
+        return self._send("POST", path, data={"token": self.token if token is None else token, **fields})
+
+    @property
+    def token(self) -> str:
+        assert self.page is not None, "no page was got"
+        return re.findall(r'name="token" value="([^"]+)"', self.page.text)[0]
+
+    @property
+    def text(self) -> str:
+        """What the page says, without its tags."""
+        assert self.page is not None, "no page was got"
+        return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", self.page.text)).split())
+
+    @property
+    def links(self) -> list[str]:
+        assert self.page is not None, "no page was got"
+        return re.findall(r'href="([^"]+)"', self.page.text)
+
+    def _send(self, method: str, path: str, **extra: Any) -> httpx.Response:
+        headers = {"X-Forwarded-For": self.host, **self.headers}
+        if self.cookies:
+            headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        response = self.service.client().request(method, path, headers=headers, **extra)
+        for cookie in response.headers.get_list("set-cookie"):
+            name, _, value = cookie.split(";")[0].partition("=")
+            if "Max-Age=0" in cookie:
+                self.cookies.pop(name, None)
+            else:
+                self.cookies[name] = value
+        return response
+
+
+def link_for(service: Service, email: str, kind: str = "sign_in") -> str:
+    """The path of a fresh link for the user of that address."""
+
+    async def make(connection: Any) -> str:
+        user_id = await connection.fetchval("SELECT id FROM users WHERE email = $1", email)
+        return await new_link(connection, kind, user_id=user_id)
+
+    return f"/app/link/{on_database(service.database_url, make)}"
+
+
+def signed_in(service: Service, email: str) -> Browser:
+    """The browser of the user of that address, let in by a link."""
+    browser, link = Browser(service), link_for(service, email)
+    browser.get(link)
+    assert browser.post(link).headers["location"] == "/app"
+    return browser
+
+
+@pytest.fixture
+def browser(service: Service) -> Browser:
+    return Browser(service)
+
+
+@pytest.fixture
+def sign_in(service: Service) -> Callable[[str], Browser]:
+    """`sign_in("ada@acme.example")`: her browser, signed in."""
+    return lambda email: signed_in(service, email)

@@ -1,0 +1,225 @@
+"""Signing in: by password and by links, and what is refused at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser, link_for
+
+PASSWORD = "four plain words here"
+
+
+def choose_password(service: Service, email: str, password: str = PASSWORD) -> Browser:
+    """Takes an invitation of that user up, with a password."""
+    browser, link = Browser(service), link_for(service, email, "invitation")
+    browser.get(link)
+    assert browser.post(link, password=password).headers["location"] == "/app"
+    return browser
+
+
+def enter(browser: Browser, email: str, password: str, **more: str) -> int:
+    browser.get("/app/sign-in")
+    browser.page = browser.post("/app/sign-in", email=email, password=password, **more)
+    return browser.page.status_code
+
+
+@pytest.fixture(scope="module")
+def ada(service: Service) -> str:
+    """The address of somebody with a password."""
+    choose_password(service, "ada@acme.example")
+    return "ada@acme.example"
+
+
+def test_with_a_password_one_gets_in_and_out(service: Service, browser: Browser, ada: str) -> None:
+    assert enter(browser, ada.upper(), PASSWORD) == 303
+    browser.get("/app")
+    assert "Acme Ltd" in browser.text
+    [user] = [u for u in service.client("hr").get("/users").json() if u["email"] == ada]
+    assert user["lastLoginDate"] is not None
+    cookie = dict(browser.cookies)
+    assert browser.post("/app/sign-out").headers["location"] == "/app/sign-in"
+    browser.cookies = cookie
+    assert browser.get("/app").status_code == 303, "the session itself has ended"
+
+
+def test_the_session_is_never_one_there_was_before(service: Service, browser: Browser, ada: str) -> None:
+    """Whoever plants a cookie gains nothing: signing in makes another."""
+    planted = "A" * 43
+    browser.cookies = {"app": planted}
+    enter(browser, ada, PASSWORD)
+    assert browser.cookies["app"] != planted
+    assert Browser(service, cookies={"app": planted}).get("/app").status_code == 303
+    first = browser.cookies["app"]
+    link = link_for(service, ada)
+    browser.get(link)
+    browser.post(link)
+    assert browser.cookies["app"] != first
+
+
+def test_cookies_are_for_no_script_and_no_other_site(service: Service, ada: str) -> None:
+    browser = Browser(service)
+    page = browser.get("/app/sign-in")
+    answer = browser.post("/app/sign-in", email=ada, password=PASSWORD)
+    for response in (page, answer):
+        [cookie] = response.headers.get_list("set-cookie")
+        for said in ("HttpOnly", "Secure", "SameSite=lax", "Path=/app"):
+            assert said in cookie
+
+
+def test_nobody_frames_the_pages_and_they_load_nothing_of_others(
+    browser: Browser, sign_in: Callable[[str], Browser]
+) -> None:
+    for page in (browser.get("/app/sign-in"), sign_in("cem@acme.example").get("/app")):
+        policy = page.headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in policy
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert page.headers["x-frame-options"] == "DENY"
+        assert page.headers["cache-control"] == "no-store"
+        assert page.headers["referrer-policy"] == "no-referrer"
+
+
+def test_an_unknown_address_is_answered_as_a_wrong_password(service: Service, ada: str) -> None:
+    def shown(email: str) -> tuple[int, str]:
+        browser = Browser(service)
+        status = enter(browser, email, "not the password")
+        return status, browser.text.replace(email, "")
+
+    assert shown(ada) == shown("nobody@acme.example")
+    assert shown(ada)[0] == 403
+
+
+def test_guesses_are_counted_whether_or_not_the_address_is_known(service: Service) -> None:
+    victim = "gil@globex.example"
+    choose_password(service, victim)
+    for email in (victim, "nobody@globex.example"):
+        # Each from a network of its own: it is the address that is guessed at.
+        statuses = [enter(Browser(service), email, "not the password") for _ in range(12)]
+        assert statuses == [403] * 10 + [429] * 2, email
+        assert enter(Browser(service), email, PASSWORD) == 429, "now not even the right one is tried"
+    service.sql("DELETE FROM sign_in_allowances")
+    assert enter(Browser(service), victim, PASSWORD) == 303
+
+
+def test_who_guesses_at_many_is_counted_too(service: Service) -> None:
+    browser = Browser(service)
+    assert enter(browser, "guess1@acme.example", "no") == 403
+    service.sql("UPDATE sign_in_allowances SET remaining = 0, counted_at = clock_now()")
+    assert enter(browser, "guess2@acme.example", "no") == 429
+    assert "Wait" in browser.text
+    assert browser.page is not None
+    assert 0 < int(browser.page.headers["retry-after"]) <= 15
+    assert enter(Browser(service), "guess2@acme.example", "no") == 403
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "https://evil.example/",
+        "//evil.example/app/",
+        "/app//evil.example",
+        "/app/..//evil.example",
+        "/app/\\evil.example",
+        "/application",
+        "javascript:alert(1)",
+        "/app/\r\nSet-Cookie: a=b",
+        "/app/" + "a" * 1_000,
+    ],
+)
+def test_nobody_is_sent_elsewhere(browser: Browser, elsewhere: str) -> None:
+    from largesse.web.console.entrance import own_path
+
+    assert own_path(elsewhere) == "/app"
+
+
+def test_one_goes_on_to_the_page_that_was_asked_for(browser: Browser, ada: str) -> None:
+    asked = browser.get("/app/nothing-yet?since=2026-01-01")
+    assert asked.status_code == 404
+    assert enter(browser, ada, PASSWORD, next="/app/customers?a=b") == 303
+    assert browser.page is not None
+    assert browser.page.headers["location"] == "/app/customers?a=b"
+
+
+def test_a_link_lets_in_once_whoever_is_quicker(service: Service) -> None:
+    link = link_for(service, "cem@acme.example")
+    browsers = [Browser(service) for _ in range(8)]
+    for browser in browsers:
+        assert browser.get(link).status_code == 200, "looking uses nothing up"
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(lambda browser: browser.post(link).status_code, browsers))
+    assert sorted(statuses) == [303] + [404] * 7
+    assert Browser(service).get(link).status_code == 404
+
+
+def test_an_invitation_is_taken_up_once(service: Service) -> None:
+    service.sql("UPDATE users SET is_active = true WHERE email = 'bob@acme.example'")
+    link = link_for(service, "bob@acme.example", "invitation")
+    thief, bob = Browser(service), Browser(service)
+    bob.get(link)
+    thief.get(link)
+    assert bob.post(link, password=PASSWORD).status_code == 303
+    assert thief.post(link, password="another password").status_code == 404
+    assert enter(Browser(service), "bob@acme.example", "another password") == 403
+
+
+def test_an_invitation_to_another_customer_gives_nobody_ones_password(service: Service, ada: str) -> None:
+    """Whoever invites an address must not become its owner elsewhere."""
+    service.sql(
+        "INSERT INTO users (customer_id, email, name, role) VALUES ($1, $2, 'Ada', 'member')",
+        service.ids["customers"]["initech"],
+        ada,
+    )
+
+    async def invite(connection) -> str:
+        from largesse.people import new_link
+
+        user_id = await connection.fetchval(
+            "SELECT id FROM users WHERE email = $1 AND customer_id = $2",
+            ada,
+            service.ids["customers"]["initech"],
+        )
+        return await new_link(connection, "invitation", user_id=user_id)
+
+    from tests.web.api.conftest import on_database
+
+    link = f"/app/link/{on_database(service.database_url, invite)}"
+    inviter = Browser(service)
+    inviter.get(link)
+    assert "Accept the invitation" in inviter.text
+    assert inviter.post(link, password="a password of mine").status_code == 403
+    assert enter(Browser(service), ada, PASSWORD) == 303
+    # She herself accepts, and chooses between both from now on.
+    own = Browser(service)
+    own.get(link)
+    assert own.post(link, password=PASSWORD).status_code == 303
+    own.get("/app")
+    assert "Initech" in own.text
+    own.get("/app/customers")
+    assert "Acme Ltd" in own.text
+    acme = service.sql("SELECT id FROM users WHERE email = $1 ORDER BY id", ada)[0]["id"]
+    assert own.post("/app/customers", user=str(acme)).headers["location"] == "/app"
+    own.get("/app")
+    assert "Acme Ltd" in own.text
+    strangers = service.sql("SELECT id FROM users WHERE email = 'gil@globex.example'")[0]["id"]
+    for user in (str(strangers), "0", "-1", "x", "9" * 30):
+        assert own.post("/app/customers", user=user).status_code == 404
+        own.get("/app")
+
+
+@pytest.mark.parametrize("password", ["short", "dora@acme.example", "aaaaaaaaaaaa", "Password123", "x" * 201])
+def test_a_password_that_is_too_easy_is_refused_beside_its_field(service: Service, password: str) -> None:
+    service.sql(
+        """INSERT INTO users (customer_id, email, name, role) VALUES ($1, 'dora@acme.example', 'Dora', 'member')
+        ON CONFLICT DO NOTHING""",
+        service.ids["customers"]["acme"],
+    )
+    browser, link = Browser(service), link_for(service, "dora@acme.example", "invitation")
+    browser.get(link)
+    answer = browser.post(link, password=password)
+    assert answer.status_code == 422
+    assert 'id="password-error"' in answer.text
+    assert password not in answer.text.replace("dora@acme.example", "")
+    assert browser.get(link).status_code == 200, "the invitation holds"

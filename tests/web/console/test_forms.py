@@ -1,0 +1,102 @@
+"""Each form is one of ours, and is taken once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+
+SignIn = Callable[[str], Browser]
+
+
+def environment_of(service: Service, browser: Browser) -> str:
+    browser.get("/app")
+    return "staging" if "Leave test mode" in browser.text else "production"
+
+
+def test_the_environment_is_switched_and_colours_the_page(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    assert environment_of(service, ada) == "production"
+    assert ada.post("/app/environment", environment="staging").status_code == 303
+    assert environment_of(service, ada) == "staging"
+    assert "Test mode: nothing is sent or charged." in ada.text
+
+
+@pytest.mark.parametrize("token", ["", "x", "0" * 40, "ä" * 40, "0" * 24])
+def test_a_form_without_a_token_of_ours_changes_nothing(
+    service: Service, sign_in: SignIn, token: str
+) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app")
+    answer = ada.post("/app/environment", token=token, environment="staging")
+    assert answer.status_code == 403
+    assert environment_of(service, ada) == "production"
+
+
+def test_the_token_of_somebody_else_is_none(service: Service, sign_in: SignIn) -> None:
+    ada, gil = sign_in("ada@acme.example"), sign_in("gil@globex.example")
+    gil.get("/app")
+    ada.get("/app")
+    assert ada.post("/app/environment", token=gil.token, environment="staging").status_code == 403
+    assert environment_of(service, ada) == "production"
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_what_another_site_sends_changes_nothing(service: Service, sign_in: SignIn, site: str) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app")
+    ada.headers["Sec-Fetch-Site"] = site
+    assert ada.post("/app/environment", environment="staging").status_code == 403
+    del ada.headers["Sec-Fetch-Site"]
+    assert environment_of(service, ada) == "production"
+
+
+def test_a_login_form_of_another_site_signs_nobody_in(service: Service) -> None:
+    attacker, victim = Browser(service), Browser(service)
+    attacker.get("/app/sign-in")
+    victim.get("/app/sign-in")
+    answer = victim.post("/app/sign-in", token=attacker.token, email="a@b.example", password="x")
+    assert answer.status_code == 403
+    assert "app" not in victim.cookies
+
+
+def test_a_form_sent_often_at_once_is_taken_once(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app")
+    before = service.sql("SELECT count(*) FROM form_posts")[0][0]
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda _: ada.post("/app/environment", environment="staging"), range(20)))
+    assert {answer.status_code for answer in answers} == {303}
+    assert {answer.headers["location"] for answer in answers} == {"/app"}
+    assert service.sql("SELECT count(*) FROM form_posts")[0][0] == before + 1
+
+
+def test_a_form_that_is_wrong_may_be_sent_again(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app")
+    token = ada.token
+    assert ada.post("/app/customers", token=token, user="999999").status_code == 404
+    own = service.sql("SELECT id FROM users WHERE email = 'ada@acme.example'")[0]["id"]
+    assert ada.post("/app/customers", token=token, user=str(own)).status_code == 303
+
+
+def test_a_lost_session_is_said_and_nothing_is_changed(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app")
+    service.sql("UPDATE sessions SET ended_at = clock_now() WHERE ended_at IS NULL")
+    answer = ada.post("/app/environment", environment="staging")
+    assert answer.status_code == 401
+    assert "Nothing was changed" in answer.text
+
+
+@pytest.mark.parametrize("idle", ["12 hours", "15 days"])
+def test_a_session_ends_when_it_is_idle_or_old(service: Service, sign_in: SignIn, idle: str) -> None:
+    ada = sign_in("ada@acme.example")
+    service.sql("UPDATE clock SET ahead_by = ahead_by + $1::text::interval", idle)
+    try:
+        assert ada.get("/app").status_code == 303
+    finally:
+        service.sql("UPDATE clock SET ahead_by = '0'")

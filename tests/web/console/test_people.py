@@ -1,0 +1,140 @@
+"""The People page: invite, give a role, take away, at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+
+SignIn = Callable[[str], Browser]
+PASSWORD = "four plain words here"
+
+
+def invite(admin: Browser, email: str, name: str = "", role: str = "member") -> str:
+    """The path of the link that the page shows for who was invited."""
+    admin.get("/app/people")
+    answer = admin.post("/app/people", email=email, name=name, role=role)
+    assert answer.status_code == 200, answer.text
+    [link] = re.findall(r"https://gifts\.example(/app/link/[\w-]+)", answer.text)
+    return link
+
+
+def id_of(service: Service, email: str) -> int:
+    return service.sql("SELECT id FROM users WHERE email = $1", email)[0]["id"]
+
+
+def take_up(service: Service, link: str) -> Browser:
+    browser = Browser(service)
+    browser.get(link)
+    assert browser.post(link, password=PASSWORD).status_code == 303
+    return browser
+
+
+def test_somebody_is_invited_comes_in_and_is_removed_at_once(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    eve = take_up(service, invite(ada, "eve@acme.example", "Eve", "viewer"))
+    assert eve.get("/app").status_code == 200
+    assert eve.get("/app/people").status_code == 403
+    ada.get("/app/people")
+    assert "Eve eve@acme.example" in ada.text
+    eve_id = id_of(service, "eve@acme.example")
+    assert ada.post(f"/app/people/{eve_id}/role", role="admin").status_code == 303
+    ada.get("/app/people")
+    assert "Eve is Administrator now." in ada.text
+    ada.get("/app/people")
+    assert "Eve is Administrator now." not in ada.text, "said once"
+    assert eve.get("/app/people").status_code == 200, "the role holds from the next request on"
+    ada.get(f"/app/people/{eve_id}/remove")
+    assert "Remove Eve?" in ada.text
+    assert ada.post(f"/app/people/{eve_id}/remove").status_code == 303
+    assert eve.get("/app").status_code == 303
+    ada.get("/app/people")
+    assert "Eve was removed" in ada.text
+    # Invited anew, she is asked to come in anew.
+    link = invite(ada, "eve@acme.example")
+    assert take_up(service, link).get("/app").status_code == 200
+
+
+def test_a_new_link_ends_the_one_before(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    first = invite(ada, "fay@acme.example")
+    ada.get("/app/people")
+    answer = ada.post(f"/app/people/{id_of(service, 'fay@acme.example')}/invitation")
+    [second] = re.findall(r"https://gifts\.example(/app/link/[\w-]+)", answer.text)
+    assert Browser(service).get(first).status_code == 404
+    assert Browser(service).get(second).status_code == 200
+
+
+def test_an_invitation_sent_twice_is_one(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app/people")
+    form = {"email": "twice@acme.example", "name": "", "role": "member"}
+    with ThreadPoolExecutor(5) as pool:
+        answers = list(pool.map(lambda _: ada.post("/app/people", **form), range(5)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.text for answer in answers}) == 1, "all see the same link"
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"email": ""}, "email"),
+        ({"email": "no address"}, "email"),
+        ({"email": "x" * 300 + "@acme.example"}, "email"),
+        ({"name": "x" * 101}, "name"),
+        ({"name": "a\u202eb"}, "name"),
+        ({"role": "owner"}, "role"),
+        ({"email": "ada@acme.example"}, "email"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field_and_what_was_typed_stays(
+    sign_in: SignIn, fields: dict[str, str], wrong: str
+) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app/people")
+    typed = {"email": "new@acme.example", "name": "Somebody", "role": "member", **fields}
+    answer = ada.post("/app/people", **typed)
+    assert answer.status_code == 422
+    assert re.findall(r'id="(\w+)-error"', answer.text) == [wrong]
+    if len(typed["name"]) < 100 and wrong != "name":
+        assert 'value="Somebody"' in answer.text
+
+
+def test_markup_in_a_name_stays_text(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    name = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+    mallory = take_up(service, invite(ada, "mallory@acme.example", name, "admin"))
+    for browser in (ada, mallory):
+        page = browser.get("/app/people").text
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        assert "&lt;script&gt;alert(1)" in page
+
+
+def test_there_is_always_an_administrator(service: Service, sign_in: SignIn) -> None:
+    gil = sign_in("gil@globex.example")
+    gil_id = id_of(service, "gil@globex.example")
+    for act, fields in (("role", {"role": "viewer"}), ("remove", {})):
+        gil.get("/app/people")
+        gil.post(f"/app/people/{gil_id}/{act}", **fields)
+        gil.get("/app/people")
+        assert "make somebody else one first" in gil.text
+    assert service.sql("SELECT role, is_active FROM users WHERE id = $1", gil_id)[0] == ("admin", True)
+
+
+def test_nobody_reaches_people_of_another_customer(service: Service, sign_in: SignIn) -> None:
+    gil, ada_id = sign_in("gil@globex.example"), id_of(service, "ada@acme.example")
+    before = service.sql("SELECT * FROM users WHERE id = $1", ada_id)
+    gil.get("/app/people")
+    assert "acme" not in gil.text
+    for act, fields in (("role", {"role": "viewer"}), ("remove", {}), ("invitation", {})):
+        gil.get("/app/people")
+        assert gil.post(f"/app/people/{ada_id}/{act}", **fields).status_code == 404
+    for beyond in (2**31, 2**70):
+        gil.get("/app/people")
+        assert gil.post(f"/app/people/{beyond}/remove").status_code == 404
+    assert service.sql("SELECT * FROM users WHERE id = $1", ada_id) == before

@@ -1,0 +1,110 @@
+"""The table of routes: each address has an entry, and lets in whom it says and nobody else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from starlette.routing import Route
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser, signed_in
+
+from largesse.people import ROLES
+from largesse.web.console import console_pages
+from largesse.web.console.routes import ENTRIES
+from largesse.web.console.table import Entry, Who
+
+WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    users:
+      - {email: admin@acme.example, name: Admin, role: admin}
+      - {email: member@acme.example, name: Member, role: member}
+      - {email: finance@acme.example, name: Finance, role: finance}
+      - {email: viewer@acme.example, name: Viewer, role: viewer}
+products: []
+"""
+# Who ends the session, or begins another, would change who asks next.
+LEFT_OUT = {"/app/sign-out", "/app/sign-in", "/app/link/{secret}"}
+
+
+@pytest.fixture(scope="module")
+def people(service: Service) -> dict[str, Browser]:
+    return {role: signed_in(service, f"{role}@acme.example") for role in ROLES}
+
+
+def path_of(entry: Entry) -> str:
+    """An address of an entry, with an id that is nobody's."""
+    return re.sub(r"\{\w+(:\w+)?\}", "999999", entry.path)
+
+
+def test_every_route_has_an_entry(service: Service) -> None:
+    routes = {
+        (method, route.path)
+        for route in console_pages(service.app.services)
+        if isinstance(route, Route) and not route.path.startswith("/app/assets/")
+        for method in route.methods or ()
+    }
+    entries = {(entry.method, entry.path) for entry in ENTRIES}
+    assert len(entries) == len(ENTRIES)
+    assert {(method, path) for method, path in routes if method != "HEAD"} == entries
+
+
+def test_what_acts_is_no_get_and_menus_are_of_pages() -> None:
+    assert {entry.method for entry in ENTRIES} == {"GET", "POST"}
+    for entry in ENTRIES:
+        assert entry.method == "GET" or entry.group is None
+        assert entry.title or entry.method == "POST"
+        assert entry.group is None or not isinstance(entry.who, Who) or entry.who is Who.MEMBER
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_is_let_in_as_the_table_says(people: dict[str, Browser], role: str) -> None:
+    browser = people[role]
+    for entry in ENTRIES:
+        if entry.path in LEFT_OUT:
+            continue
+        browser.get("/app")
+        answer = browser.get(path_of(entry)) if entry.method == "GET" else browser.post(path_of(entry))
+        if role in entry.roles:
+            assert answer.status_code in {200, 303, 404, 409, 422}, (entry.method, entry.path)
+        else:
+            assert answer.status_code == 403, (entry.method, entry.path)
+
+
+def test_nobody_is_let_in_without_a_session(service: Service) -> None:
+    browser = Browser(service)
+    for entry in ENTRIES:
+        if entry.who is Who.ANYONE:
+            continue
+        browser.get("/app/sign-in")
+        answer = browser.get(path_of(entry)) if entry.method == "GET" else browser.post(path_of(entry))
+        if entry.method == "GET":
+            assert answer.status_code == 303, entry.path
+            assert answer.headers["location"].startswith("/app/sign-in?next=%2Fapp")
+        else:
+            assert answer.status_code == 401, entry.path
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_menu_shows_what_a_role_may_see(people: dict[str, Browser], role: str) -> None:
+    browser = people[role]
+    browser.get("/app")
+    shown = {link for link in browser.links if link.startswith("/app") and "/assets/" not in link}
+    assert {entry.path for entry in menu() if role in entry.roles} <= shown
+    assert not {entry.path for entry in menu() if role not in entry.roles} & shown
+
+
+def menu() -> Iterator[Entry]:
+    return (entry for entry in ENTRIES if entry.group)
+
+
+def test_pages_say_who_they_are_for(sign_in: Callable[[str], Browser]) -> None:
+    browser = sign_in("admin@acme.example")
+    browser.get("/app")
+    for said in ("Acme Ltd", "admin@acme.example", "Skip to the content"):
+        assert said in browser.text

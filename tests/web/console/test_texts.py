@@ -1,0 +1,75 @@
+"""The web application's texts are in its catalogues, in every language it speaks, and nothing else is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po
+
+from largesse.base.i18n import LANGUAGES
+from largesse.web.console.frame import CATALOGUES, HERE, TEMPLATES
+
+PLACEHOLDER = re.compile(r"%\(\w+\)s")
+METHODS = [("**.py", "python"), ("**.html", "jinja2.ext.babel_extract")]
+OPTIONS = {"**.html": {"trimmed": "true", "silent": "false"}}
+# `say` and `text` in code and templates, `{% trans %}` in templates.
+KEYWORDS = {"say": None, "text": None, "gettext": None, "ngettext": (1, 2)}
+# Not said by us: the names of fields, which forms read by a method called `text`, too.
+NAME_OF_A_FIELD = re.compile(r"[a-z_]+")
+
+Text = str | tuple[str, ...]
+
+
+def texts() -> set[Text]:
+    found = {
+        message if isinstance(message, str) else tuple(message)
+        for _, _, message, _, _ in extract_from_dir(
+            str(HERE), method_map=METHODS, options_map=OPTIONS, keywords=KEYWORDS
+        )
+    }
+    return {one for one in found if not (isinstance(one, str) and NAME_OF_A_FIELD.fullmatch(one))}
+
+
+def catalogue(tag: str) -> Iterator[tuple[Path, Text, Text]]:
+    """Each text of a language's files, with its translation."""
+    for path in sorted((CATALOGUES / tag).glob("*.po")):
+        with path.open("rb") as file:
+            for message in read_po(file, locale=tag):
+                if message.id:
+                    assert not message.fuzzy, message.id
+                    yield path, message.id, message.string
+
+
+@pytest.mark.parametrize("tag", [tag for tag in LANGUAGES if tag != "en"])
+def test_a_catalogue_says_everything_once_and_nothing_else(tag: str) -> None:
+    said = [text for _, text, _ in catalogue(tag)]
+    missing, unused = texts() - set(said), set(said) - texts()
+    assert not missing, f"say these in one of the files of locale/{tag}"
+    assert not unused
+    assert len(said) == len(set(said)), sorted(str(text) for text in said if said.count(text) > 1)
+
+
+@pytest.mark.parametrize("tag", [tag for tag in LANGUAGES if tag != "en"])
+def test_each_text_has_its_values(tag: str) -> None:
+    for path, text, translated in catalogue(tag):
+        forms = [translated] if isinstance(translated, str) else list(translated)
+        wanted = sorted(PLACEHOLDER.findall(text if isinstance(text, str) else text[-1]))
+        for form in forms:
+            assert form, (path.name, text)
+            assert sorted(PLACEHOLDER.findall(form)) == wanted, (path.name, text)
+
+
+def test_every_text_in_a_template_can_be_translated() -> None:
+    for path in sorted(TEMPLATES.glob("*.html")):
+        bare = re.sub(
+            r"\{%[-+]?\s*trans.*?endtrans\s*-?%\}|\{#.*?#\}|\{[{%].*?[%}]\}|<[^>]*>",
+            " ",
+            path.read_text(),
+            flags=re.DOTALL,
+        )
+        bare = re.sub(r'[\w-]+="[^"]*"', " ", bare).replace("Largesse", "").replace("autofocus", "")
+        assert not re.search(r"[A-Za-z]{3,}", bare), (path.name, bare.split())
