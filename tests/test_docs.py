@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 from tests.cli.conftest import commands_in
 
 import largesse.main  # noqa: F401 - what serves and works has registered its metrics
+from largesse.audit import ACTS
 from largesse.base.settings import load_settings
 from largesse.cli import main
 from largesse.connections import MAX_CONNECTIONS
@@ -111,6 +112,11 @@ def test_every_metric_has_its_row() -> None:
 def test_every_operation_is_in_the_developer_guide(operation: object) -> None:
     wanted = f"{operation.method} {operation.path}"
     assert any(re.match(re.escape(wanted) + r"($|\?)", span) for span in code(DEVELOPERS)), wanted
+
+
+def test_every_act_has_its_row() -> None:
+    rows = re.findall(r"^\| (`[a-z_]+\.[a-z_]+`.*?) \|", section(OPERATORS, "Who did what"), re.MULTILINE)
+    assert sorted(name for row in rows for name in re.findall(r"`(.+?)`", row)) == sorted(ACTS)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.slug)

@@ -7,7 +7,7 @@ loads an installation from a file; `checkup` and `verify` look at a configuratio
 
 Below them, from the outside in: `web` (what is reached over HTTP), `delivery` (webhooks and mail that go out), `events`, `orders`,
 `fulfilment` (vouchers and parcels), `lines` (the codes of an order), `funding` (accounts and ledger), `catalogue`, `templates`,
-`people` (who signs in), `identity` (who calls), `database`, and `base`, which all stand on. Imports go downwards only.
+`people` (who signs in), `identity` (who calls), `audit` (who did what), `chains` (marks that only the master key makes), `database`, and `base`, which all stand on. Imports go downwards only.
 
 docs/architecture.md follows one order through these rooms; the docstring of each room's `__init__` is the guide to its files.
 """

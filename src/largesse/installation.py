@@ -1,4 +1,4 @@
-"""An installation's own things, opened: its database, and the vault that its secrets are sealed in.
+"""An installation's own things, opened: its database, the vault that its secrets are sealed in, and its chains.
 
 Commands need no more than this. What serves and delivers is wired on top, by `largesse.main`.
 """
@@ -14,6 +14,7 @@ import structlog
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
+from largesse.chains import Chains, open_chains
 from largesse.database import (
     COMMANDS,
     DATABASE_FAILED,
@@ -47,6 +48,12 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
         vault = load_vault(settings)
         await prove_master_key(connection, vault, keep=keep)
     return vault
+
+
+async def chains_of(database: Database, vault: Vault, *, keep: bool = True) -> Chains:
+    """The chains of the installation's ledger and audit log. Raises StartError. Without `keep` nothing is written."""
+    async with database.connection(OPERATOR) as connection:
+        return await open_chains(connection, vault, keep=keep)
 
 
 @asynccontextmanager

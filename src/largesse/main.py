@@ -24,7 +24,7 @@ from largesse.delivery.queue import Notifier
 from largesse.delivery.webhooks import DeliveryThrottle, Resolver
 from largesse.fulfilment import ClaimedGifts, InventoryProvider, Provider, TestProvider
 from largesse.identity import Authenticator, WrongKeys
-from largesse.installation import check_schema, open_database, open_vault
+from largesse.installation import chains_of, check_schema, open_database, open_vault
 from largesse.lines.claiming import Claiming
 from largesse.lines.claiming import Turns as RecipientTurns
 from largesse.orders import MAX_ORDERS, IdWatch, Intake, OrderLists, Placer, Quoter, read_ids_left
@@ -125,6 +125,7 @@ async def open_services(
         database = await stack.enter_async_context(open_database(settings, limits=REQUESTS))
         await check_schema(database)
         vault = await open_vault(database, settings)
+        chains = await chains_of(database, vault)
         catalogue = Catalogue(database, CatalogueInJson())
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
@@ -151,6 +152,7 @@ async def open_services(
             settings=settings,
             database=database,
             vault=vault,
+            chains=chains,
             catalogue=catalogue,
             authenticator=authenticator,
             intake=intake,

@@ -39,7 +39,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 async def credit(database: Database, account_id: int, amount_minor: int, reference: str | None = None) -> int:
     async with database.transaction(OPERATOR) as connection:
-        return await top_up(connection, account_id, amount_minor, reference)
+        return (await top_up(connection, account_id, amount_minor, reference)).balance_minor
 
 
 async def entries(database: Database, account_id: int) -> list[tuple[int, int]]:

@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator
 import asyncpg
 import msgspec
 import pytest
-from tests.verify.corruptions import (
-    CORRUPTIONS,
-    Corruption,
-)
+from tests.verify.corruptions import CORRUPTIONS, Corruption
+from tests.verify.forgeries import FORGERIES
 
+from largesse.audit import Acting, by_command
 from largesse.base.settings import load_settings
 from largesse.base.vault import Vault, load_vault
 from largesse.database import OPERATOR, Database
@@ -22,6 +21,7 @@ from largesse.delivery.maintenance import ALL_OLD
 from largesse.main import open_services
 from largesse.verify import CHECKS, audit
 from largesse.verify.audit import audit_snapshot
+from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.codes import RULES
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 from largesse.verify.progress import Progress
@@ -69,6 +69,12 @@ async def _fill(url: str) -> None:
             caller = await services.authenticator.authenticate(secret)
             asked = msgspec.json.decode(msgspec.json.encode(body), type=kind).asked(caller.principal.plan)
             await services.intake.send(caller, asked)
+        acting = Acting(by_command("filled"), services.chains)
+        for number in range(1, 6):
+            async with services.database.transaction(OPERATOR) as connection:
+                await acting.record(
+                    connection, "key.created", f"API key {number}", customer_id=1, after={"name": "hr"}
+                )
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +102,7 @@ async def connection(filled_url: str) -> AsyncIterator[asyncpg.Connection]:
     transaction = connection.transaction()
     await transaction.start()
     await connection.execute("ALTER TABLE entries DISABLE TRIGGER entries_append_only")
+    await connection.execute("ALTER TABLE audit_events DISABLE TRIGGER audit_events_append_only")
     yield connection
     await transaction.rollback()
     await connection.close()
@@ -106,7 +113,7 @@ async def findings_of(connection: asyncpg.Connection, vault: Vault = VAULT) -> d
     return {finding.check: finding.ids for finding in report.findings}
 
 
-@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=str)
+@pytest.mark.parametrize("corruption", [*CORRUPTIONS, *FORGERIES], ids=str)
 async def test_a_corruption_is_found_by_its_check(
     connection: asyncpg.Connection, corruption: Corruption
 ) -> None:
@@ -118,7 +125,9 @@ async def test_a_corruption_is_found_by_its_check(
 
 
 def test_every_check_has_its_corruption() -> None:
-    assert {corruption.check for corruption in CORRUPTIONS} == {check.name for check in CHECKS} | RULES.keys()
+    assert {corruption.check for corruption in [*CORRUPTIONS, *FORGERIES]} == {
+        check.name for check in CHECKS
+    } | RULES.keys() | CHAIN_RULES.keys()
 
 
 async def test_a_healthy_database_passes_every_check(filled_url: str) -> None:
@@ -129,7 +138,7 @@ async def test_a_healthy_database_passes_every_check(filled_url: str) -> None:
     assert report.counted["orders"] == 7
     assert report.counted["lines"] == 5 * 3 + 3 + 2
     assert report.to_json()["ok"] is True
-    assert str(report).startswith(f"All {len(CHECKS) + len(RULES)} checks hold")
+    assert str(report).startswith(f"All {len(CHECKS) + len(RULES) + len(CHAIN_RULES)} checks hold")
 
 
 async def test_an_empty_database_passes(database_url: str) -> None:

@@ -151,6 +151,7 @@ class Vault:
         self.forms = compartment("forms")  # what a session's forms carry
         self.networks = compartment("networks")  # that guesses come from
         self.proof = compartment("proof")  # of the master key
+        self.chains = compartment("chains")  # the keys that ledger and audit log are chained with
         # Tokens and the signatures of quotes begin with the id of the codes' key of the same master key.
         self._tokens = {
             keys.id: AESSIV(_derive(key, b"claim-token", 64))

@@ -1,9 +1,9 @@
 """The commands an operator types, one file for each group of them.
 
-Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`. Looking after it:
+Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `audit`. Looking after it:
 `customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `receivables`, `orders`, `mail`, `stock`, `shipments`.
 
-All share `running` (settings, the database, errors in one line), `tables` (lists for people, `--json` and `--csv`) and `files`
+All share `running` (settings, the database, errors in one line), `instants`, `tables` (lists for people, `--json` and `--csv`) and `files`
 (progress, and files for their owner alone). A new group is a file here and a line below, which is read when the command is
 asked for; no SQL stands in this folder.
 """
@@ -29,6 +29,7 @@ class _Main(Commands):
     # Its name, the file it is in, and what it is called there.
     FILES: ClassVar = {
         "accounts": "funding:accounts",
+        "audit": "audit:audit",
         "check": "check:check",
         "customers": "customers:customers",
         "demo": "service:demo",

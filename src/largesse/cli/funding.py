@@ -11,7 +11,7 @@ import click
 
 from largesse.base.errors import StartError
 from largesse.base.money import AmountError, label, to_decimal, to_minor
-from largesse.cli.running import Commands, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
 from largesse.database import OPERATOR
 from largesse.funding import (
@@ -70,11 +70,24 @@ async def top_up_account(account: str, amount: str, reference: str | None) -> No
     ACCOUNT is an id, a key of the world file, or CUSTOMER/KEY.
     """
     name = None if reference is None else read_reference(reference)
-    async with current_database() as database, database.transaction(OPERATOR) as connection:
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         found = await find_funding_account(connection, account)
         amount_minor = read_amount(amount, found["currency"])
-        balance_minor = await top_up(connection, found["id"], amount_minor, name)
-    click.echo(f"{found['name']} now holds {label(balance_minor, found['currency'])}.")
+        credit = await top_up(connection, found["id"], amount_minor, name)
+        if credit.is_new:
+            await acting.record(
+                connection,
+                "account.topped_up",
+                f"account {found['customer']}/{found['key']}",
+                customer_id=found["customer_id"],
+                environment=found["environment"],
+                after={
+                    "amount_minor": amount_minor,
+                    "reference": name,
+                    "balance_minor": credit.balance_minor,
+                },
+            )
+    click.echo(f"{found['name']} now holds {label(credit.balance_minor, found['currency'])}.")
 
 
 @click.group(cls=Commands)

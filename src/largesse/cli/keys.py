@@ -9,9 +9,9 @@ import click
 from largesse.base.errors import StartError
 from largesse.base.settings import ENVIRONMENTS
 from largesse.base.text import unfit
-from largesse.cli.running import Commands, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.database import OPERATOR
-from largesse.identity import KeyRecord, create_key, delete_key, list_keys
+from largesse.identity import KeyRecord, create_key, delete_key, find_customer, list_keys
 
 
 @click.group(cls=Commands)
@@ -34,13 +34,21 @@ async def keys_create(
         raise StartError("--name must have 1 to 100 characters")
     if found := unfit(name):
         raise StartError(f"--name must hold no {found}")
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         key_id, secret = await create_key(
             connection,
             customer=customer,
             service_account=service_account,
             environment=environment,
             key=name.strip(),
+        )
+        await acting.record(
+            connection,
+            "key.created",
+            f"API key {key_id}",
+            customer_id=await find_customer(connection, customer),
+            environment=environment,
+            after={"name": name.strip(), "service_account": service_account},
         )
     if as_json:
         click.echo(json.dumps({"id": key_id, "name": name, "secret": secret}))
@@ -87,6 +95,14 @@ def _described(record: KeyRecord, *, with_deleted: bool) -> dict[str, object]:
 @command
 async def keys_delete(key_id: int) -> None:
     """Delete the API key KEY_ID (see `keys list`); it stops working at once."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
-        await delete_key(connection, key_id)
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
+        deleted = await delete_key(connection, key_id)
+        await acting.record(
+            connection,
+            "key.deleted",
+            f"API key {key_id}",
+            customer_id=deleted.customer_id,
+            environment=deleted.environment,
+            before={"name": deleted.key},
+        )
     click.echo(f"API key {key_id} is deleted.")

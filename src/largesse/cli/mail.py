@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 
-from largesse.base import clock
 from largesse.base.errors import StartError
-from largesse.cli.running import Commands, command, current_database
+from largesse.cli import instants
+from largesse.cli.running import Commands, acting_operator, command
+from largesse.database import OPERATOR
 from largesse.delivery.mail.requeue import Wanted, count_given_up, requeue
 
 _MAX_REASON = 500
@@ -24,7 +23,7 @@ def mail() -> None:
     "--since",
     required=True,
     metavar="TIME",
-    help="From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says otherwise (+01:00).",
+    help=instants.HELP,
 )
 @click.option(
     "--reason",
@@ -39,23 +38,15 @@ async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
     Each message goes out as before, without codes cancelled since, and has three days to be taken. Mail that was asked
     for again meanwhile is left out. Repeating the command sends nothing twice.
     """
-    wanted = Wanted(_read_since(since), None if reason is None else _read_reason(reason))
-    async with current_database() as database:
+    wanted = Wanted(instants.read_since(since), None if reason is None else _read_reason(reason))
+    async with acting_operator() as (database, acting):
         if dry_run:
             click.echo(f"Messages that would be sent again: {await count_given_up(database, wanted):,}")
-        else:
-            click.echo(f"Messages to be sent again: {await requeue(database, wanted):,}")
-
-
-def _read_since(text: str) -> datetime:
-    try:
-        since = datetime.fromisoformat(text.strip())
-        since = since.replace(tzinfo=UTC) if since.tzinfo is None else since.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise StartError("--since must be an instant such as 2026-11-20 or 2026-11-20T08:30+01:00") from None
-    if since > clock.now():
-        raise StartError("--since must not lie in the future")
-    return since
+            return
+        async with database.transaction(OPERATOR) as connection:  # before it begins: it is done in bites
+            asked = {"since": wanted.since, "reason": wanted.reason}
+            await acting.record(connection, "mail.requeued", "mail", after=asked)
+        click.echo(f"Messages to be sent again: {await requeue(database, wanted):,}")
 
 
 def _read_reason(text: str) -> str:

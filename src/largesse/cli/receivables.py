@@ -7,10 +7,11 @@ import click
 from largesse.base.money import label
 from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.funding import read_amount, read_reference
-from largesse.cli.running import Commands, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
 from largesse.database import OPERATOR
 from largesse.funding import list_receivables, settle
+from largesse.identity import find_customer
 
 _COLUMNS = ("customer", "name", "environment", "currency", "ordered", "settled", "owed")
 
@@ -56,8 +57,8 @@ async def receivables_settle(
     currency = currency.upper()
     name = read_reference(reference)
     amount_minor = read_amount(amount, currency)
-    async with current_database() as database, database.transaction(OPERATOR) as connection:
-        owed_minor = await settle(
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
+        credit = await settle(
             connection,
             customer,
             environment=environment,
@@ -65,4 +66,13 @@ async def receivables_settle(
             amount_minor=amount_minor,
             reference=name,
         )
-    click.echo(f"{customer} now owes {label(owed_minor, currency)}.")
+        if credit.is_new:
+            await acting.record(
+                connection,
+                "receivable.settled",
+                f"receivable of {customer} in {currency}",
+                customer_id=await find_customer(connection, customer),
+                environment=environment,
+                after={"amount_minor": amount_minor, "reference": name, "owed_minor": -credit.balance_minor},
+            )
+    click.echo(f"{customer} now owes {label(-credit.balance_minor, currency)}.")

@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
+from largesse.audit import Acting, by_command
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
 from largesse.database import DATABASE_FAILED, Database, in_one_line
-from largesse.installation import check_schema, open_database
+from largesse.installation import chains_of, check_schema, open_database, open_vault
 
 
 @contextmanager
@@ -48,6 +49,19 @@ async def current_database() -> AsyncIterator[Database]:
     async with open_database(load_settings()) as database:
         await check_schema(database)
         yield database
+
+
+@asynccontextmanager
+async def acting_operator() -> AsyncIterator[tuple[Database, Acting]]:
+    """The installation's database for a command that changes something, and who acts: the command, for the audit log.
+
+    Raises StartError as `current_database` does, and without the master key.
+    """
+    settings = load_settings()
+    async with open_database(settings) as database:
+        await check_schema(database)
+        chains = await chains_of(database, await open_vault(database, settings))
+        yield database, Acting(by_command(click.get_current_context().command_path), chains)
 
 
 @contextmanager

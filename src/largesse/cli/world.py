@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from largesse.cli.running import command, current_database
+from largesse.cli.running import acting_operator, command
 from largesse.database import OPERATOR
 
 
@@ -22,8 +22,11 @@ async def load(world: Path, as_json: bool) -> None:
     from largesse.world import load_world, read_world
 
     described = read_world(world)
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         loaded = await load_world(connection, described)
+        counted = {kind: len(ids) for kind, ids in loaded.ids.items()}
+        made = {**counted, "api_keys": len(loaded.api_keys)}
+        await acting.record(connection, "world.loaded", f"file {world.name}"[:200], after=made)
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if as_json:

@@ -15,6 +15,7 @@ from largesse.funding.accounts import (
     list_unfunded,
 )
 from largesse.funding.ledger import (
+    Credit,
     Entry,
     entry_arguments,
     entry_ctes,
@@ -41,6 +42,7 @@ from largesse.funding.statements import Statement, StatementEntry, read_statemen
 __all__ = [
     "SOURCES",
     "AccountRecord",
+    "Credit",
     "Entry",
     "FromAccount",
     "FundingAccount",

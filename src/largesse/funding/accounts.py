@@ -108,14 +108,14 @@ async def list_accounts(connection: Connection, customer: str | None = None) -> 
 
 
 async def find_funding_account(connection: Connection, name: str) -> Row:
-    """The funding account of an id, a key, or customer/key: its id, key, name and currency, and its customer's key.
+    """The funding account of an id, a key, or customer/key: its id, key, name, currency and environment, and its customer's key and id.
 
     Raises StartError for none and for several.
     """
     customer, _, key = name.rpartition("/")
     rows = await connection.fetch(
         """
-        SELECT a.id, a.key, a.name, a.currency, c.key AS customer
+        SELECT a.id, a.key, a.name, a.currency, a.environment, a.customer_id, c.key AS customer
         FROM accounts a JOIN customers c ON c.id = a.customer_id
         WHERE a.kind = 'funding' AND ((a.key = $1 AND ($2 = '' OR c.key = $2)) OR ($2 = '' AND a.id::text = $1))
         """,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -107,8 +108,15 @@ async def own_accounts(
     return {row["kind"]: row["id"] for row in rows}
 
 
-async def top_up(connection: Connection, account_id: int, amount_minor: int, reference: str | None) -> int:
-    """Credits a funding account and returns its new balance in minor units; call it inside a transaction.
+class Credit(NamedTuple):
+    """What came of a credit: the account's balance in minor units, and whether it `is_new` or was made before."""
+
+    balance_minor: int
+    is_new: bool
+
+
+async def top_up(connection: Connection, account_id: int, amount_minor: int, reference: str | None) -> Credit:
+    """Credits a funding account; call it inside a transaction.
 
     One reference credits an account once: repeating it with the same amount changes nothing, with another
     amount it raises StartError, as does an amount that is not positive or an unknown account.
@@ -141,8 +149,8 @@ async def pay_in(
     currency: str,
     reference: str | None,
     most_minor: Callable[[int], int] | None = None,
-) -> int:
-    """Moves money that came from outside from a customer's deposits to another of its accounts; returns what that holds.
+) -> Credit:
+    """Moves money that came from outside from a customer's deposits to another of its accounts.
 
     `most_minor` says, of the account's balance, how much it may be at the most. Once for each reference of the account,
     as `top_up` says; raises StartError as it does. Call it inside a transaction.
@@ -155,7 +163,7 @@ async def pay_in(
             "SELECT amount_minor FROM entries WHERE account_id = $1 AND reference = $2", to, reference
         )
         if earlier == amount_minor:
-            return balances[to]
+            return Credit(balances[to], is_new=False)
         if earlier is not None:
             raise StartError(f"reference {reference!r} already credited {label(earlier, currency)}")
     if most_minor is not None and amount_minor > (most := most_minor(balances[to])):
@@ -171,4 +179,4 @@ async def pay_in(
         ],
         at,
     )
-    return balance
+    return Credit(balance, is_new=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from largesse.base.errors import StartError
 from largesse.database import Connection
-from largesse.funding.ledger import own_accounts, pay_in
+from largesse.funding.ledger import Credit, own_accounts, pay_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ async def settle(
     currency: str,
     amount_minor: int,
     reference: str,
-) -> int:
-    """Records a customer's payment of what it owes; returns what it still owes, in minor units.
+) -> Credit:
+    """Records a customer's payment of what it owes; what it still owes is what its receivable is below zero.
 
     Call it inside a transaction. One reference is one payment: repeating it with the same amount changes nothing.
     Raises StartError for an unknown customer, one that was never invoiced in this currency, an amount that is not
@@ -85,7 +85,7 @@ async def settle(
     if row["receivable"] is None:
         raise StartError(f"customer {customer!r} was never invoiced in {currency} in {environment}")
     own = await own_accounts(connection, row["id"], environment, currency)
-    balance_minor = await pay_in(
+    return await pay_in(
         connection,
         "settlement",
         to=own["receivable"],
@@ -95,4 +95,3 @@ async def settle(
         reference=reference,
         most_minor=lambda balance_minor: max(0, -balance_minor),
     )
-    return -balance_minor

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -161,6 +162,14 @@ class KeyRecord:
     deleted_at: datetime | None
 
 
+class DeletedKey(NamedTuple):
+    """Whose key it was that was deleted, and what it was called."""
+
+    customer_id: int
+    environment: str
+    key: str
+
+
 async def create_key(
     connection: Connection, *, customer: str, service_account: str, environment: str, key: str
 ) -> tuple[int, str]:
@@ -246,14 +255,18 @@ async def deleted_keys(
     return {(row["customer_id"], row["key"]): row["deleted_at"] for row in rows}
 
 
-async def delete_key(connection: Connection, key_id: int) -> None:
+async def delete_key(connection: Connection, key_id: int) -> DeletedKey:
     """Deletes a key: what is under way with it is finished or refused, and nothing is done with it afterwards.
 
     Its row stays, with its name and without its hash. Raises StartError for an unknown id, or one deleted before.
     """
-    deleted = await connection.fetchval(
-        "UPDATE api_keys SET hash = NULL, deleted_at = clock_now() WHERE id = $1 AND deleted_at IS NULL RETURNING id",
+    deleted = await connection.fetchrow(
+        """
+        UPDATE api_keys SET hash = NULL, deleted_at = clock_now() WHERE id = $1 AND deleted_at IS NULL
+        RETURNING customer_id, environment, key
+        """,
         key_id,
     )
     if deleted is None:
         raise StartError(f"there is no API key {key_id}")
+    return DeletedKey(**deleted)

@@ -16,11 +16,12 @@ from largesse.orders.finding import find_own_order
 
 
 class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
-    """How an order stands after its cancellation; the same however often that is repeated."""
+    """How an order stands after its cancellation; the same however often that is repeated, but for `has_voided`."""
 
     reference: str
     code_count: int
     cancelled_count: int  # by this cancellation and earlier ones
+    has_voided: bool  # whether this cancellation did any of it
     claimed_count: int  # before: they stay their recipients'
     refunded_minor: int  # in all
     currency: str
@@ -44,7 +45,7 @@ async def cancel_order(
         await _refund(connection, order, len(issued), at)
         await hold_mail_back(connection, order["id"])
         await record_cancel(connection, principal, address, order["id"])
-    return await _standing(connection, order)
+    return await _standing(connection, order, has_voided=bool(issued))
 
 
 async def _refund(connection: Connection, order: Row, count: int, at: datetime) -> None:
@@ -64,7 +65,7 @@ async def _refund(connection: Connection, order: Row, count: int, at: datetime) 
     )
 
 
-async def _standing(connection: Connection, order: Row) -> Cancellation:
+async def _standing(connection: Connection, order: Row, *, has_voided: bool) -> Cancellation:
     row = await connection.fetchrow(
         """
         SELECT count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
@@ -79,6 +80,7 @@ async def _standing(connection: Connection, order: Row) -> Cancellation:
         reference=order["reference"],
         code_count=order["code_count"],
         cancelled_count=row["cancelled"],
+        has_voided=has_voided,
         claimed_count=row["claimed"],
         refunded_minor=refunded_minor,
         currency=order["currency"],

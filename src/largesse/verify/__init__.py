@@ -2,7 +2,7 @@
 
 `audit` runs all checks against one snapshot of the database. Most are SQL that finds what breaks a rule (`check`): those of the
 `ledger`, of `orders`, of what became of lines (`claims`), and of what foreign keys would hold (`references`). `codes` opens
-every code; `progress` shows on a terminal how far it is. A new rule is a `Check` in the file of its subject.
+every code, `chains` makes the marks of the audit log again; `progress` shows on a terminal how far it is. A new rule is a `Check` in the file of its subject.
 """
 
 from largesse.verify.audit import CHECKS, audit

@@ -7,6 +7,8 @@ from typing import TextIO
 
 from largesse.base.vault import Vault
 from largesse.database import OPERATOR, Connection, Database
+from largesse.verify.chains import RULES as CHAIN_RULES
+from largesse.verify.chains import check_chains
 from largesse.verify.check import SHOWN_IDS, Check, Finding, Report
 from largesse.verify.claims import CLAIMS
 from largesse.verify.codes import RULES as CODE_RULES
@@ -54,7 +56,8 @@ async def audit_snapshot(connection: Connection, vault: Vault, progress: Progres
     counted = {table: await _count(connection, table) for table in _COUNTED}
     progress.begin("codes-open", counted["lines"])
     findings += await check_codes(connection, vault, progress, _STATEMENT_TIMEOUT_S)
-    return Report((*(check.name for check in CHECKS), *CODE_RULES), counted, findings)
+    findings += await check_chains(connection, vault, progress, _STATEMENT_TIMEOUT_S)
+    return Report((*(check.name for check in CHECKS), *CODE_RULES, *CHAIN_RULES), counted, findings)
 
 
 async def _run(connection: Connection, check: Check) -> list[Finding]:

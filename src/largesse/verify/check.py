@@ -32,6 +32,25 @@ class Finding:
         return f"{self.check}: {self.rule} Not so {self.count:,} times: {', '.join(self.ids)}{more}"
 
 
+class Tally:
+    """What breaks a rule, counted as it is met: how many there are, and the first of them."""
+
+    def __init__(self, check: str, rule: str) -> None:
+        self._check, self._rule = check, rule
+        self.count = 0
+        self._ids: list[str] = []
+
+    def add(self, id_: str) -> None:
+        """One more."""
+        self.count += 1
+        if self.count <= SHOWN_IDS:
+            self._ids.append(id_)
+
+    def finding(self) -> Finding:
+        """What there is to say of it, where there is any."""
+        return Finding(self._check, self._rule, self.count, tuple(self._ids))
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What an audit looked at, and what disagreed."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from largesse.base.vault import SealBroken, Vault
 from largesse.database import Connection, Row
 from largesse.lines import open_code
-from largesse.verify.check import SHOWN_IDS, Finding
+from largesse.verify.check import Finding, Tally
 from largesse.verify.progress import Progress
 
 CODES_OPEN = "codes-open"
@@ -24,16 +24,12 @@ async def check_codes(
     connection: Connection, vault: Vault, progress: Progress, timeout_s: float
 ) -> list[Finding]:
     """Opens the code of every line whose order exists; call it inside a transaction. Memory stays bounded."""
-    broken = {check: _Tally() for check in RULES}
+    broken = {check: Tally(check, rule) for check, rule in RULES.items()}
     async for rows in _chunks(connection, timeout_s):
         for check, line in _disagreements(rows, vault):
             broken[check].add(line)
         progress.add(len(rows))
-    return [
-        Finding(check, RULES[check], tally.count, tuple(tally.ids))
-        for check, tally in broken.items()
-        if tally.count
-    ]
+    return [tally.finding() for tally in broken.values() if tally.count]
 
 
 async def _chunks(connection: Connection, timeout_s: float) -> AsyncIterator[Sequence[Row]]:
@@ -58,16 +54,3 @@ def _disagreements(rows: Sequence[Row], vault: Vault) -> Iterator[tuple[str, str
             continue
         if code_lookup not in vault.codes.lookups(code.code):
             yield LOOKUPS_FIT, f"{order_id}/{number}"
-
-
-class _Tally:
-    """How many lines, and the first of them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.ids: list[str] = []
-
-    def add(self, line: str) -> None:
-        self.count += 1
-        if self.count <= SHOWN_IDS:
-            self.ids.append(line)

@@ -114,7 +114,7 @@ class Application:
                 check_size(headers)
                 operation = _choose(methods, scope["method"])
                 name = operation.name
-                reply = await self._answer(operation, path, scope, headers, receive)
+                reply = await self._answer(operation, path, scope, headers, receive, request_id)
             except Exception as error:  # noqa: BLE001 - each has its answer
                 reply = _reply_to(error, scope["path"], request_id)
             status = reply.status
@@ -158,7 +158,13 @@ class Application:
         return None
 
     async def _answer(
-        self, operation: Operation, path: dict[str, str], scope: Scope, headers: Headers, receive: Receive
+        self,
+        operation: Operation,
+        path: dict[str, str],
+        scope: Scope,
+        headers: Headers,
+        receive: Receive,
+        request_id: bytes,
     ) -> Reply:
         """The checks in the order the contract gives them, then the operation.
 
@@ -171,10 +177,10 @@ class Application:
             query = read_query(scope["query_string"], operation.query)
             if operation.body is None or has_come:
                 body = b"" if operation.body is None else await read_body(headers, receive, has_come=True)
-                return await operation.handler(self.services, Call(caller, path, query, body))
+                return await operation.handler(self.services, Call(caller, path, query, body, request_id))
         body = await read_body(headers, receive)
         with wait:
-            return await operation.handler(self.services, Call(caller, path, query, body))
+            return await operation.handler(self.services, Call(caller, path, query, body, request_id))
 
     async def _identify(self, operation: Operation, scope: Scope, headers: Headers) -> Caller:
         secret = read_secret(headers)

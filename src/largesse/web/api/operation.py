@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 
+from largesse.audit import Acting, by_key
 from largesse.base.errors import (
     Inactive,
     InvalidRequest,
@@ -49,6 +50,7 @@ class Call(msgspec.Struct, frozen=True):
     path: dict[str, str]
     query: Any
     body: bytes
+    request_id: bytes
 
     @property
     def principal(self) -> Principal:
@@ -61,6 +63,31 @@ class Call(msgspec.Struct, frozen=True):
         """The network address it came from, as far as that is known."""
         assert self.caller is not None, "the operation needs a key"
         return self.caller.address
+
+    def acting(self, services: Services) -> Acting:
+        """The caller, for what is kept in the audit log."""
+        principal = self.principal
+        name = principal.service_account_name
+        return Acting(by_key(principal.key_id, name, self.address, self.request_id.decode()), services.chains)
+
+    async def record(
+        self,
+        services: Services,
+        connection: Connection,
+        act: str,
+        subject: str,
+        *,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keeps in the audit log that the caller did this, as `Acting.record` does: last in the transaction."""
+        await self.acting(services).record(
+            connection,
+            act,
+            subject,
+            customer_id=self.principal.customer_id,
+            environment=self.principal.environment,
+            after=after,
+        )
 
     def id(self, name: str = "id", *, highest: int = INT32) -> int:
         """An id of the path; what is none from 1 to `highest` names nothing, which is NotFound."""

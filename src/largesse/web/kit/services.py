@@ -9,6 +9,7 @@ from largesse.base.settings import Settings
 from largesse.base.turns import Turns
 from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue
+from largesse.chains import Chains
 from largesse.database import Database
 from largesse.delivery.webhooks import DeliveryThrottle, Resolver
 from largesse.fulfilment import ClaimedGifts
@@ -25,6 +26,7 @@ class Services:
     settings: Settings
     database: Database
     vault: Vault
+    chains: Chains
     catalogue: Catalogue
     authenticator: Authenticator
     intake: Intake

@@ -155,6 +155,8 @@ async def _resend(services: Services, call: Call) -> Reply:
         recipient = await resend(
             connection, call.principal, call.path["reference"], body.email, address=call.address
         )
+        # Whose mail it was is told by `order_acts`: the log keeps no recipient's address.
+        await call.record(services, connection, "order.resent", f"order {call.path['reference']}")
     return Reply(in_shape(recipient, RecipientDeliveryShape), 202)
 
 

@@ -131,6 +131,8 @@ async def _order(services: Services, call: Call) -> Reply:
             reference,
             address=call.address,
         )
+        if receipt.codes:
+            await call.record(services, connection, "codes.read", f"order {receipt.order.reference}")
     return Reply(encode_json(send_response(receipt)))
 
 
@@ -145,6 +147,11 @@ async def _cancel(services: Services, call: Call) -> Reply:
         cancellation = await cancel_order(
             connection, call.principal, call.path["reference"], address=call.address
         )
+        if cancellation.has_voided:
+            told = {"cancelled": cancellation.cancelled_count, "refunded_minor": cancellation.refunded_minor}
+            await call.record(
+                services, connection, "order.cancelled", f"order {cancellation.reference}", after=told
+            )
     return Reply(encode_json(cancellation_shape(cancellation)))
 
 

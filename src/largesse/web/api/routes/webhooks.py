@@ -75,6 +75,13 @@ async def _subscribe(services: Services, call: Call) -> Reply:
     await check_target(target, allowed, services.resolver.look_up, call.principal.customer_id)
     async with call.writing(services) as connection:
         created = await create_subscription(connection, call.principal, services.vault, target, body.event)
+        await call.record(
+            services,
+            connection,
+            "webhook.created",
+            f"subscription {created.id}",
+            after={"event": created.event, "target_url": created.target_url},
+        )
     shape = SubscriptionShape(created.id, created.event, created.target_url, created.secret)
     return Reply(encode_json(shape), 201)
 
@@ -88,8 +95,10 @@ async def _subscriptions(services: Services, call: Call) -> Reply:
 
 
 async def _unsubscribe(services: Services, call: Call) -> Reply:
+    subscription_id = call.uuid()
     async with call.writing(services) as connection:
-        await delete_subscription(connection, call.principal, call.uuid())
+        await delete_subscription(connection, call.principal, subscription_id)
+        await call.record(services, connection, "webhook.deleted", f"subscription {subscription_id}")
     return Reply(b"", 204)
 
 

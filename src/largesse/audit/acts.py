@@ -1,0 +1,22 @@
+"""What the audit log keeps: every act by name, each with what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+ACTS: Mapping[str, str] = MappingProxyType(
+    {
+        "account.topped_up": "a funding account was credited",
+        "codes.read": "the codes of an order were given out again",
+        "key.created": "an API key was made",
+        "key.deleted": "an API key was deleted",
+        "mail.requeued": "mail that was given up or held was made due again",
+        "order.cancelled": "codes of an order were voided and refunded",
+        "order.resent": "a recipient's mail was asked for again",
+        "receivable.settled": "a payment of an invoiced customer was recorded",
+        "webhook.created": "a subscription was made",
+        "webhook.deleted": "a subscription was deleted",
+        "world.loaded": "a world file was loaded",
+    }
+)

@@ -1,0 +1,86 @@
+"""A chain's marks, and its head.
+
+The mark (`mac`) of a row is a keyed hash of its content and of the chain's head before it; it stands in the row. The head is a keyed
+hash of the last mark; it stands apart, and in no row. Whoever has the database alone can make neither: a row that was added, changed or
+moved bears a mark that does not fit, where one is gone the next does not fit, and where the last are gone no head is to be had that fits
+the one before them.
+
+A mark that does not fit breaks the chain at its row alone: the head after any mark can be told from the mark, so that whoever
+checks goes on behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hmac import compare_digest
+from typing import Any
+
+import msgspec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+_BYTES = 16  # of HMAC-SHA256, which RFC 2104 lets be cut to half
+START = bytes(_BYTES)  # the head of a chain that has no rows yet
+_encode = msgspec.json.Encoder(decimal_format="string").encode
+
+
+class _Keys:
+    """What one purpose has of one key: what makes marks and what makes heads."""
+
+    def __init__(self, key: bytes, purpose: str) -> None:
+        # Copied for each message: 0.6 µs, where `hmac.digest` takes 1.5.
+        self.mark = _hmac(key, f"{purpose}/mark").copy
+        self.head = _hmac(key, f"{purpose}/head").copy
+
+
+class Chain:
+    """The chains of one purpose, under numbered keys: the newest makes marks, each checks its own."""
+
+    def __init__(self, purpose: str, keys: Mapping[int, bytes]) -> None:
+        """The numbers are from 1 to 255. Without keys it can check, and finds that no mark fits."""
+        self._keys = {number: _Keys(key, purpose) for number, key in keys.items()}
+        self._newest = max(keys, default=0)
+        self._number = self._newest.to_bytes()
+
+    def add(self, head: bytes, row: bytes) -> tuple[bytes, bytes]:
+        """The mark of a row of this content that is added where the chain ends in `head`, and the head from then on."""
+        keys = self._keys[self._newest]
+        made = keys.mark()
+        made.update(head + row)
+        mac = self._number + made.finalize()[:_BYTES]
+        made = keys.head()
+        made.update(mac)
+        return mac, made.finalize()[:_BYTES]
+
+    def fits(self, head: bytes, row: bytes, mac: bytes) -> bool:
+        """Whether `mac` is the mark of a row of this content behind `head`."""
+        keys = self._keys.get(mac[0]) if mac else None
+        if keys is None:
+            return False
+        made = keys.mark()
+        made.update(head + row)
+        return compare_digest(mac, mac[:1] + made.finalize()[:_BYTES])
+
+    def head_after(self, mac: bytes) -> bytes:
+        """The head of a chain whose last row bears `mac`; none that fits anything for what is no mark."""
+        keys = self._keys.get(mac[0]) if mac else None
+        if keys is None:
+            return b""
+        made = keys.head()
+        made.update(mac)
+        return made.finalize()[:_BYTES]
+
+
+def content(*columns: Any) -> bytes:
+    """The content of a row as bytes, which tell every column from the next."""
+    return _encode(columns)
+
+
+def micros(instant: str) -> str:
+    """SQL for an instant as whole microseconds of the epoch, which is how contents tell it."""
+    return f"(extract(epoch FROM {instant}) * 1000000)::bigint"
+
+
+def _hmac(key: bytes, use: str) -> HMAC:
+    return HMAC(HKDF(SHA256(), length=32, salt=None, info=f"largesse/{use}".encode()).derive(key), SHA256())

@@ -1,0 +1,87 @@
+"""`largesse audit`, and what commands leave in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.cli.conftest import Run, assert_refused, sql
+
+
+def told(run: Run, *arguments: str) -> list[dict[str, Any]]:
+    result = run("audit", "--json", *arguments)
+    assert result.exit_code == 0, result.output
+    listed: list[dict[str, Any]] = json.loads(result.stdout)
+    return listed
+
+
+def test_commands_say_what_they_did(run: Run, loaded: dict[str, Any]) -> None:
+    made = run(
+        "keys",
+        "create",
+        "--customer=acme",
+        "--service-account=hr-bot",
+        "--environment=staging",
+        "--name=trial",
+        "--json",
+    )
+    key = json.loads(made.stdout)
+    for _ in range(2):  # of which the second changes nothing
+        assert run("top-up", "gbp", "5.50", "--reference", "t-1").exit_code == 0
+    assert run("keys", "delete", str(key["id"])).exit_code == 0
+    assert run("keys", "delete", str(key["id"])).exit_code == 1
+    assert run("mail", "requeue", "--since", "2026-01-01", "--reason", "530").exit_code == 0
+    assert run("mail", "requeue", "--since", "2026-01-01", "--dry-run").exit_code == 0
+    acts = [(event["act"], event["customer"], event["subject"]) for event in told(run)]
+    assert acts == [
+        ("world.loaded", None, "file world.yaml"),
+        ("key.created", "acme", f"API key {key['id']}"),
+        ("account.topped_up", "acme", "account acme/gbp"),
+        ("key.deleted", "acme", f"API key {key['id']}"),
+        ("mail.requeued", None, "mail"),
+    ]
+    load, create, credit, delete, _ = told(run)
+    assert load["after"] == {
+        "products": 1,
+        "collections": 1,
+        "templates": 1,
+        "funding_accounts": 4,
+        "customers": 2,
+        "service_accounts": 2,
+        "api_keys": 1,
+    }
+    assert create["after"] == {"name": "trial", "service_account": "hr-bot"}
+    assert credit["after"] == {"amount_minor": 550, "reference": "t-1", "balance_minor": 10550}
+    assert delete["before"] == {"name": "trial"}
+    assert {event["actor"] for event in told(run)} == {"command"}
+    assert create["actor_name"].startswith("largesse keys create (")
+    assert key["secret"] not in run("audit", "--json").stdout
+    assert run("verify").exit_code == 0
+
+
+def test_the_log_is_shown_by_customer_and_time(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    assert run("top-up", "acme/gbp", "1").exit_code == 0
+    assert run("top-up", "globex/shared", "2").exit_code == 0
+    assert [event["subject"] for event in told(run, "--customer", "globex")] == ["account globex/shared"]
+    assert len(told(run, "--since", "2026-01-01")) == 3
+    sql(database, "UPDATE clock SET ahead_by = '-2 days'")
+    assert run("top-up", "acme/gbp", "3").exit_code == 0
+    sql(database, "UPDATE clock SET ahead_by = '0'")
+    assert [event["after"].get("amount_minor") for event in told(run)] == [300, None, 100, 200]
+    shown = run("audit").stdout.splitlines()
+    assert shown[0].split() == ["at", "customer", "who", "act", "subject", "address"]
+    assert "account.topped_up" in shown[-1]
+    rows = run("audit", "--csv").stdout.splitlines()
+    assert rows[0].startswith("id,at,customer,environment,actor")
+    assert len(rows) == 5
+
+
+def test_what_cannot_be_listed(run: Run, loaded: dict[str, Any]) -> None:
+    assert_refused(run("audit", "--customer", "nobody"), "there is no customer 'nobody'")
+    assert_refused(run("audit", "--since", "soon"), "--since must be an instant")
+    assert_refused(run("audit", "--since", "2999-01-01"), "must not lie in the future")
+
+
+def test_an_empty_log_says_so(run: Run, database: str) -> None:
+    assert run("audit").stdout == "Nothing was done.\n"
+    assert json.loads(run("audit", "--json").stdout) == []
