@@ -86,6 +86,7 @@ def make_context(*held: int, **taken: str) -> BatchContext:
             4: Standing("pro", False),
             5: Standing("starter", True),
         },
+        people={},
         references={(1, "production", name): holder for name, holder in taken.items()},
         accounts={account.id: account for account in accounts},
     )

@@ -20,7 +20,7 @@ class Sampled(NamedTuple):
     """For whom and when a sample is made."""
 
     customer_id: int
-    service_account_id: int
+    service_account_id: int | None
     at: datetime
 
 

@@ -23,13 +23,16 @@ class FundingAccount:
 
 
 async def list_funding_accounts(connection: Connection, principal: Principal) -> list[FundingAccount]:
-    """The accounts assigned to the principal's service account and those open to all, in its environment."""
+    """The accounts that the principal may draw from, in its environment: those open to all, and those assigned to its service account.
+
+    An administrator draws from each.
+    """
     rows = await connection.fetch(
         """
         SELECT accounts.id, accounts.name, is_master, currency, currencies.id AS currency_id, balance_minor
         FROM accounts JOIN currencies ON currencies.code = accounts.currency
         WHERE customer_id = $1 AND environment = $2 AND kind = 'funding'
-          AND (open_to_all OR EXISTS (
+          AND (open_to_all OR $4 OR EXISTS (
               SELECT FROM account_service_accounts
               WHERE account_id = accounts.id AND service_account_id = $3))
         ORDER BY is_master DESC, accounts.id
@@ -37,6 +40,7 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
         principal.customer_id,
         principal.environment,
         principal.service_account_id,
+        principal.draws_on_all,
     )
     return [FundingAccount(**row) for row in rows]
 

@@ -1,7 +1,7 @@
 """Who calls: customers, service accounts, API keys, people.
 
 `keys` looks up who calls on every request (`Authenticator`), and makes and deletes keys; `secret` is what a key looks like;
-`guessing` bounds wrong ones. A `principal` is whom a request acts for; `standing` decides what a key may do at all, and locks
+`guessing` bounds wrong ones. `people` is a person who acts in the web application. A `principal` is whom a request acts for; `standing` decides what a key may do at all, and locks
 it for what writes. `saving` writes those of a world file; `customers` and `users` list an installation's customers and a customer's people.
 """
 
@@ -17,13 +17,17 @@ from largesse.identity.keys import (
     key_holds,
     list_keys,
 )
-from largesse.identity.principal import Principal
+from largesse.identity.people import person_calls
+from largesse.identity.principal import SENDERS, Principal
 from largesse.identity.saving import save_customers, save_keys, save_service_accounts, save_users
 from largesse.identity.standing import (
     Standing,
     hold_key,
+    is_own,
+    people_standing,
     require_admission,
     require_own,
+    require_sender,
     require_standing,
     standings,
 )
@@ -38,6 +42,7 @@ from largesse.identity.users import (
 )
 
 __all__ = [
+    "SENDERS",
     "Authenticator",
     "Caller",
     "CustomerRecord",
@@ -54,13 +59,17 @@ __all__ = [
     "deleted_keys",
     "find_customer",
     "hold_key",
+    "is_own",
     "key_holds",
     "list_customers",
     "list_keys",
     "list_users",
     "note_login",
+    "people_standing",
+    "person_calls",
     "require_admission",
     "require_own",
+    "require_sender",
     "require_standing",
     "save_customers",
     "save_keys",

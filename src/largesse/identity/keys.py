@@ -86,6 +86,7 @@ class Authenticator:
             raise
         if not is_right:
             self._remember(hash_)
+        assert found.principal.key_id is not None, "what is looked up is a key"
         self._seen.add(found.principal.key_id)
         return Caller(found.principal, found.catalogue_version, found.now, address)
 

@@ -9,11 +9,12 @@ deletion, and nothing is ever written with a key after its deletion.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
 from largesse.database import Connection
-from largesse.identity.principal import Principal
+from largesse.identity.principal import ADMIN, SENDERS, Principal
 
 
 class Standing(NamedTuple):
@@ -36,10 +37,14 @@ def standings(key_ids: str) -> str:
 
 
 async def hold_key(connection: Connection, principal: Principal) -> None:
-    """Looks at the principal's key again, and keeps it from being deleted until the transaction ends.
+    """Looks at the principal's key again, and keeps it from being deleted until the transaction ends; a person's role alike.
 
     The first statement of every transaction that writes for a caller. Raises Unauthorized, PlanRequired or Inactive.
     """
+    if principal.user_id is not None:
+        roles = await people_standing(connection, [principal.user_id])
+        require_sender(principal, roles.get(principal.user_id))
+        return
     row = await connection.fetchrow(standings("ARRAY[$1::int]"), principal.key_id)
     require_standing(principal, None if row is None else Standing(row["plan"], row["active"]))
 
@@ -52,6 +57,21 @@ def require_standing(principal: Principal, standing: Standing | None) -> None:
     require_active(standing.service_account_active, principal.service_account_name)
 
 
+async def people_standing(connection: Connection, user_ids: Collection[int]) -> dict[int, str]:
+    """The roles of those people who may still sign in; what would change that waits until the transaction ends."""
+    rows = await connection.fetch(
+        "SELECT id, role FROM users WHERE id = ANY($1::int[]) AND is_active ORDER BY id FOR SHARE",
+        list(user_ids),
+    )
+    return {row["id"]: row["role"] for row in rows}
+
+
+def require_sender(principal: Principal, role: str | None) -> None:
+    """Raises Unauthorized where a person who now has that role, None who may no longer sign in, may not send what it asked for."""
+    if role is None or role != principal.role or role not in SENDERS:
+        raise Unauthorized("This person may no longer send for this customer.")
+
+
 def require_admission(principal: Principal, *, inactive_too: bool = False) -> None:
     """Raises what keeps a key that was just looked up from being let in: PlanRequired, or Inactive unless `inactive_too`."""
     require_plan(principal.plan)
@@ -59,12 +79,33 @@ def require_admission(principal: Principal, *, inactive_too: bool = False) -> No
         require_active(principal.service_account_active, principal.service_account_name)
 
 
-def require_own(principal: Principal, service_account_id: int, reference: str) -> None:
-    """Raises OtherServiceAccount unless the principal's service account placed the order of that reference."""
-    if service_account_id != principal.service_account_id:
+def is_own(principal: Principal, service_account_id: int | None, user_id: int | None) -> bool:
+    """Whether an order that a service account, or a person, has placed is the principal's to decide over.
+
+    Of people, an administrator decides over all.
+    """
+    if principal.user_id is not None:
+        return principal.role == ADMIN or user_id == principal.user_id
+    return service_account_id == principal.service_account_id
+
+
+def require_own(
+    principal: Principal, service_account_id: int | None, user_id: int | None, reference: str
+) -> None:
+    """Raises OtherServiceAccount unless the order of that reference, placed by one of the two, is the principal's to decide over."""
+    if is_own(principal, service_account_id, user_id):
+        return
+    if principal.user_id is not None:
         raise OtherServiceAccount(
-            f"Another service account placed order {reference}: a key of that one is needed here."
+            f"Somebody else placed order {reference}: they, or an administrator, decide over it."
         )
+    if service_account_id is None:
+        raise OtherServiceAccount(
+            f"A person placed order {reference} in the web application, and decides over it there."
+        )
+    raise OtherServiceAccount(
+        f"Another service account placed order {reference}: a key of that one is needed here."
+    )
 
 
 def require_plan(plan: str) -> None:

@@ -17,10 +17,17 @@ from largesse.orders.findings import Findings
 from largesse.orders.ids import FEW_IDS, LAST_ID, IdWatch, read_ids_left
 from largesse.orders.kept import Receipt
 from largesse.orders.listing import OrderLists
-from largesse.orders.options import Options, options_of, told_options
+from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE, Options, options_of, told_options
+from largesse.orders.order import Gift
 from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoting import Quote, Quoter
-from largesse.orders.recipients import MAX_CODES, MAX_QUANTITY
+from largesse.orders.recipients import (
+    MAX_CODES,
+    MAX_NAME,
+    MAX_QUANTITY,
+    OrderRecipient,
+    check_recipient,
+)
 from largesse.orders.records import read_order
 from largesse.orders.request import (
     DEFAULT_COUNTRY,
@@ -31,6 +38,7 @@ from largesse.orders.request import (
     CollectionChoice,
     ProductChoice,
     TemplateChoice,
+    read_send,
 )
 from largesse.orders.requested import OrderRequest, read_request
 from largesse.orders.sending import Intake
@@ -40,6 +48,9 @@ __all__ = [
     "FEW_IDS",
     "LAST_ID",
     "MAX_CODES",
+    "MAX_FROM_NAME",
+    "MAX_MESSAGE",
+    "MAX_NAME",
     "MAX_ORDERS",
     "MAX_QUANTITY",
     "MAX_QUOTE",
@@ -49,10 +60,12 @@ __all__ = [
     "Choice",
     "CollectionChoice",
     "Findings",
+    "Gift",
     "IdWatch",
     "Intake",
     "Options",
     "OrderLists",
+    "OrderRecipient",
     "OrderRequest",
     "Placer",
     "ProductChoice",
@@ -61,9 +74,11 @@ __all__ = [
     "Receipt",
     "TemplateChoice",
     "cancel_order",
+    "check_recipient",
     "options_of",
     "read_ids_left",
     "read_order",
     "read_request",
+    "read_send",
     "told_options",
 ]

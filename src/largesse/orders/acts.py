@@ -1,4 +1,4 @@
-"""Keeping who did what with an order after it was placed: the key, its service account and the network address."""
+"""Keeping who did what with an order after it was placed: the key and its service account, or the person, and the network address."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ async def record_reading(
     """Keeps that the codes of an order were given out again."""
     await connection.execute(
         """
-        INSERT INTO code_readings (order_id, service_account_id, api_key_id, address)
-        VALUES ($1, $2, $3, $4::text::inet)
+        INSERT INTO code_readings (order_id, service_account_id, api_key_id, user_id, address)
+        VALUES ($1, $2, $3, $4, $5::text::inet)
         """,
         order_id,
         principal.service_account_id,
         principal.key_id,
+        principal.user_id,
         address,
     )
 
@@ -46,13 +47,14 @@ async def _record(
 ) -> None:
     await connection.execute(
         """
-        INSERT INTO order_acts (order_id, act, message_id, service_account_id, api_key_id, address, acted_at)
-        VALUES ($1, $2, $3, $4, $5, $6::text::inet, clock_now())
+        INSERT INTO order_acts (order_id, act, message_id, service_account_id, api_key_id, user_id, address, acted_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7::text::inet, clock_now())
         """,
         order_id,
         act,
         message_id,
         principal.service_account_id,
         principal.key_id,
+        principal.user_id,
         address,
     )

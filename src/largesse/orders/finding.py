@@ -26,5 +26,5 @@ async def find_order(connection: Connection, principal: Principal, reference: st
 async def find_own_order(connection: Connection, principal: Principal, reference: str) -> Row:
     """The same, for who decides over an order: cancels it, has its mail sent again. Raises OtherServiceAccount besides."""
     order = await find_order(connection, principal, reference)
-    require_own(principal, order["service_account_id"], order["reference"])
+    require_own(principal, order["service_account_id"], order["user_id"], order["reference"])
     return order

@@ -24,7 +24,7 @@ class KeptOrder(Options, frozen=True, kw_only=True):
     reference: str
     customer_id: int
     environment: str
-    service_account_id: int
+    service_account_id: int | None  # none of what a person placed
     source: str
     external_reference: str | None
     gift_selection: str  # gift: one product; gifts: a collection
@@ -41,8 +41,9 @@ class KeptOrder(Options, frozen=True, kw_only=True):
     scheduled_for: datetime | None
     expiry_after_days: int | None
     account_id: int | None
-    api_key_id: int
+    api_key_id: int | None
     address: Inet | None
+    user_id: int | None = None  # the person who placed it
 
     @property
     def is_batch(self) -> bool:

@@ -17,6 +17,8 @@ from largesse.orders.texts import read_text
 from largesse.orders.wrappings import WRAPPINGS
 
 _KNOWN_WRAPPINGS = ", ".join(f"`{key}`" for key in WRAPPINGS)
+MAX_FROM_NAME = 32  # characters
+MAX_MESSAGE = 256
 _LINE_BREAKS = {"line_breaks": True}  # what a text may hold that others may not
 
 
@@ -36,13 +38,16 @@ class Options(msgspec.Struct, frozen=True):
         | None
     ) = None
     from_name: (
-        Annotated[str, Meta(max_length=32, description="Sender name", examples=["The People team"])] | None
+        Annotated[
+            str, Meta(max_length=MAX_FROM_NAME, description="Sender name", examples=["The People team"])
+        ]
+        | None
     ) = None
     message: (
         Annotated[
             str,
             Meta(
-                max_length=256,
+                max_length=MAX_MESSAGE,
                 description="Message to the recipient",
                 examples=["Thank you!"],
                 extra=_LINE_BREAKS,

@@ -124,6 +124,7 @@ def new_order(
         account_id=wanted.account_id,
         api_key_id=principal.key_id,
         address=address,
+        user_id=principal.user_id,
         **options,
     )
     source = payment_source(wanted.account_id)

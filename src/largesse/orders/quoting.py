@@ -185,7 +185,12 @@ def _context(
         locked=frozenset(accounts),
         ids_left=1,
         transfer_ids=count(),
-        standings={principal.key_id: Standing(principal.plan, principal.service_account_active)},
+        standings={}
+        if principal.key_id is None
+        else {principal.key_id: Standing(principal.plan, principal.service_account_active)},
+        people={}
+        if principal.user_id is None or principal.role is None
+        else {principal.user_id: principal.role},
         references=references,
         accounts=accounts,
     )

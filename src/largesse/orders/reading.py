@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import asyncpg
 
 from largesse.database import Connection
-from largesse.identity import Standing, standings
+from largesse.identity import Standing, people_standing, standings
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import BatchContext, Held, LedgerAccount
@@ -34,12 +34,13 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
     row = await connection.fetchrow(
         _CONTEXT if lock else _LIKELY_CONTEXT,
         len(batch),
-        list({order.principal.key_id for order in batch}),
+        list({order.principal.key_id for order in batch if order.principal.key_id is not None}),
         list({account_id for order in batch for account_id in order.account_ids}),
         list({order.principal.customer_id for order in batch}),
         *_columns(references),
     )
     assert row is not None
+    people = {order.principal.user_id for order in batch if order.principal.user_id is not None}
     return BatchContext(
         now=row["now"],
         transaction_id=row["transaction_id"],
@@ -47,6 +48,8 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
         ids_left=row["ids_left"],
         transfer_ids=iter(row["transfer_ids"]),
         standings={key_id: Standing(*rest) for key_id, *rest in row["standings"]},
+        # Asked for apart, by the few batches that have orders of people.
+        people=await people_standing(connection, people) if people else {},
         references=_taken(references, row["holders"]),
         accounts={account[0]: LedgerAccount(*account) for account in (*row["locked"], *row["held"])},
     )

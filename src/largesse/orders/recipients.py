@@ -15,6 +15,7 @@ from largesse.orders.texts import read_text
 
 MAX_CODES = 5_000
 MAX_QUANTITY = 1_000
+MAX_NAME = 200  # characters
 # Wrong recipients that a refusal names at most.
 MAX_ERRORS = 100
 
@@ -73,17 +74,22 @@ def read_recipients(
     return tuple(recipients)
 
 
-def _read_recipient(at: int, given: AskedRecipient | InvalidRequest) -> OrderRecipient:
-    if isinstance(given, InvalidRequest):
-        raise given
+def check_recipient(email: str, name: str | None, quantity: int | None, at: int = 0) -> OrderRecipient:
+    """One recipient as the order keeps it. Raises InvalidRequest, which names the member that breaks a rule, of recipient `at`."""
     try:
-        email = normalise_email(given.email)
+        normal = normalise_email(email)
     except EmailError as error:
         raise refused(
             f"recipients[{at}].email", f"is not an email address: {str(error).removesuffix('.')}"
         ) from None
-    name = None if given.name is None else read_text(f"recipients[{at}].name", given.name)
-    return OrderRecipient(email, name, 1 if given.quantity is None else given.quantity)
+    checked = None if name is None else read_text(f"recipients[{at}].name", name)
+    return OrderRecipient(normal, checked, 1 if quantity is None else quantity)
+
+
+def _read_recipient(at: int, given: AskedRecipient | InvalidRequest) -> OrderRecipient:
+    if isinstance(given, InvalidRequest):
+        raise given
+    return check_recipient(given.email, given.name, given.quantity, at)
 
 
 def _refusal(errors: list[FieldError]) -> InvalidRequest:

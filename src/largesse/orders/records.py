@@ -24,14 +24,13 @@ async def read_order(
 ) -> Receipt:
     """The receipt again, for whoever lost it.
 
-    Codes of a batch are given out again, to the service account that placed it alone, and that is recorded
-    with `address`; call it
-    inside a transaction. Raises NotFound for an order of another customer or environment, OtherServiceAccount.
+    Codes of a batch are given out again, to who decides over it alone, and that is recorded with `address`; call it inside a
+    transaction. Raises NotFound for an order of another customer or environment, OtherServiceAccount.
     """
     row = await find_order(connection, principal, reference)
     codes: list[IssuedCode] = []
     if row["delivery_mode"] == "manual":
-        require_own(principal, row["service_account_id"], row["reference"])
+        require_own(principal, row["service_account_id"], row["user_id"], row["reference"])
         codes = await _read_codes(connection, vault, reference, row["id"])
         await record_reading(connection, principal, address, row["id"])
     return Receipt(kept_order(row), await give_codes(codes, vault, public_url))

@@ -64,6 +64,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     expiry_after_days: int | None
     external_reference: str | None
     quote: str | None
+    reference: str | None = None  # that the order is to have; else one is drawn
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

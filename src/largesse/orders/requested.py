@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from largesse.database import Connection
-from largesse.identity import Principal
+from largesse.identity import Principal, is_own
 from largesse.orders.finding import find_order
 from largesse.orders.kept import KeptOrder, kept_order
 
@@ -22,7 +22,7 @@ class OrderRequest(msgspec.Struct, frozen=True):
     """What was asked for, as the order keeps it: with what a template or default filled in."""
 
     order: KeptOrder
-    is_own: bool  # whether the service account that asks placed it
+    is_own: bool  # whether it is the asker's to decide over
     recipients: list[RequestedRecipient]  # in the order they were given; none of a code batch
 
 
@@ -30,8 +30,8 @@ async def read_request(connection: Connection, principal: Principal, reference: 
     """What the order was asked for with; no codes. Raises NotFound for an order of another customer or environment."""
     row = await find_order(connection, principal, reference)
     order = kept_order(row)
-    is_own = order.service_account_id == principal.service_account_id
-    return OrderRequest(order, is_own, [] if order.is_batch else await _recipients(connection, row["id"]))
+    own = is_own(principal, order.service_account_id, order.user_id)
+    return OrderRequest(order, own, [] if order.is_batch else await _recipients(connection, row["id"]))
 
 
 async def _recipients(connection: Connection, order_id: int) -> list[RequestedRecipient]:

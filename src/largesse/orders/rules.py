@@ -9,7 +9,7 @@ from datetime import datetime
 from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.base.money import canonical
 from largesse.funding import Entry, FromAccount
-from largesse.identity import Standing, require_standing
+from largesse.identity import Standing, require_sender, require_standing
 from largesse.orders.order import Order, ReferenceKey
 
 NO_SUCH_ACCOUNT = "`account_id` names no funding account that this key can draw from."
@@ -29,13 +29,17 @@ class LedgerAccount:
     service_account_ids: Sequence[int]
 
     def is_open_to(self, order: Order) -> bool:
-        """Whether it is a funding account of the order's customer and environment that the caller's service account may draw on."""
+        """Whether it is a funding account of the order's customer and environment that the caller may draw on."""
         principal = order.principal
         return (
             self.kind == "funding"
             and self.customer_id == principal.customer_id
             and self.environment == principal.environment
-            and (self.open_to_all or principal.service_account_id in self.service_account_ids)
+            and (
+                self.open_to_all
+                or principal.draws_on_all
+                or principal.service_account_id in self.service_account_ids
+            )
         )
 
 
@@ -57,6 +61,7 @@ class BatchContext:
     ids_left: int  # how many more orders can be placed at all
     transfer_ids: Iterator[int]
     standings: Mapping[int, Standing]  # of the keys that are there
+    people: Mapping[int, str]  # the roles of the people who may still sign in
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
     accounts: Mapping[int, LedgerAccount]
 
@@ -91,7 +96,11 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
 
 def _refuse(order: Order, context: BatchContext) -> None:
     """Raises the problem that keeps `order` from being placed, in the order of checks of the contract, or Held."""
-    require_standing(order.principal, context.standings.get(order.principal.key_id))
+    principal = order.principal
+    if principal.user_id is not None:
+        require_sender(principal, context.people.get(principal.user_id))
+    elif principal.key_id is not None:
+        require_standing(principal, context.standings.get(principal.key_id))
     if order.reference_key is not None and (holder := context.references.get(order.reference_key)):
         raise reference_used(holder)
     account = _funding_account(order, context) if isinstance(order.source, FromAccount) else None

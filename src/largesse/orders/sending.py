@@ -143,7 +143,7 @@ class Intake:
             wanted = msgspec.structs.replace(wanted, recipients=recipients)
         if asked.quote is not None:
             require_quoted(self._vault, caller, asked.quote, gift, wanted)
-        reference = new_reference(caller.now)
+        reference = asked.reference or new_reference(caller.now)
         codes = draw_codes(wanted.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
         return new_order(
@@ -213,6 +213,11 @@ class Intake:
         async with self._database.connection(principal.scope) as connection:
             if await list_funding_accounts(connection, principal):
                 return
+        if principal.user_id is not None:
+            raise InvalidRequest(
+                "`account_id` can name no account: this customer pays from a topped-up balance, and no funding account in "
+                f"{principal.environment} is open to this person."
+            )
         raise InvalidRequest(
             "`account_id` can name no account: this customer pays from a topped-up balance, and its service account "
             f"{principal.service_account_name!r} has no funding account in {principal.environment}. "

@@ -25,12 +25,15 @@ REFERENCES = (
     _belongs_to_order("order_acts", "child.id"),
     Check(
         "orders-have-customers",
-        "Every order is of a customer that exists, by one of its service accounts.",
+        "Every order is of a customer that exists, by one of its service accounts or one of its people.",
         """
         SELECT o.id FROM orders o
         WHERE NOT EXISTS (SELECT FROM customers c WHERE c.id = o.customer_id)
-           OR NOT EXISTS (SELECT FROM service_accounts s
-                          WHERE s.id = o.service_account_id AND s.customer_id = o.customer_id)
+           OR (o.service_account_id IS NULL) = (o.user_id IS NULL)
+           OR (o.user_id IS NULL AND NOT EXISTS (
+               SELECT FROM service_accounts s WHERE s.id = o.service_account_id AND s.customer_id = o.customer_id))
+           OR (o.user_id IS NOT NULL AND NOT EXISTS (
+               SELECT FROM users u WHERE u.id = o.user_id AND u.customer_id = o.customer_id))
         """,
     ),
     Check(

@@ -186,7 +186,7 @@ class Application:
         secret = read_secret(headers)
         caller = await self.services.authenticator.authenticate(secret, client_address(scope))
         require_admission(caller.principal, inactive_too=not operation.needs_active)
-        if self._requests is not None:
+        if self._requests is not None and caller.principal.key_id is not None:
             self._requests.spend(caller.principal.key_id, self._too_many)
         return caller
 

@@ -67,6 +67,7 @@ class Call(msgspec.Struct, frozen=True):
     def acting(self, services: Services) -> Acting:
         """The caller, for what is kept in the audit log."""
         principal = self.principal
+        assert principal.key_id is not None, "operations are called with keys"
         name = principal.service_account_name
         return Acting(by_key(principal.key_id, name, self.address, self.request_id.decode()), services.chains)
 

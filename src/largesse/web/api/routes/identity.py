@@ -43,6 +43,7 @@ class UserShape(msgspec.Struct, rename="camel"):
 
 async def _me(services: Services, call: Call) -> Reply:
     principal = call.principal
+    assert principal.service_account_id is not None, "a key acts for a service account"
     return Reply(
         encode_json(
             Identity(

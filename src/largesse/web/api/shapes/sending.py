@@ -19,6 +19,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.orders import (
     DEFAULT_COUNTRY,
     MAX_CODES,
+    MAX_NAME,
     MAX_QUANTITY,
     MAX_QUOTE,
     MAX_REFERENCE,
@@ -79,7 +80,8 @@ class Recipient(msgspec.Struct, kw_only=True, rename="camel"):
         ),
     ]
     name: (
-        Annotated[str, Meta(max_length=200, description="Used to address the gift", examples=["Sam"])] | None
+        Annotated[str, Meta(max_length=MAX_NAME, description="Used to address the gift", examples=["Sam"])]
+        | None
     ) = None
     quantity: (
         Annotated[

@@ -1,0 +1,11 @@
+"""Orders of people."""
+
+from largesse.database.migrate import run_sql_beside
+
+revision = "0014"
+down_revision = "0013"
+
+
+def upgrade() -> None:
+    """Runs the SQL file of the same name."""
+    run_sql_beside(__file__)

@@ -1,0 +1,130 @@
+"""Orders of people: the placer holds them to the role that the person has as the order is placed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.orders.builder import build_order
+
+from largesse.base.errors import InvalidRequest, Unauthorized
+from largesse.database import OPERATOR, Database
+from largesse.funding import own_accounts
+from largesse.identity import Principal, person_calls
+from largesse.orders.order import Order, OwnAccounts, Placed
+from largesse.orders.placer import Placer
+from largesse.world import load_world, parse_world
+
+WORLD = b"""
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: starter
+    funding: balance
+    users:
+      - {email: ada@acme.example, name: Ada, role: admin}
+      - {email: cem@acme.example, name: Cem, role: member}
+    service_accounts: [{key: bot, name: Bot}]
+    funding_accounts:
+      - {key: gbp, name: Float, master: true, currency: GBP, balance: 100.00}
+      - {key: team, name: Team, currency: GBP, balance: 100.00, service_accounts: [bot]}
+  - key: globex
+    name: Globex
+    plan: pro
+    funding: balance
+"""
+ADA, CEM = 1, 2
+FLOAT, TEAM = 1, 2
+
+
+class Desk:
+    """Makes orders for people of the first customer."""
+
+    def __init__(self, database: Database, own: OwnAccounts) -> None:
+        self.database = database
+        self._own = own
+
+    async def principal(self, user_id: int, customer_id: int = 1) -> Principal:
+        async with self.database.connection(OPERATOR) as connection:
+            caller = await person_calls(
+                connection, user_id=user_id, customer_id=customer_id, environment="production"
+            )
+        return caller.principal
+
+    async def order(self, user_id: int, account_id: int = FLOAT, codes: int = 1) -> Order:
+        return build_order(
+            await self.principal(user_id), self._own, account_id=account_id, codes=codes, cost_minor=10
+        )
+
+
+@pytest.fixture
+async def desk(database_url: str) -> AsyncIterator[Desk]:
+    database = await Database.connect(database_url)
+    try:
+        async with database.connection(OPERATOR) as connection:
+            await load_world(connection, parse_world(WORLD, "world.yaml"))
+            own = await own_accounts(connection, 1, "production", "GBP")
+        yield Desk(database, OwnAccounts(own["receivable"], own["sales"]))
+    finally:
+        await database.close()
+
+
+async def test_what_a_person_places_is_kept_as_theirs(desk: Desk) -> None:
+    """Whatever the plan is, which is about the API; by a large order's way as by a small one's."""
+    placer = Placer(desk.database)
+    try:
+        orders = [await desk.order(ADA), await desk.order(CEM, codes=150), await desk.order(ADA, TEAM)]
+        outcomes = await asyncio.gather(*map(placer.place, orders))
+    finally:
+        await placer.close()
+    assert [type(outcome) for outcome in outcomes] == [Placed] * 3
+    rows = await desk.database.fetch(
+        OPERATOR,
+        "SELECT user_id, service_account_id, api_key_id, account_id FROM orders ORDER BY code_count, account_id",
+    )
+    assert [tuple(row) for row in rows] == [
+        (ADA, None, None, FLOAT),
+        (ADA, None, None, TEAM),
+        (CEM, None, None, FLOAT),
+    ]
+
+
+async def test_a_member_draws_on_no_account_that_is_assigned_to_others(desk: Desk) -> None:
+    placer = Placer(desk.database)
+    try:
+        with pytest.raises(InvalidRequest, match="no funding account"):
+            await placer.place(await desk.order(CEM, TEAM))
+    finally:
+        await placer.close()
+
+
+@pytest.mark.parametrize("codes", [1, 150])
+@pytest.mark.parametrize("change", ["is_active = false", "role = 'member'"])
+async def test_a_right_that_was_taken_away_meanwhile_counts(desk: Desk, codes: int, change: str) -> None:
+    order = await desk.order(ADA, codes=codes)
+    await desk.database.execute(OPERATOR, f"UPDATE users SET {change} WHERE id = $1", ADA)
+    placer = Placer(desk.database)
+    try:
+        with pytest.raises(Unauthorized):
+            await placer.place(order)
+    finally:
+        await placer.close()
+    assert await desk.database.fetchval(OPERATOR, "SELECT count(*) FROM orders") == 0
+
+
+async def test_who_is_no_person_of_the_customer_is_no_caller(desk: Desk) -> None:
+    for user_id, customer_id in ((ADA, 2), (99, 1)):
+        with pytest.raises(Unauthorized):
+            await desk.principal(user_id, customer_id)
+
+
+async def test_an_order_is_by_a_service_account_or_by_a_person(desk: Desk) -> None:
+    placer = Placer(desk.database)
+    try:
+        await placer.place(await desk.order(ADA))
+    finally:
+        await placer.close()
+    for change in ("user_id = NULL", "service_account_id = 1"):
+        with pytest.raises(Exception, match="orders_by_somebody"):
+            await desk.database.execute(OPERATOR, f"UPDATE orders SET {change}")
