@@ -72,6 +72,9 @@ JSON_OF_OURS = {
     "catalogue/products.py",  # columns of JSON
     "chains/chain.py",  # what is hashed
     "database/saving.py",  # rows on their way to a statement
+    "drafts/keeping.py",  # columns of JSON
+    "drafts/workbook.py",  # what its program says
+    "drafts/workbook_process.py",
     "fulfilment/shipments.py",  # sealed
     "fulfilment/vouchers.py",  # sealed
     "funding/ledger.py",  # rows on their way to a statement

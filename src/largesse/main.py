@@ -22,6 +22,7 @@ from largesse.catalogue import Catalogue
 from largesse.database import REQUESTS, WORK, Database
 from largesse.delivery.queue import Notifier
 from largesse.delivery.webhooks import DeliveryThrottle, Resolver
+from largesse.drafts import Desk
 from largesse.fulfilment import ClaimedGifts, InventoryProvider, Provider, TestProvider
 from largesse.identity import Authenticator, WrongKeys
 from largesse.installation import chains_of, check_schema, open_database, open_vault
@@ -148,6 +149,7 @@ async def open_services(
         stack.push_async_callback(resolver.close)
         claiming, gifts = _recipients(settings, database, vault, makes_vouchers=makes_vouchers)
         intake = Intake(database, catalogue, placer, vault, patience, settings.public_url)
+        quoter = Quoter(database, intake, vault)
         yield Services(
             settings=settings,
             database=database,
@@ -156,7 +158,8 @@ async def open_services(
             catalogue=catalogue,
             authenticator=authenticator,
             intake=intake,
-            quoter=Quoter(database, intake, vault),
+            quoter=quoter,
+            drafts=Desk(database, intake, quoter),
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,

@@ -68,6 +68,25 @@ class Snapshot:
         """
         return self._products.tell_page(customer_id, (country, currency, amount, keyword), page, limit)
 
+    def products(
+        self,
+        customer_id: int,
+        country: str,
+        currency: str | None = None,
+        amount: Decimal | None = None,
+        keyword: str | None = None,
+    ) -> Sequence[Product]:
+        """The customer's products in `country`, by id, by the filters of `tell_products`."""
+        return self._products.find_all(customer_id, (country, currency, amount, keyword))
+
+    def countries(self, customer_id: int) -> list[str]:
+        """The countries that something is sold in to the customer."""
+        return self._products.countries(customer_id)
+
+    def collections(self, customer_id: int) -> Sequence[Collection]:
+        """All curated collections and the customer's own, by id."""
+        return self._collections.find_all(customer_id)
+
     def collection(self, collection_id: int, customer_id: int) -> Collection | None:
         """The collection, when it is curated or this customer's own."""
         return self._collections.find(collection_id, customer_id)
@@ -147,6 +166,14 @@ class _Products:
         item = self._digital[product.id] if product.is_digital else self._physical[product.id, country]
         return item.told
 
+    def find_all(self, customer_id: int, filters: _Filters) -> list[Product]:
+        scope = customer_id if customer_id in self._named_customers else None
+        return [self._by_id[item.id] for item in self._matching(scope, filters)]
+
+    def countries(self, customer_id: int) -> list[str]:
+        own = (country for owner, country in self._restricted if owner == customer_id)
+        return sorted({*self._open, *own})
+
     def tell_page(self, customer_id: int, filters: _Filters, page: int, limit: int) -> Told:
         # Customers whom no product names see the same, so they share what is kept.
         scope = customer_id if customer_id in self._named_customers else None
@@ -202,6 +229,10 @@ class _Collections:
     def find(self, collection_id: int, customer_id: int) -> Collection | None:
         item = self._by_id.get(collection_id)
         return item.collection if item is not None and item.collection.sold_to(customer_id) else None
+
+    def find_all(self, customer_id: int) -> list[Collection]:
+        items = (*self._curated, *self._custom.get(customer_id, ()))
+        return [item.collection for item in sorted(items, key=_BY_ID)]
 
     def tell(self, collection_id: int, customer_id: int) -> Told | None:
         collection = self.find(collection_id, customer_id)

@@ -7,8 +7,9 @@ from largesse.database import Connection
 from largesse.delivery.mail import maintenance as mail
 from largesse.delivery.queue import maintenance, metrics, plan_by_index
 from largesse.delivery.webhooks import maintenance as webhooks
+from largesse.drafts import maintenance as drafts
 
-ALL_OLD = (*webhooks.OLD, events.OLD, *mail.OLD)
+ALL_OLD = (*webhooks.OLD, events.OLD, *mail.OLD, *drafts.OLD)
 _QUEUES = (events.WAITING, *mail.QUEUES, webhooks.DELIVERIES)
 
 

@@ -70,21 +70,33 @@ def message_id(letter: Letter, domain: str) -> str:
 
 def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
     """The whole message, from the configured sender. `at` is its date, in seconds since 1970."""
-    words = _words(letter)
     house, email = _house(mail_from)
     subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
     headers = _headers(letter, subject, sender or house, email)
-    steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
-    more = {
-        "subject": subject,
-        "steps": steps,
-        "until": until,
-        "message": _paragraphs(letter.message),
-        "theme": theme(letter.wrapping_key),
-    }
-    template = "letter" if letter.kind == GIFT else "notification"
-    text, html = (render(f"{template}.{ending}", letter.language, words | more) for ending in ("txt", "html"))
+    words = _words(letter, subject)
+    text, html = (_render(letter, words, ending) for ending in ("txt", "html"))
     return mime.build(headers, text, html, at=at)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Shown:
+    """A letter as its recipient will see it."""
+
+    sender: str
+    subject: str
+    html: str
+
+
+def show(letter: Letter, mail_from: str) -> Shown:
+    """What the message of a letter shows, without making one."""
+    house, email = _house(mail_from)
+    subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
+    return Shown(sender or house or email, subject, _render(letter, _words(letter, subject), "html"))
+
+
+def _render(letter: Letter, words: dict[str, Any], ending: str) -> str:
+    template = "letter" if letter.kind == GIFT else "notification"
+    return render(f"{template}.{ending}", letter.language, words)
 
 
 def to_dial(email: str) -> str:
@@ -95,10 +107,16 @@ def to_dial(email: str) -> str:
     return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
 
 
-def _words(letter: Letter) -> dict[str, Any]:
+def _words(letter: Letter, subject: str) -> dict[str, Any]:
     """What every template may name."""
     told = letter.value_minor
+    steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
     return {
+        "subject": subject,
+        "steps": steps,
+        "until": until,
+        "message": _paragraphs(letter.message),
+        "theme": theme(letter.wrapping_key),
         "kind": letter.kind,
         "name": _line(letter.name),
         "sender": _line(letter.sender),

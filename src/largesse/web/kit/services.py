@@ -12,6 +12,7 @@ from largesse.catalogue import Catalogue
 from largesse.chains import Chains
 from largesse.database import Database
 from largesse.delivery.webhooks import DeliveryThrottle, Resolver
+from largesse.drafts import Desk
 from largesse.fulfilment import ClaimedGifts
 from largesse.identity import Authenticator
 from largesse.lines.claiming import Claiming
@@ -31,6 +32,7 @@ class Services:
     authenticator: Authenticator
     intake: Intake
     quoter: Quoter
+    drafts: Desk
     order_lists: OrderLists
     claiming: Claiming
     gifts: ClaimedGifts

@@ -1,0 +1,127 @@
+"""Which column of a sheet is what: guessed from headings and cells, and chosen by the person where the guess is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+from largesse.drafts.sheet import Sheet
+
+# How headings call each, in the languages of the pages; compared without regard to case, blanks and signs.
+_EMAILS = {
+    "email", "mail", "emailaddress", "mailaddress", "recipientemail", "workemail", "courriel", "adresseemail", "adressemail",
+    "adressecourriel", "emailadresse", "mailadresse", "epost",
+}  # fmt: skip
+_NAMES = {
+    "name", "fullname", "recipient", "recipientname", "employee", "employeename", "displayname", "nomcomplet", "destinataire",
+    "empfanger", "empfaenger", "vollername", "mitarbeiter",
+}  # fmt: skip
+_FIRST_NAMES = {"firstname", "givenname", "forename", "prenom", "vorname"}
+_LAST_NAMES = {"lastname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}
+_QUANTITIES = {
+    "quantity",
+    "qty",
+    "codes",
+    "gifts",
+    "quantite",
+    "nombre",
+    "anzahl",
+    "menge",
+    "stuck",
+    "stueck",
+}
+_PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuyn")
+_SIGNS = re.compile(r"[\W_]+")
+_SAMPLED_ROWS = 100
+_MOST_NAMES = 2
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """Which column, from 0, is what; None where there is none. A name may be put together from two."""
+
+    email: int | None = None
+    names: tuple[int, ...] = ()
+    quantity: int | None = None
+    has_heading: bool = False
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """The columns that mean something."""
+        return tuple(at for at in (self.email, *self.names, self.quantity) if at is not None)
+
+
+def guess_columns(sheet: Sheet) -> Columns:
+    """What the headings say, and where there are none, what the cells look like. A quantity is never guessed from its cells."""
+    first = sheet.rows[0].cells
+    headings = [_plain(cell) for cell in first]
+    known = _by_heading(headings)
+    has_heading = not any("@" in cell for cell in first) and (known != Columns() or len(sheet.rows) > 1)
+    if not has_heading:
+        known = Columns()
+    email = known.email if known.email is not None else _addresses_at(sheet, has_heading=has_heading)
+    names = known.names if has_heading and known.names else _name_at(sheet, email, known)
+    return Columns(email, names, known.quantity, has_heading)
+
+
+def heading_key(sheet: Sheet, columns: Columns) -> bytes | None:
+    """What sheets with the same headings share, by which a choice is remembered; None without headings."""
+    if not columns.has_heading:
+        return None
+    return hashlib.sha256("\n".join(map(_plain, sheet.rows[0].cells)).encode()).digest()
+
+
+def fits(columns: Columns, sheet: Sheet) -> bool:
+    """Whether a sheet has all those columns, each for one thing."""
+    used = columns.used
+    return (
+        len(set(used)) == len(used)
+        and len(columns.names) <= _MOST_NAMES
+        and all(0 <= at < sheet.width for at in used)
+    )
+
+
+def _by_heading(headings: list[str]) -> Columns:
+    name = _first(headings, _NAMES)
+    first_name, last_name = _first(headings, _FIRST_NAMES), _first(headings, _LAST_NAMES)
+    apart = tuple(at for at in (first_name, last_name) if at is not None)
+    return Columns(
+        email=_first(headings, _EMAILS),
+        names=apart if len(apart) == _MOST_NAMES or name is None else (name,),
+        quantity=_first(headings, _QUANTITIES),
+    )
+
+
+def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:
+    """The column with the most cells that may be addresses."""
+    counts = [0] * sheet.width
+    for row in sheet.rows[int(has_heading) : _SAMPLED_ROWS]:
+        for at, cell in enumerate(row.cells):
+            counts[at] += "@" in cell
+    best = max(range(len(counts)), key=lambda at: (counts[at], -at))
+    return best if counts[best] else None
+
+
+def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]:
+    """The first other column of words, where the headings do not say; none where all have headings that say something else."""
+    if known.email is not None or email is None:
+        return ()
+    rows = sheet.rows[:_SAMPLED_ROWS]
+    for at in range(sheet.width):
+        cells = [row.cells[at] for row in rows if at < len(row.cells) and row.cells[at]]
+        if at not in {email, known.quantity} and cells and all(_is_word(cell) for cell in cells):
+            return (at,)
+    return ()
+
+
+def _first(headings: list[str], wanted: set[str]) -> int | None:
+    return next((at for at, heading in enumerate(headings) if heading in wanted), None)
+
+
+def _plain(heading: str) -> str:
+    return _SIGNS.sub("", heading.casefold().translate(_PLAINLY))
+
+
+def _is_word(cell: str) -> bool:
+    return "@" not in cell and not any(character.isdigit() for character in cell)

@@ -1,0 +1,100 @@
+"""A sheet: the rows of a file, or of cells that were pasted or typed, within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.spreadsheets import without_apostrophe
+from largesse.orders import MAX_CODES
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+MAX_ROWS = MAX_CODES  # beside a heading
+MAX_COLUMNS = 50
+MAX_CELL = 1_000
+MAX_CHARACTERS = 4 * 1024 * 1024
+
+# Why a sheet is refused, in words for people; pages say the same in theirs.
+REFUSALS = {
+    "bytes": "The file has more than {limit} bytes.",
+    "rows": "There are more than {limit} rows.",
+    "columns": "Row {row} has more than {limit} columns.",
+    "cell": "A cell of row {row} has more than {limit} characters.",
+    "characters": "The cells have more than {limit} characters in all.",
+    "empty": "There is nothing in it.",
+    "encoding": "It is text in an encoding that is neither UTF-8 nor Windows-1252.",
+    "quotes": "A quotation mark of row {row} is not closed, or stands inside a cell.",
+    "kind": "It is neither a CSV file nor an XLSX workbook.",
+    "old": "It is a workbook of an older kind, or protected by a password: save it as XLSX without one.",
+    "unpacked": "The workbook has more than {limit} bytes when it is unpacked.",
+    "broken": "The workbook cannot be read.",
+}
+
+
+class SheetRefused(InvalidRequest):
+    """A file, or what was pasted, that is no sheet or exceeds a limit; `why` is one of REFUSALS."""
+
+    def __init__(self, why: str, *, row: int = 0, limit: int = 0) -> None:
+        super().__init__(REFUSALS[why].format(row=row, limit=f"{limit:,}"))
+        self.why = why
+        self.row = row
+        self.limit = limit
+
+
+class SheetRow(msgspec.Struct, frozen=True, array_like=True):
+    """A row that is not blank: its number where it came from, from 1, and its cells without blanks around them."""
+
+    number: int
+    cells: list[str]
+
+
+class Sheet(msgspec.Struct, frozen=True):
+    """The rows that are not blank, in order."""
+
+    rows: list[SheetRow]
+
+    @property
+    def width(self) -> int:
+        """The columns of its widest row."""
+        return max((len(row.cells) for row in self.rows), default=0)
+
+    def without(self, numbers: Collection[int]) -> Sheet:
+        """The sheet without the rows of those numbers."""
+        return Sheet([row for row in self.rows if row.number not in numbers])
+
+
+class SheetMaker:
+    """Makes a sheet of rows as they come, and refuses what exceeds a limit."""
+
+    def __init__(self) -> None:
+        self._rows: list[SheetRow] = []
+        self._characters = 0
+
+    def add(self, number: int, cells: Iterable[str]) -> None:
+        """Adds the row of that number unless it is blank. Raises SheetRefused."""
+        kept: list[str] = []
+        for at, raw in enumerate(cells):
+            cell = without_apostrophe(raw.strip())
+            if not cell:
+                continue
+            if at >= MAX_COLUMNS:
+                raise SheetRefused("columns", row=number, limit=MAX_COLUMNS)
+            if len(cell) > MAX_CELL:
+                raise SheetRefused("cell", row=number, limit=MAX_CELL)
+            self._characters += len(cell)
+            kept += [""] * (at - len(kept))
+            kept.append(cell)
+        if self._characters > MAX_CHARACTERS:
+            raise SheetRefused("characters", limit=MAX_CHARACTERS)
+        if kept:
+            self._rows.append(SheetRow(number, kept))
+        if len(self._rows) > MAX_ROWS + 1:  # the first may be a heading
+            raise SheetRefused("rows", limit=MAX_ROWS)
+
+    def sheet(self) -> Sheet:
+        """The sheet. Raises SheetRefused for one that is blank."""
+        if not self._rows:
+            raise SheetRefused("empty")
+        return Sheet(self._rows)

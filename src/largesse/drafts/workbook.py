@@ -1,0 +1,92 @@
+"""Sheets of XLSX workbooks, read by a process of its own (`workbook_process`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from largesse.base.turns import Turns
+from largesse.drafts.sheet import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
+
+_PROGRAM = Path(__file__).with_name("workbook_process.py")
+# What an interpreter needs of its environment; settings and secrets are not for it.
+_ENVIRONMENT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
+_TIMEOUT_S = 30.0
+_ROWS_A_TURN = 200
+ZIP = b"PK\x03\x04"
+OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+
+_log = structlog.get_logger(__name__)
+
+
+class _Answer(msgspec.Struct):
+    rows: list[tuple[int, list[str]]] = []
+    refused: str | None = None
+    limit: int = 0
+
+
+_DECODER = msgspec.json.Decoder(_Answer)
+
+
+def is_workbook(data: bytes) -> bool:
+    """Whether a file begins as workbooks do, of a kind that is read or not."""
+    return data.startswith((ZIP, OLD_WORKBOOK))
+
+
+class Workbooks:
+    """Reads workbooks, two at a time and one of each customer."""
+
+    def __init__(self) -> None:
+        self._turns: Turns[int] = Turns(at_once=2, each=1, max_waiting=20)
+
+    async def read(self, customer_id: int, data: bytes) -> Sheet:
+        """The first sheet that is shown. Raises SheetRefused, and Unavailable when too many wait."""
+        if len(data) > MAX_FILE_BYTES:
+            raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
+        async with self._turns.turn(customer_id):
+            answer = await _ask(data)
+        if answer.refused is not None:
+            limit = MAX_ROWS if answer.refused == "rows" else answer.limit
+            raise SheetRefused(answer.refused, limit=limit)
+        maker = SheetMaker()
+        for at, (number, cells) in enumerate(answer.rows):
+            maker.add(number, cells)
+            if at % _ROWS_A_TURN == 0:
+                await asyncio.sleep(0)
+        return maker.sheet()
+
+
+async def _ask(data: bytes) -> _Answer:
+    """What the program says of a file; that it is broken where the program could not say."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        str(_PROGRAM),
+        str(MAX_ROWS + 1),
+        str(MAX_CHARACTERS),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        start_new_session=True,  # a signal to the terminal's group is for the service
+    )
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            said, _ = await process.communicate(data)
+    except TimeoutError:
+        return _Answer(refused="broken")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    try:
+        return _DECODER.decode(said)
+    except msgspec.DecodeError:
+        _log.warning("workbook_not_read", status=process.returncode, bytes=len(data))
+        return _Answer(refused="broken")

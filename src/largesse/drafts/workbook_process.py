@@ -1,0 +1,105 @@
+"""The program that reads a workbook: the file on its input, the rows as JSON on its output.
+
+A process of its own, since a workbook unpacks to many times its size, and a file made for it takes any reader's memory and time:
+here both are bounded by the system, and whatever ends it ends nothing else. It imports nothing of ours, so that it starts at once.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import sys
+import zipfile
+from collections.abc import Iterator
+from datetime import datetime, time
+from typing import Any
+
+from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+
+_MEMORY_BYTES = 1024 * 1024 * 1024
+_CPU_S = 10
+_MAX_UNPACKED = 64 * 1024 * 1024
+_MAX_PARTS = 2_000
+_MAX_COLUMNS = 16_384
+_OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and around what is encrypted
+
+
+class _Refused(Exception):
+    """Why, and the limit."""
+
+
+def main() -> None:
+    """Writes `{"rows": [[number, [cell, …]], …]}`, or `{"refused": why, "limit": n}`; its arguments are the limits."""
+    most_rows, most_characters = (int(argument) for argument in sys.argv[1:])
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    data = sys.stdin.buffer.read()
+    answer: dict[str, Any]
+    try:
+        _check(data)
+        answer = {"rows": list(_rows(data, most_rows, most_characters))}
+    except _Refused as refusal:
+        why, limit = refusal.args
+        answer = {"refused": why, "limit": limit}
+    except (CalamineError, MemoryError):
+        answer = {"refused": "broken", "limit": 0}
+    json.dump(answer, sys.stdout)
+
+
+def _check(data: bytes) -> None:
+    """Raises _Refused for what is no workbook, or unpacks to more than is read: nothing is unpacked beyond what is declared."""
+    if data.startswith(_OLD):
+        raise _Refused("old", 0)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        raise _Refused("kind", 0) from None
+    if "xl/workbook.xml" not in {part.filename for part in parts}:
+        raise _Refused("kind", 0)
+    if len(parts) > _MAX_PARTS or sum(part.file_size for part in parts) > _MAX_UNPACKED:
+        raise _Refused("unpacked", _MAX_UNPACKED)
+
+
+def _rows(data: bytes, most_rows: int, most_characters: int) -> Iterator[tuple[int, list[str]]]:
+    """The rows of the first sheet that is shown, but for blank ones."""
+    workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
+    shown = [
+        sheet.name
+        for sheet in workbook.sheets_metadata
+        if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
+    ]
+    if not shown:
+        raise _Refused("empty", 0)
+    sheet = workbook.get_sheet_by_name(shown[0])
+    rows = characters = 0
+    for number, values in enumerate(sheet.iter_rows(), 1):
+        cells = [_text(value) for value in values[:_MAX_COLUMNS]]
+        while cells and not cells[-1]:
+            cells.pop()
+        if not cells:
+            continue
+        rows += 1
+        characters += sum(map(len, cells))
+        if rows > most_rows:
+            raise _Refused("rows", most_rows)
+        if characters > most_characters:
+            raise _Refused("characters", most_characters)
+        yield number, cells
+
+
+def _text(value: Any) -> str:
+    """A cell as a spreadsheet shows it in its plainest format."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 10**15:
+        return str(int(value))
+    if isinstance(value, datetime | time):
+        return value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
+    return str(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Rows held to the rules of an order: all that is wrong, at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from tests.drafts.conftest import finished
+
+from largesse.drafts.checking import PROBLEMS, Checked, check_rows
+from largesse.drafts.columns import Columns, guess_columns
+from largesse.drafts.handing_out import bad_rows_file
+from largesse.drafts.text_sheet import read_text_sheet
+from largesse.orders import OrderRecipient
+
+COLUMNS = Columns(0, (1,), 2)
+
+
+def checked(text: str, columns: Columns | None = None) -> Checked:
+    sheet = finished(read_text_sheet(text.encode()))
+    return finished(check_rows(sheet, columns or guess_columns(sheet)))
+
+
+def test_all_bad_rows_of_a_file_are_told() -> None:
+    rows = [f"p{n}@example.com,P{n}" if n % 13 else f"p{n}.example.com,P{n}" for n in range(1, 501)]
+    found = checked("email,name\n" + "\n".join(rows))
+    assert [row.number for row in found.bad] == [n + 1 for n in range(13, 501, 13)]
+    assert len(found.bad) == 38
+    assert len(found.recipients) == 462
+    assert not found.can_be_sent
+
+
+def test_each_rule_is_told_of_each_cell() -> None:
+    found = checked(
+        "\n".join(
+            [
+                ",No address,1",
+                "x" * 255 + ",Long address,1",
+                "nobody,\u202eback,0",
+                f"a@example.com,{'n' * 201},1001",
+                "b@example.com,Fine,1000",
+                "c@example.com,,two",
+                "d@example.com,,1.5",
+                "e@example.com,,-1",
+                "f@example.com,,٣",
+            ]
+        ),
+        COLUMNS,
+    )
+    assert [[problem.kind for problem in row.problems] for row in found.rows] == [
+        ["email_missing"],
+        ["email_long"],
+        ["email_wrong", "name_wrong", "quantity_wrong"],
+        ["name_long", "quantity_wrong"],
+        [],
+        ["quantity_wrong"],
+        ["quantity_wrong"],
+        ["quantity_wrong"],
+        ["quantity_wrong"],
+    ]
+    assert {problem.kind for row in found.rows for problem in row.problems} == set(PROBLEMS)
+    assert found.recipients == (OrderRecipient("b@example.com", "Fine", 1000),)
+    assert (
+        found.rows[2].problems[0].told == "This is no e-mail address. An email address must have an @-sign."
+    )
+
+
+def test_who_is_there_twice_is_noted_and_gets_both() -> None:
+    found = checked("a@example.com,A\nb@example.com\nA@example.com\nbad\nbad\n", COLUMNS)
+    assert [(row.number, row.same_as) for row in found.repeated] == [(3, 1)]
+    assert [row.number for row in found.bad] == [4, 5]
+    assert len(found.recipients) == 3
+
+
+def test_codes_are_counted_up_to_what_one_order_may_have() -> None:
+    five = "\n".join(f"p{n}@example.com,,1000" for n in range(5))
+    assert checked(five, COLUMNS).can_be_sent
+    six = checked(five + "\nq@example.com", COLUMNS)
+    assert (six.code_count, six.has_too_many, six.can_be_sent) == (5001, True, False)
+
+
+def test_five_thousand_rows_are_checked() -> None:
+    found = checked("email,name\n" + "\n".join(f"p{n}@example.com,P {n}" for n in range(5_000)))
+    assert len(found.recipients) == 5_000
+    assert found.can_be_sent
+
+
+def test_the_file_of_the_bad_rows_is_neutral_and_reads_back() -> None:
+    found = checked("email,name,quantity\n=1+1,\"=cmd|'/c calc'!A1\",x\na@example.com,Fine,1\n")
+    handed = bad_rows_file(found)
+    (heading, bad) = csv.reader(io.StringIO(handed.decode("utf-8-sig"), newline=""))
+    assert heading[:3] == ["email", "name", "quantity"]
+    assert bad[:4] == ["'=1+1", "'=cmd|'/c calc'!A1", "x", "2"]
+    again = checked(handed.decode())
+    assert [(row.email, row.name, row.quantity) for row in again.bad] == [("=1+1", "=cmd|'/c calc'!A1", "x")]
+    assert len(again.bad[0].problems) == 2

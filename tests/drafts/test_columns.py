@@ -1,0 +1,47 @@
+"""Which column is what: from headings in three languages, and from what the cells look like."""
+
+from __future__ import annotations
+
+import pytest
+
+from largesse.drafts.columns import Columns, fits, guess_columns, heading_key
+from largesse.drafts.sheet import Sheet, SheetRow
+
+
+def sheet(*rows: str) -> Sheet:
+    return Sheet([SheetRow(number, row.split("|")) for number, row in enumerate(rows, 1)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        (["Name|E-mail|Qty", "Zoë|a@example.com|2"], Columns(1, (0,), 2, True)),
+        (["Vorname|Nachname|E-Mail-Adresse|Anzahl"], Columns(2, (0, 1), 3, True)),
+        (["Nom|Prénom|Courriel|Quantité", "x|y|a@example.com|1"], Columns(2, (1, 0), 3, True)),
+        (["EMAIL", "a@example.com"], Columns(0, (), None, True)),
+        (["Personnel no|Mail", "17|a@example.com"], Columns(1, (), None, True)),
+        (["Kontakt|Wer", "a@example.com|Zoë"], Columns(0, (1,), None, True)),
+        (["a@example.com", "b@example.com"], Columns(0, (), None, False)),
+        (["17|Zoë Müller|a@example.com"], Columns(2, (1,), None, False)),
+        (["a@example.com|2|3"], Columns(0, (), None, False)),
+        (["nothing|here"], Columns(None, (), None, False)),
+    ],
+)
+def test_columns_are_guessed(rows: list[str], columns: Columns):
+    assert guess_columns(sheet(*rows)) == columns
+
+
+def test_a_choice_fits_the_sheets_that_have_its_columns_each_once():
+    of_two = sheet("a|b")
+    assert fits(Columns(0, (1,)), of_two)
+    assert not fits(Columns(0, (2,)), of_two)
+    assert not fits(Columns(0, (0,)), of_two)
+    assert not fits(Columns(-1), of_two)
+    assert not fits(Columns(0, (1, 2, 3)), sheet("a|b|c|d"))
+
+
+def test_a_heading_is_the_same_in_whatever_spelling():
+    columns = Columns(0, (), None, True)
+    assert heading_key(sheet("E-Mail|Name"), columns) == heading_key(sheet("email|NAME ", "a|b"), columns)
+    assert heading_key(sheet("E-Mail|Name"), columns) != heading_key(sheet("Name|E-Mail"), columns)
+    assert heading_key(sheet("E-Mail|Name"), Columns(0)) is None

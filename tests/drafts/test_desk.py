@@ -1,0 +1,299 @@
+"""Drafts become orders: once, at the price that was seen, by whoever may, and recorded as theirs."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from tests.drafts.conftest import House, at_once, finished
+
+from largesse.base.errors import (
+    InsufficientBalance,
+    InvalidRequest,
+    NotFound,
+    OtherServiceAccount,
+    QuoteChanged,
+    ReferenceUsed,
+    Unauthorized,
+)
+from largesse.database import WORKER
+from largesse.delivery.maintenance import prune
+from largesse.drafts import (
+    Placed,
+    Sheet,
+    list_drafts,
+    price_lines,
+    read_draft,
+    read_sheet,
+    read_text_sheet,
+    remember_columns,
+    remembered_columns,
+    save_draft,
+)
+from largesse.drafts.columns import Columns
+from largesse.drafts.keeping import MAX_DRAFTS
+from largesse.orders import cancel_order, read_order
+from largesse.verify import audit
+
+
+def sheet(text: str = "email,name\nzoe@example.com,Zoë\nbo@example.com,Bo\n") -> Sheet:
+    return finished(read_text_sheet(text.encode()))
+
+
+async def test_a_draft_is_sent_as_its_persons(house: House) -> None:
+    caller = await house.caller("cem@acme.example")
+    draft = await house.draft(caller, sheet(), from_name="Acme", message="Thanks!")
+    quote = await house.quote(caller, draft)
+    assert (quote.total_minor, quote.recipient_count, quote.balance_after_minor) == (2000, 2, 9_998_000)
+
+    assert await house.desk.send(caller, draft.id, quote.token) == Placed(draft.id, is_new=True)
+
+    (order,) = await house.sql("SELECT * FROM orders")
+    assert (order["reference"], order["source"], order["user_id"]) == (
+        draft.id,
+        "web",
+        caller.principal.user_id,
+    )
+    assert (order["service_account_id"], order["api_key_id"]) == (None, None)
+    (event,) = await house.sql("SELECT body FROM events")
+    told = msgspec.json.decode(event["body"])
+    assert (told["event"], told["sourceType"], told["createdBy"]) == ("order.created", "web", None)
+    lines = await house.sql("SELECT recipient_email, recipient_name FROM lines ORDER BY number")
+    assert [tuple(line) for line in lines] == [("zoe@example.com", "Zoë"), ("bo@example.com", "Bo")]
+    assert await house.sql("SELECT id FROM drafts UNION ALL SELECT draft_id FROM draft_rows") == []
+    assert await house.desk.send(caller, draft.id, quote.token) == Placed(draft.id, is_new=False)
+
+
+@pytest.mark.parametrize("said", [{}, {"external_reference": "spring-2030"}, {"code_quantity": 150}])
+async def test_twenty_at_once_are_one_order(house: House, said: dict[str, Any]) -> None:
+    caller = await house.caller()
+    draft = await house.draft(caller, None if "code_quantity" in said else sheet(), **said)
+    quote = await house.quote(caller, draft)
+
+    outcomes = await at_once(20, lambda: house.desk.send(caller, draft.id, quote.token))
+
+    assert Counter(map(repr, outcomes)) == {
+        repr(Placed(draft.id, is_new=True)): 1,
+        repr(Placed(draft.id, is_new=False)): 19,
+    }
+    assert [row[0] for row in await house.sql("SELECT reference FROM orders")] == [draft.id]
+
+
+async def test_twenty_under_other_references_are_one_order_too(house: House) -> None:
+    """Each says another reference of its own between reading the draft and sending it: the draft is the same."""
+    caller = await house.caller()
+    draft = await house.draft(caller, sheet())
+    recipients = (await house.desk.recipients(caller.principal, draft)).recipients
+    names = iter(range(20))
+
+    async def send() -> str:
+        asked = msgspec.structs.replace(draft.asked(recipients), external_reference=f"own-{next(names)}")
+        return (await house.services.intake.send(caller, asked)).order.reference
+
+    outcomes = await at_once(20, send)
+
+    assert outcomes.count(draft.id) == 1
+    assert await house.sql("SELECT count(*) FROM orders") == [(1,)]
+    assert await house.desk.send(caller, draft.id, None) == Placed(draft.id, is_new=False)
+
+
+async def test_a_price_that_changed_is_told_and_nothing_is_charged(house: House) -> None:
+    caller = await house.caller()
+    draft = await house.draft(caller, sheet(), gift="hamper")
+    quote = await house.quote(caller, draft)
+    await house.sql("UPDATE products SET cost_minor = 4000 WHERE NOT is_digital")
+    caller = await house.caller()
+
+    with pytest.raises(QuoteChanged, match=r"quoted at 104\.28 GBP and would cost 117\.48 GBP"):
+        await house.desk.send(caller, draft.id, quote.token)
+
+    assert await house.sql("SELECT id FROM orders") == []
+    again = await house.quote(caller, draft)
+    assert (await house.desk.send(caller, draft.id, again.token)).is_new
+
+
+async def test_an_account_that_ran_dry_is_told_and_the_draft_stays(house: House) -> None:
+    caller = await house.caller()
+    small = house.ids["funding_accounts"]["small"]
+    draft, other = [await house.draft(caller, sheet(), account_id=small) for _ in range(2)]
+    quotes = [await house.quote(caller, one) for one in (draft, other)]
+    assert (await house.desk.send(caller, other.id, quotes[1].token)).is_new
+
+    with pytest.raises(InsufficientBalance):
+        await house.desk.send(caller, draft.id, quotes[0].token)
+
+    async with house.services.database.connection(caller.principal.scope) as connection:
+        assert (await read_draft(connection, caller.principal, draft.id)).content == draft.content
+        assert len((await read_sheet(connection, caller.principal, draft.id)).rows) == 3
+    assert await house.sql("SELECT balance_minor FROM accounts WHERE id = $1", small) == [(1000,)]
+
+
+async def test_bad_rows_and_a_missing_gift_are_not_sent(house: House) -> None:
+    caller = await house.caller()
+    wrong = await house.draft(caller, sheet("email\nzoe@example.com\nbad\n"))
+    nothing = await house.draft(caller, sheet(), product_id=None)
+    for draft, told in ((wrong, "1 rows"), (nothing, "no gift")):
+        with pytest.raises(InvalidRequest, match=told):
+            await house.desk.send(caller, draft.id, None)
+    nobody = await house.draft(caller)
+    with pytest.raises(InvalidRequest, match="Exactly one of"):
+        await house.desk.send(caller, nobody.id, None)
+
+
+async def test_nobody_else_has_the_draft(house: House) -> None:
+    """Another person of the customer, the person in the other environment, and somebody of another customer alike."""
+    caller = await house.caller()
+    draft = await house.draft(caller, sheet())
+    others = [
+        await house.caller("cem@acme.example"),
+        await house.caller(environment="staging"),
+        await house.caller("gil@globex.example"),
+    ]
+    for other in others:
+        with pytest.raises(NotFound):
+            await house.desk.send(other, draft.id, None)
+    assert (await house.desk.send(caller, draft.id, None)).is_new
+    for other in others:
+        with pytest.raises(NotFound):
+            await house.desk.send(other, draft.id, None)
+    for unknown in ("0" * 20, "x", "../..", ""):
+        with pytest.raises(NotFound):
+            await house.desk.send(caller, unknown, None)
+
+
+async def test_a_reference_of_another_order_is_refused(house: House) -> None:
+    caller = await house.caller()
+    first, second = [await house.draft(caller, sheet(), external_reference="same") for _ in range(2)]
+    await house.desk.send(caller, first.id, None)
+    with pytest.raises(ReferenceUsed) as refusal:
+        await house.desk.send(caller, second.id, None)
+    assert refusal.value.holder == first.id
+
+
+@pytest.mark.parametrize("change", ["is_active = false", "role = 'member'"])
+async def test_who_may_no_longer_is_refused_as_the_order_is_placed(house: House, change: str) -> None:
+    """The rights that a request came with are looked at again under the locks of its order."""
+    caller = await house.caller()
+    draft = await house.draft(caller, sheet())
+    await house.sql(f"UPDATE users SET {change} WHERE id = $1", caller.principal.user_id)
+    with pytest.raises(Unauthorized):
+        await house.desk.send(caller, draft.id, None)
+    assert await house.sql("SELECT id FROM orders") == []
+
+
+async def test_a_member_draws_on_what_is_open_to_all_and_an_administrator_on_each(house: House) -> None:
+    team, small = (house.ids["funding_accounts"][name] for name in ("team", "small"))
+    admin, member = await house.caller(), await house.caller("cem@acme.example")
+    for caller, account, may in ((admin, team, True), (member, team, False), (member, small, True)):
+        draft = await house.draft(caller, sheet(), account_id=account)
+        if may:
+            assert (await house.desk.send(caller, draft.id, None)).is_new
+            continue
+        for attempt in (house.quote(caller, draft), house.desk.send(caller, draft.id, None)):
+            with pytest.raises(InvalidRequest, match="no funding account"):
+                await attempt
+
+
+async def test_orders_of_people_are_theirs_and_the_administrators_to_decide_over(house: House) -> None:
+    admin = await house.caller()
+    cem, dot = await house.caller("cem@acme.example"), await house.caller("dot@acme.example")
+    draft = await house.draft(cem, code_quantity=2)
+    reference = (await house.desk.send(cem, draft.id, None)).reference
+    vault, database = house.services.vault, house.services.database
+    for caller in (cem, admin, dot):
+        async with database.transaction(caller.principal.scope) as connection:
+            reading = read_order(connection, caller.principal, vault, "https://gifts.example", reference)
+            if caller is dot:
+                with pytest.raises(OtherServiceAccount):
+                    await reading
+                with pytest.raises(OtherServiceAccount):
+                    await cancel_order(connection, caller.principal, reference)
+            else:
+                assert len((await reading).codes) == 2
+    async with database.transaction(cem.principal.scope) as connection:
+        assert (await cancel_order(connection, cem.principal, reference)).cancelled_count == 2
+    readers = await house.sql("SELECT user_id, service_account_id FROM code_readings ORDER BY id")
+    assert [tuple(row) for row in readers] == [
+        (cem.principal.user_id, None),
+        (admin.principal.user_id, None),
+    ]
+    acts = await house.sql("SELECT act, user_id, api_key_id FROM order_acts")
+    assert [tuple(row) for row in acts] == [("cancel", cem.principal.user_id, None)]
+
+
+async def test_a_price_is_told_line_by_line(house: House) -> None:
+    caller = await house.caller()
+    snapshot = await house.services.catalogue.at(caller.catalogue_version)
+    draft = await house.draft(caller, sheet(), gift="hamper")
+    quote = await house.quote(caller, draft)
+    product = snapshot.product(house.ids["products"]["hamper"], "GB", caller.principal.customer_id)
+    lines = price_lines(quote, product, "GB")
+    assert (lines.value_minor, lines.postage_minor, lines.vat_minor) == (3850, 495, 869)
+    assert (lines.count, lines.total_minor) == (2, 2 * (3850 + 495 + 869))
+    draft = await house.draft(caller, sheet())
+    lines = price_lines(await house.quote(caller, draft), None, "GB")
+    assert (lines.value_minor, lines.postage_minor, lines.vat_minor) == (1000, 0, 0)
+
+
+async def test_collections_templates_and_invoices_are_sent_too(house: House) -> None:
+    caller = await house.caller()
+    treats, welcome = house.ids["collections"]["treats"], house.ids["templates"]["welcome"]
+    for said in ({"collection_id": treats, "value": 25.0}, {"template_id": welcome, "value": None}):
+        draft = await house.draft(caller, sheet(), **{"product_id": None, **said})
+        assert (await house.desk.send(caller, draft.id, None)).is_new
+    gil = await house.caller("gil@globex.example")
+    draft = await house.draft(gil, sheet(), account_id=None)
+    quote = await house.quote(gil, draft)
+    assert quote.balance_after_minor is None
+    assert (await house.desk.send(gil, draft.id, quote.token)).is_new
+    rows = await house.sql("SELECT value_minor, wrapping_key, message FROM orders ORDER BY id")
+    assert [tuple(row) for row in rows] == [
+        (2500, "default", None),
+        (1000, "confetti", "Hello"),
+        (1000, "default", None),
+    ]
+    report = await audit(house.services.database, house.services.vault, progress_to=io.StringIO())
+    assert report.findings == []
+
+
+async def test_a_person_keeps_so_many_drafts(house: House) -> None:
+    caller = await house.caller()
+    drafts = [await house.draft(caller, external_reference=str(n)) for n in range(MAX_DRAFTS + 1)]
+    async with house.services.database.connection(caller.principal.scope) as connection:
+        kept = await list_drafts(connection, caller.principal)
+    assert len(kept) == MAX_DRAFTS
+    assert drafts[-1] in kept
+
+
+async def test_columns_are_remembered_for_the_customer_alone(house: House) -> None:
+    ada, cem, gil = [
+        await house.caller(email) for email in ("ada@acme.example", "cem@acme.example", "gil@globex.example")
+    ]
+    heading, columns = bytes(32), Columns(2, (0, 1), None, True)
+    database = house.services.database
+    for chosen in (Columns(1), columns):
+        async with database.connection(ada.principal.scope) as connection:
+            await remember_columns(connection, ada.principal, heading, chosen)
+    for caller, remembered in ((cem, columns), (gil, None)):
+        async with database.connection(caller.principal.scope) as connection:
+            assert await remembered_columns(connection, caller.principal, heading) == remembered
+            assert await remembered_columns(connection, caller.principal, None) is None
+
+
+async def test_a_draft_that_nobody_touches_goes_with_everybody_in_it(house: House) -> None:
+    caller = await house.caller()
+    old, fresh = [await house.draft(caller, sheet()) for _ in range(2)]
+    await house.sql("UPDATE drafts SET changed_at = changed_at - interval '15 days' WHERE id = $1", old.id)
+    async with house.services.database.connection(WORKER) as connection:
+        await prune(connection)
+    assert [row[0] for row in await house.sql("SELECT id FROM drafts")] == [fresh.id]
+    assert {row[0] for row in await house.sql("SELECT draft_id FROM draft_rows")} == {fresh.id}
+    principal = caller.principal
+    async with house.services.database.transaction(principal.scope) as connection:
+        held = await read_draft(connection, principal, fresh.id, lock=True)
+        changed = msgspec.structs.replace(held.content, message="Later")
+        await save_draft(connection, principal, fresh.id, changed)
+        assert (await read_draft(connection, principal, fresh.id)).content.message == "Later"

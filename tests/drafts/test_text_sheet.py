@@ -1,0 +1,108 @@
+"""Sheets written as text: as spreadsheets of all kinds write them, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from tests.drafts.conftest import finished
+
+from largesse.base.spreadsheets import csv_file
+from largesse.drafts.sheet import (
+    MAX_CELL,
+    MAX_CHARACTERS,
+    MAX_COLUMNS,
+    MAX_FILE_BYTES,
+    MAX_ROWS,
+    REFUSALS,
+    SheetRefused,
+)
+from largesse.drafts.text_sheet import read_text_sheet
+
+LINES = "email,name\nzoë@example.com,Zoë Müller\n"
+EXPECTED = [(1, ["email", "name"]), (2, ["zoë@example.com", "Zoë Müller"])]
+
+
+def rows(data: bytes) -> list[tuple[int, list[str]]]:
+    return [(row.number, row.cells) for row in finished(read_text_sheet(data)).rows]
+
+
+def refusal(data: bytes) -> SheetRefused:
+    with pytest.raises(SheetRefused) as raised:
+        finished(read_text_sheet(data))
+    assert raised.value.why in REFUSALS
+    return raised.value
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_file_is_read_in_the_encodings_that_spreadsheets_write(encoding: str):
+    assert rows(LINES.encode(encoding)) == EXPECTED
+
+
+def test_big_endian_with_its_mark_too():
+    assert rows("\ufeff".encode("utf-16-be") + LINES.encode("utf-16-be")) == EXPECTED
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_the_separator_is_found(separator: str, ending: str):
+    assert rows(LINES.replace(",", separator).replace("\n", ending).encode()) == EXPECTED
+
+
+def test_the_separator_that_the_file_names_wins():
+    assert rows(b"sep=;\r\na,b;c,d\r\n") == [(1, ["a,b", "c,d"])]
+
+
+def test_names_with_commas_do_not_make_columns():
+    text = "email;name\na@example.com;Smith, Anna\nb@example.com;Jones\nc@example.com;Lee, Bo\n"
+    assert rows(text.encode())[1] == (2, ["a@example.com", "Smith, Anna"])
+
+
+def test_quoted_cells_hold_separators_quotes_and_line_breaks():
+    assert rows(b'a,"x ""y"", z\nw"\n\n,,\nb,c\n') == [(1, ["a", 'x "y", z\nw']), (4, ["b", "c"])]
+
+
+def test_blanks_around_cells_go_and_short_rows_stay_short():
+    assert rows("\xa0a@example.com , x \nb@example.com\n".encode()) == [
+        (1, ["a@example.com", "x"]),
+        (2, ["b@example.com"]),
+    ]
+
+
+def test_what_was_handed_out_comes_back_as_it_was():
+    cells = ["=1+1", "+a@example.com", "-x", "@y", "'tis", "'=z", "plain"]
+    handed = csv_file([cells])
+    assert handed.startswith(b"\xef\xbb\xbf'=1+1,'+a@example.com,'-x,'@y,'tis,'=z,plain")
+    assert rows(handed)[0][1] == ["=1+1", "+a@example.com", "-x", "@y", "'tis", "=z", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("data", "why", "row"),
+    [
+        (b"", "empty", 0),
+        (b" \n,,\n", "empty", 0),
+        (b'a,b\n"c,d\n', "quotes", 2),
+        (b'a,b\n"c"x,d\n', "quotes", 2),
+        (b"a\x00b", "kind", 0),
+        (b"\xff\xfea", "encoding", 0),
+        (b"\xef\xbb\xbf\xe9", "encoding", 0),
+        (b"a\x81b", "encoding", 0),
+    ],
+)
+def test_what_is_no_table_is_refused(data: bytes, why: str, row: int):
+    found = refusal(data)
+    assert (found.why, found.row) == (why, row)
+
+
+def test_each_limit_holds_on_both_sides():
+    assert len(rows(b"a@example.com\n" * (MAX_ROWS + 1))) == MAX_ROWS + 1
+    assert refusal(b"a@example.com\n" * (MAX_ROWS + 2)).detail == "There are more than 5,000 rows."
+    assert len(rows(b"," * (MAX_COLUMNS - 1) + b"x")[0][1]) == MAX_COLUMNS
+    assert len(rows(b"x" + b"," * 500)[0][1]) == 1
+    assert refusal(b"a\n" + b"," * MAX_COLUMNS + b"x").detail == "Row 2 has more than 50 columns."
+    assert rows(b"x" * MAX_CELL) == [(1, ["x" * MAX_CELL])]
+    assert refusal(b"x" * (MAX_CELL + 1)).detail == "A cell of row 1 has more than 1,000 characters."
+    assert refusal(b"a\n" + b"x" * 200_000).why == "cell"
+    row = b",".join([b"x" * MAX_CELL] * 4) + b"\n"
+    fitting = MAX_FILE_BYTES // len(row)
+    assert len(rows(row * fitting)) == fitting
+    assert refusal(b"x" * (MAX_FILE_BYTES + 1)).detail == "The file has more than 4,194,304 bytes."
+    assert MAX_CHARACTERS >= MAX_FILE_BYTES

@@ -1,0 +1,139 @@
+"""Workbooks, made by another library than ours are read with; and files that are made to do harm."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import io
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from largesse.drafts.sheet import MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetRefused
+from largesse.drafts.workbook import Workbooks, is_workbook
+
+
+def workbook(rows: list[list[object]], *, hidden_first: bool = False) -> bytes:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    if hidden_first:
+        sheet.append(["secret@example.com"])
+        sheet.sheet_state = "hidden"
+        sheet = book.create_sheet()
+        book.active = 1
+    for row in rows:
+        sheet.append(row)
+    return saved(book)
+
+
+def saved(book: openpyxl.Workbook) -> bytes:
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+async def read(data: bytes) -> Sheet:
+    return await Workbooks().read(1, data)
+
+
+async def refusal(data: bytes) -> str:
+    with pytest.raises(SheetRefused) as raised:
+        await read(data)
+    return raised.value.why
+
+
+async def test_the_first_sheet_that_is_shown_is_read_as_it_looks() -> None:
+    data = workbook(
+        [
+            ["E-Mail", "Name", "Anzahl", "since"],
+            [" zoë@example.com ", "Zoë", 2, dt.date(2030, 1, 2)],
+            [],
+            [None, "x", 2.5, True],
+            ["'=a", "0010", 1e20, None],
+        ],
+        hidden_first=True,
+    )
+    assert is_workbook(data)
+    assert [(row.number, row.cells) for row in (await read(data)).rows] == [
+        (1, ["E-Mail", "Name", "Anzahl", "since"]),
+        (2, ["zoë@example.com", "Zoë", "2", "2030-01-02"]),
+        (4, ["", "x", "2.5", "True"]),
+        (5, ["=a", "0010", "1e+20"]),
+    ]
+
+
+async def test_a_formula_is_what_it_was_last_worked_out_to_be() -> None:
+    """Nothing is computed: of a workbook that nobody has opened since, the cell is blank."""
+    data = workbook([["a@example.com", '=HYPERLINK("https://x.example", "y")']])
+    assert (await read(data)).rows[0].cells == ["a@example.com"]
+
+
+async def test_the_limits_are_those_of_other_files() -> None:
+    assert len((await read(workbook([["a@example.com"]] * (MAX_ROWS + 1)))).rows) == MAX_ROWS + 1
+    assert await refusal(workbook([["a@example.com"]] * (MAX_ROWS + 2))) == "rows"
+    assert await refusal(workbook([["a", *[None] * (MAX_COLUMNS - 1), "x"]])) == "columns"
+    assert await refusal(workbook([["x" * 1001]])) == "cell"
+    assert await refusal(b"PK\x03\x04" + bytes(MAX_FILE_BYTES)) == "bytes"
+    assert await refusal(workbook([])) == "empty"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"PK\x03\x04nothing", "kind"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "old"),
+    ],
+)
+async def test_what_is_no_workbook_of_ours_is_refused(data: bytes, why: str) -> None:
+    assert is_workbook(data)
+    assert await refusal(data) == why
+
+
+async def test_an_archive_of_something_else_is_refused() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    assert await refusal(file.getvalue()) == "kind"
+
+
+def with_part(data: bytes, name: str, content: bytes) -> bytes:
+    """The workbook with a part of it replaced."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.namelist():
+            if part != name:
+                new.writestr(part, old.read(part))
+        new.writestr(name, content)
+    return file.getvalue()
+
+
+async def test_a_bomb_does_not_go_off() -> None:
+    """A hundred megabytes in a hundred kilobytes; and a sheet of one cell in the last corner, which would be 17 thousand million cells."""
+    book = workbook([["a@example.com"]])
+    assert await refusal(with_part(book, "xl/media/x", bytes(100_000_000))) == "unpacked"
+    corner = openpyxl.Workbook()
+    corner.active["A1"] = "a@example.com"
+    corner.active.cell(row=1_048_576, column=16_384, value="x")
+    assert await refusal(saved(corner)) in {"broken", "columns"}
+    entities = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa">' + b"".join(
+        b'<!ENTITY %c "%s">' % (98 + i, b"&%c;" % (97 + i) * 10) for i in range(12)
+    )
+    bomb = with_part(book, "xl/worksheets/sheet1.xml", entities + b"]><worksheet>&m;</worksheet>")
+    assert await refusal(bomb) in {"broken", "empty"}
+
+
+async def test_a_workbook_that_breaks_its_reader_breaks_nothing_else() -> None:
+    data = workbook([["a@example.com"]])
+    broken = with_part(data, "xl/worksheets/sheet1.xml", b"<worksheet><sheetData><row><c")
+    found = await asyncio.gather(refusal(broken), refusal(data[: len(data) // 2]), read(data))
+    assert found[:2] == ["broken", "kind"]
+    assert found[2].rows[0].cells == ["a@example.com"]
+
+
+def test_the_program_knows_nothing_of_ours() -> None:
+    """So it starts at once, and a fault in it has nothing to reach."""
+    import largesse.drafts.workbook as module
+
+    assert "largesse" not in Path(module.__file__).with_name("workbook_process.py").read_text()
