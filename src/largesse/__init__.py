@@ -6,7 +6,7 @@ and delivers is built by `main`, the only wiring. `serving` runs the application
 loads an installation from a file; `checkup` and `verify` look at a configuration and at what is stored.
 
 Below them, from the outside in: `web` (what is reached over HTTP), `delivery` (webhooks and mail that go out), `events`, `drafts` (sends
-that people put together), `orders`,
+that people put together), `reports` (orders as people list, search and add them up), `orders`,
 `fulfilment` (vouchers and parcels), `lines` (the codes of an order), `funding` (accounts and ledger), `catalogue`, `templates`,
 `people` (who signs in), `identity` (who calls), `audit` (who did what), `chains` (marks that only the master key makes), `database`, and `base`, which all stand on. Imports go downwards only.
 

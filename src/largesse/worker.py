@@ -27,8 +27,9 @@ from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
 from largesse.delivery.webhooks.transport import HttpTransport
 from largesse.fulfilment import allocate_all_waiting, expire_late, measure_inventory
 from largesse.lines.attempts import prune_guesses
+from largesse.reports import take_in
 
-DATABASE_CONNECTIONS = 16  # what the pool should have: one for each loop and writer that may want one at once
+DATABASE_CONNECTIONS = 17  # what the pool should have: one for each loop and writer that may want one at once
 # Sockets of both rooms of deliveries, and all else; many systems start at 1,024 files.
 OPEN_FILES = 2 * QUEUES_AT_ONCE * IN_FLIGHT + 1_024
 _EVENTS_AT_ONCE = 500
@@ -76,9 +77,11 @@ class Worker:
         self._mailers = _mailers(database, settings, vault, self._desk, captures=captures)
         self._delivering = [Loop("deliver", self._deliver), Loop("deliver_failing", self._deliver_failing)]
         self._mailing = [Loop("mail", mailer.step) for mailer in self._mailers]
+        self._reporting = Loop("report", self._report)
         self._working = [
             Loop("fan_out_events", self._fan_out_events),
             Loop("fan_out_mail", self._fan_out_mail),
+            self._reporting,
             *self._delivering,
             *self._mailing,
         ]
@@ -132,6 +135,8 @@ class Worker:
     async def _fan_out_events(self) -> bool:
         async with self._database.connection(WORKER) as connection:
             events, deliveries = await fan_out_events(connection, _EVENTS_AT_ONCE)
+        if events:
+            self._reporting.waker.wake()
         if deliveries:
             metrics.FANNED_OUT.labels("delivery").inc(deliveries)
             self._wake_delivering()
@@ -144,6 +149,10 @@ class Worker:
             metrics.FANNED_OUT.labels("message").inc(made)
             self._wake_mailing()
         return jobs > 0
+
+    async def _report(self) -> bool:
+        async with self._database.transaction(WORKER) as connection:
+            return await take_in(connection) > 0
 
     async def _deliver(self) -> bool:
         return await self._deliverer.step(failing=False)

@@ -189,7 +189,14 @@ ORDER_CORRUPTIONS = (
     ),
     _c("recipients-fit", (str(BATCH),), f"UPDATE orders SET recipient_count = 1 WHERE id = {BATCH}"),
     _c("recipients-fit", (str(ACCENTED),), f"UPDATE orders SET recipient_count = 3 WHERE id = {ACCENTED}"),
-    _c("orders-have-events", (str(DIGITAL),), f"DELETE FROM events WHERE order_id = {DIGITAL}"),
+    _c(
+        "orders-have-events",
+        (str(DIGITAL),),
+        f"DELETE FROM events WHERE order_id = {DIGITAL}",
+        # Nobody ever hears of the order.
+        "orders-are-reported",
+        "recipients-are-found",
+    ),
     _c(
         "orders-have-events",
         (str(DIGITAL),),

@@ -1,7 +1,8 @@
 """The commands an operator types, one file for each group of them.
 
-Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `audit`. Looking after it:
-`customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `receivables`, `orders`, `mail`, `stock`, `shipments`.
+Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `audit`,
+`rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `receivables`, `orders`,
+`mail`, `stock`, `shipments`.
 
 All share `running` (settings, the database, errors in one line), `instants`, `tables` (lists for people, `--json` and `--csv`) and `files`
 (progress, and files for their owner alone). A new group is a file here and a line below, which is read when the command is
@@ -38,6 +39,7 @@ class _Main(Commands):
         "mail": "mail:mail",
         "migrate": "service:migrate",
         "orders": "orders:orders",
+        "rebuild-reports": "reports:rebuild_reports",
         "receivables": "receivables:receivables",
         "serve": "service:serve",
         "shipments": "shipments:shipments",

@@ -10,7 +10,7 @@ from largesse.delivery.webhooks import maintenance as webhooks
 from largesse.drafts import maintenance as drafts
 
 ALL_OLD = (*webhooks.OLD, events.OLD, *mail.OLD, *drafts.OLD)
-_QUEUES = (events.WAITING, *mail.QUEUES, webhooks.DELIVERIES)
+_QUEUES = (events.WAITING, events.CHANGES, *mail.QUEUES, webhooks.DELIVERIES)
 
 
 async def prune(connection: Connection) -> bool:

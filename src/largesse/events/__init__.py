@@ -5,25 +5,44 @@
     registry.py       all types; whatever speaks of them all reads `EVENTS`: which may be subscribed to, samples,
                       the document and the reference page, `verify`
     outbox.py         the table `events`, which nobody else writes: recording, fanning out, what is old
+    changes.py        the table `order_changes`: which orders the read models (largesse.reports) have yet to look at
 
 A type more is a file, its line in the registry, and the place that records it; CONTRIBUTING.md goes through it.
 """
 
+from largesse.events.changes import (
+    CHANGES,
+    Change,
+    change_all_orders,
+    changed_cte,
+    count_changes,
+    read_changes,
+    record_changes,
+    remove_changes,
+)
 from largesse.events.kind import EventType, Sampled
 from largesse.events.order_created import ORDER_CREATED, OrderRecord
 from largesse.events.outbox import OLD, WAITING, marked_cte, record_event, recorded_cte, waiting_cte
 from largesse.events.registry import EVENTS
 
 __all__ = [
+    "CHANGES",
     "EVENTS",
     "OLD",
     "ORDER_CREATED",
     "WAITING",
+    "Change",
     "EventType",
     "OrderRecord",
     "Sampled",
+    "change_all_orders",
+    "changed_cte",
+    "count_changes",
     "marked_cte",
+    "read_changes",
+    "record_changes",
     "record_event",
     "recorded_cte",
+    "remove_changes",
     "waiting_cte",
 ]

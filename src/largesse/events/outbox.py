@@ -60,7 +60,7 @@ def waiting_cte(limit: str) -> str:
     """The part that takes the first `limit` events nobody has fanned out, as `waiting`; other workers take others."""
     return f"""
         waiting AS (
-            SELECT id, customer_id, environment, event, created_at FROM events
+            SELECT id, order_id, customer_id, environment, event, created_at FROM events
             WHERE fanned_out_at IS NULL ORDER BY id LIMIT {limit} FOR UPDATE SKIP LOCKED)
     """  # noqa: S608 - a placeholder
 

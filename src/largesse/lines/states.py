@@ -16,8 +16,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from largesse.database import Connection
+from largesse.events import changed_cte
 
 LineKey = tuple[int, int]  # order id and line number
+# Beside each move: what people list and add up follows it (largesse.reports).
+_CHANGED = changed_cte("SELECT customer_id, id AS order_id FROM orders WHERE id = $1")
 
 
 class State(StrEnum):
@@ -86,14 +89,14 @@ async def record_claim(
 ) -> None:
     """Moves an issued line to `claimed`; `language` is the one its recipient chose, if any."""
     await connection.execute(
-        """
+        f"""
         WITH claimed AS (
             INSERT INTO line_states (order_id, number, state, claimed_at, expires_at, language)
-            VALUES ($1, $2, 'claimed', $3, $4, $5))
+            VALUES ($1, $2, 'claimed', $3, $4, $5)), {_CHANGED}
         INSERT INTO line_events (order_id, number, event, at)
         VALUES ($1, $2, 'opened', $3), ($1, $2, 'claimed', $3)
         ON CONFLICT (order_id, number, event) DO NOTHING
-        """,
+        """,  # noqa: S608 - a constant
         *line,
         at,
         expires_at,
@@ -147,13 +150,13 @@ async def record_cancelled(
 ) -> None:
     """Moves issued lines of an order to `cancelled`."""
     await connection.execute(
-        """
+        f"""
         WITH cancelled AS (
             INSERT INTO line_states (order_id, number, state)
-            SELECT $1, number, 'cancelled' FROM unnest($2::int[]) AS number)
+            SELECT $1, number, 'cancelled' FROM unnest($2::int[]) AS number), {_CHANGED}
         INSERT INTO line_events (order_id, number, event, at)
         SELECT $1, number, 'cancelled', $3 FROM unnest($2::int[]) AS number
-        """,
+        """,  # noqa: S608 - a constant
         order_id,
         numbers,
         at,
@@ -165,13 +168,13 @@ async def record_move(
 ) -> None:
     """Moves a claimed line on; `product_id` settles its product. Raises WrongMove when its state does not allow that."""
     moved = await connection.fetchval(
-        """
+        f"""
         WITH moved AS (
             UPDATE line_states SET state = $3, product_id = coalesce($4, product_id)
-            WHERE order_id = $1 AND number = $2 AND state = ANY($5::text[]) RETURNING order_id, number)
+            WHERE order_id = $1 AND number = $2 AND state = ANY($5::text[]) RETURNING order_id, number), {_CHANGED}
         INSERT INTO line_events (order_id, number, event, at) SELECT order_id, number, $3, $6 FROM moved
         RETURNING number
-        """,
+        """,  # noqa: S608 - a constant
         *line,
         to,
         product_id,

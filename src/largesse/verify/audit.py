@@ -17,9 +17,10 @@ from largesse.verify.ledger import LEDGER
 from largesse.verify.orders import ORDERS
 from largesse.verify.progress import Progress
 from largesse.verify.references import REFERENCES
+from largesse.verify.reports import REPORTS
 
 # A new area adds its own tuple of checks here.
-CHECKS: tuple[Check, ...] = (*LEDGER, *ORDERS, *REFERENCES, *CLAIMS)
+CHECKS: tuple[Check, ...] = (*LEDGER, *ORDERS, *REFERENCES, *CLAIMS, *REPORTS)
 
 _COUNTED = ("orders", "lines", "entries")
 _STATEMENT_TIMEOUT_S = 6 * 3600.0

@@ -128,7 +128,7 @@ class Desk:
 
     async def _write(self, sent: list[Sent]) -> None:
         # A statement alone is a transaction: that saves two round trips.
-        is_one = all(one.captured is None for one in sent)
+        is_one = not any(one.needs_transaction for one in sent)
         async with (
             self._database.connection(WORKER) if is_one else self._database.transaction(WORKER) as connection
         ):

@@ -9,6 +9,7 @@ from largesse.base.email import email_key
 from largesse.database import Connection, Row
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.queue import plan_by_index
+from largesse.events import record_changes
 
 _MAX_CODES = 10_000  # of the orders fanned out in one transaction, unless one order alone has more
 
@@ -21,7 +22,7 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
     await plan_by_index(connection)
     jobs = await connection.fetch(
         """
-        SELECT order_id, due_at, code_count FROM mail_jobs JOIN orders ON orders.id = order_id
+        SELECT order_id, due_at, code_count, scheduled_for IS NOT NULL AS is_scheduled FROM mail_jobs JOIN orders ON orders.id = order_id
         WHERE fanned_out_at IS NULL AND due_at <= (SELECT clock_now())
         ORDER BY due_at LIMIT $1 FOR UPDATE OF mail_jobs SKIP LOCKED
         """,
@@ -31,10 +32,11 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
         return 0, 0
     taken = _within(jobs, _MAX_CODES)
     made = await _make_messages(connection, taken)
+    order_ids = [job["order_id"] for job in taken]
     await connection.execute(
-        "UPDATE mail_jobs SET fanned_out_at = (SELECT clock_now()) WHERE order_id = ANY($1::int[])",
-        [job["order_id"] for job in taken],
+        "UPDATE mail_jobs SET fanned_out_at = (SELECT clock_now()) WHERE order_id = ANY($1::int[])", order_ids
     )
+    await record_changes(connection, [job["order_id"] for job in taken if job["is_scheduled"]])
     return len(taken), made
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from largesse.database import Connection
 from largesse.delivery.mail.messages import SPREAD_S, Message
+from largesse.events import record_changes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -22,6 +23,16 @@ class Sent:
     subject: str = ""
     captured: bytes | None = None
 
+    @property
+    def needs_transaction(self) -> bool:
+        """Whether more is written than the outcome: its text, or that its order has changed."""
+        return self.captured is not None or self.is_given_up
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it will not be tried again."""
+        return self.state in {"bounced", "exhausted"}
+
 
 async def record(
     connection: Connection, sent: Sequence[Sent], watched: Sequence[Message] = ()
@@ -29,7 +40,7 @@ async def record(
     """Writes what became of messages where the lease still holds; returns for how many it does not, and which may go next.
 
     Those are the ids of the `watched` that may go out as they were read: leased by nobody else, and no code in them voided,
-    since. Captured ones go into the mailbox with the outcome: then call it inside a transaction. An outcome that was written
+    since. Captured ones go into the mailbox with the outcome, and of those given up the read models hear: then call it inside a transaction. An outcome that was written
     before changes nothing, and counts as one whose lease is gone: what was written or given back is leased by nobody.
     """
     rows = await connection.fetch(
@@ -79,6 +90,8 @@ async def record(
     captured = [one for one in sent if one.captured is not None and one.message.lease.key in ours]
     if captured:
         await _write_captured(connection, captured)
+    if given_up := {one.message.order_id for one in sent if one.is_given_up}:
+        await record_changes(connection, given_up)
     return len(sent) - len(ours), {row["id"] for row in rows if not row["is_written"]}
 
 

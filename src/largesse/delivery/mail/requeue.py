@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from largesse.database import OPERATOR, Connection, Database, Row
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.queue import notify
+from largesse.events import record_changes
 
 _BITE = 1_000
 _START = datetime(1970, 1, 1, tzinfo=UTC), 0
@@ -78,6 +79,7 @@ async def requeue(database: Database, wanted: Wanted) -> int:
                 return made
             after = rows[-1]["given_up_at"], rows[-1]["id"]
             made += await _make_due(connection, rows, rank=made)
+            await record_changes(connection, {row["order_id"] for row in rows})
             await connection.execute("UPDATE mail_requeues SET messages = $2 WHERE id = $1", run_id, made)
             await notify(connection)
 

@@ -7,6 +7,7 @@ from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.database import Connection
 from largesse.delivery.mail.records import RecipientDelivery
 from largesse.delivery.queue import notify
+from largesse.events import record_changes
 from largesse.identity import Principal
 from largesse.orders.acts import record_resend
 from largesse.orders.finding import find_own_order
@@ -61,6 +62,7 @@ async def resend(
     if row is None:
         raise InvalidRequest("The codes of this recipient were cancelled.")
     await record_resend(connection, principal, address, order_id, row["id"])
+    await record_changes(connection, [order_id])
     await notify(connection)
     return RecipientDelivery(
         email=first["email"],

@@ -1,10 +1,10 @@
-"""Making deliveries: one for each subscription that hears of an event."""
+"""Making deliveries: one for each subscription that hears of an event. The read models hear of it too."""
 
 from __future__ import annotations
 
 from largesse.database import Connection
 from largesse.delivery.queue import plan_by_index
-from largesse.events import marked_cte, waiting_cte
+from largesse.events import changed_cte, marked_cte, waiting_cte
 
 # An event waits for its subscribers this long after the fact: clocks differ, and a late subscriber is better served
 # with one event too many than one too few.
@@ -35,7 +35,7 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
                 INSERT INTO subscription_queues (subscription_id, due_at)
                 SELECT subscription_id, (SELECT clock_now()) FROM made GROUP BY subscription_id ORDER BY subscription_id
                 ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(subscription_queues.due_at, excluded.due_at)
-            ), {marked_cte()}
+            ), {marked_cte()}, {changed_cte("SELECT customer_id, order_id FROM waiting")}
             SELECT (SELECT count(*) FROM marked) AS events, (SELECT count(*) FROM made) AS deliveries
             """,  # noqa: S608 - made of constants
             limit,

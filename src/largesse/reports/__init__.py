@@ -1,0 +1,38 @@
+"""Read models: orders as people list, search and add them up. The worker keeps them; nothing of them is written as an order is placed.
+
+standing.py    how an order stands, and what it adds to the sums: plain rules
+words.py       by which words an order is found
+reading.py     how changed orders stand now, and how they were last told
+writing.py     the tables `report_…`, which nobody else writes
+keeping.py     the worker's step: changes are taken in; a recipient is forgotten
+rebuilding.py  `largesse rebuild-reports`
+filters.py     which orders somebody wants to see
+finding.py     the orders that pass a filter, page by page; searching.py what is typed into a search
+summing.py     what they add up to, by day, month, and what they have in common
+
+What has changed, `largesse.events` keeps (`order_changes`). What these tables say follows from the orders alone, `verify` holds them to
+it, and they may be made anew at any time: docs/decisions/0036-read-models.md.
+"""
+
+from largesse.reports.filters import GroupFilter, OrderFilter, Place
+from largesse.reports.finding import Found, find_orders, place_of
+from largesse.reports.keeping import forget_recipient, take_in
+from largesse.reports.rebuilding import rebuild
+from largesse.reports.standing import OrderState, Sums
+from largesse.reports.summing import Added, add_up
+
+__all__ = [
+    "Added",
+    "Found",
+    "GroupFilter",
+    "OrderFilter",
+    "OrderState",
+    "Place",
+    "Sums",
+    "add_up",
+    "find_orders",
+    "forget_recipient",
+    "place_of",
+    "rebuild",
+    "take_in",
+]

@@ -1,0 +1,126 @@
+"""What is typed into a search, and which orders it means.
+
+Each word that was typed stands for all kept words that begin so. Where those are of few orders, they are read; of a common word the
+orders are gone through from the newest on, and of a beginning that is common, those of its first words in the alphabet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from largesse.database import Connection
+from largesse.reports.filters import OrderFilter, Place
+from largesse.reports.words import MAX_WORD, plain, whole, words_of
+
+MAX_TERMS = 8  # of one search; further ones are not looked at
+MAX_MEANT = 25  # words that a common beginning stands for
+LOOKED_AT = 2_000  # orders that are gone through at once
+_SHORTEST = 2
+_LAST = "\U0010ffff"
+
+
+class Term(NamedTuple):
+    """A word as it was typed: all its orders where they are few, else the words that are looked for.
+
+    `is_cut` tells that it begins more words than are looked for.
+    """
+
+    typed: str
+    orders: frozenset[Place] | None
+    words: list[str]
+    is_cut: bool = False
+
+    @property
+    def is_few(self) -> bool:
+        """Whether its orders are known."""
+        return self.orders is not None
+
+
+async def read_terms(connection: Connection, wanted: OrderFilter) -> list[Term]:
+    """The terms of a filter's search; all of them must be found in an order."""
+    terms = []
+    for typed in wanted.search.split()[:MAX_TERMS]:
+        term = await _read_term(connection, wanted, typed, {whole(typed), plain(typed)[:MAX_WORD]})
+        parts = sorted(words_of(typed))
+        if term.orders or not term.is_few or not parts:
+            terms.append(term)
+        else:  # `smith-jones` of a name
+            terms += [await _read_term(connection, wanted, part, {part}) for part in parts]
+    return terms
+
+
+async def _read_term(
+    connection: Connection, wanted: OrderFilter, typed: str, beginnings: Iterable[str]
+) -> Term:
+    ranges = sorted(beginning for beginning in beginnings if len(beginning) >= _SHORTEST)
+    orders: set[Place] = set()
+    for beginning in ranges:
+        rows = await connection.fetch(
+            """
+            SELECT created_at, order_id FROM report_words
+            WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 LIMIT $5
+            """,
+            *_range(wanted, beginning),
+            LOOKED_AT,
+        )
+        orders.update(Place(*row) for row in rows)
+        if len(rows) == LOOKED_AT:
+            return await _common(connection, wanted, typed, ranges)
+    return Term(typed, frozenset(orders), [])
+
+
+async def _common(connection: Connection, wanted: OrderFilter, typed: str, beginnings: Sequence[str]) -> Term:
+    """A term of many orders. Its words are read one after the other from their index, however many orders have each."""
+    found: set[str] = set()
+    is_cut = False
+    for beginning in beginnings:
+        rows = await connection.fetch(
+            """
+            WITH RECURSIVE kept (word, at) AS (
+                (SELECT word, 1 FROM report_words
+                 WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 ORDER BY word LIMIT 1)
+                UNION ALL
+                SELECT (SELECT word FROM report_words
+                        WHERE customer_id = $1 AND environment = $2 AND word > kept.word AND word < $4
+                        ORDER BY word LIMIT 1), at + 1
+                FROM kept WHERE kept.word IS NOT NULL AND at <= $5)
+            SELECT word FROM kept WHERE word IS NOT NULL
+            """,
+            *_range(wanted, beginning),
+            MAX_MEANT,
+        )
+        is_cut = is_cut or len(rows) > MAX_MEANT
+        found.update(row["word"] for row in rows[:MAX_MEANT])
+    return Term(typed, None, sorted(found), is_cut)
+
+
+def _range(wanted: OrderFilter, beginning: str) -> tuple[int, str, str, str]:
+    return wanted.customer_id, wanted.environment, beginning, beginning + _LAST
+
+
+async def read_candidates(
+    connection: Connection,
+    wanted: OrderFilter,
+    term: Term,
+    bounds: str,
+    order: str,
+    arguments: Sequence[object],
+) -> list[Place]:
+    """The first LOOKED_AT orders that have one of a common term's words, within bounds and in an order of `finding`."""
+    rows = await connection.fetch(
+        f"""
+        SELECT DISTINCT created_at, order_id FROM unnest($6::text[]) AS meant (word)
+        CROSS JOIN LATERAL (
+            SELECT created_at, order_id FROM report_words AS o
+            WHERE o.customer_id = $1 AND o.environment = $2 AND o.word = meant.word AND {bounds}
+            ORDER BY {order} LIMIT $7) AS candidate
+        ORDER BY {order} LIMIT $7
+        """,  # noqa: S608 - constants
+        wanted.customer_id,
+        wanted.environment,
+        *arguments,
+        term.words,
+        LOOKED_AT,
+    )
+    return [Place(*row) for row in rows]

@@ -1,0 +1,152 @@
+"""How an order stands for those who list and add up, and what it adds to the sums: plain rules, without a database."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+
+HOUR_S, DAY_S = 3_600, 86_400
+# A claim is told apart by how long after its order was sent it came; what is past the last is `later`.
+AGES_S = (HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S)
+
+
+class OrderState(StrEnum):
+    """How an order stands, told by what somebody may want to do about it."""
+
+    SCHEDULED = "scheduled"
+    """Its mail is to leave later."""
+
+    BOUNCED = "bounced"
+    """Mail of it was refused, and codes of it are unclaimed."""
+
+    WAITING = "waiting"
+    """Codes of it are unclaimed."""
+
+    CLAIMED = "claimed"
+    """Every code of it was claimed or cancelled, and one at least was claimed."""
+
+    CANCELLED = "cancelled"
+    """Every code of it was cancelled."""
+
+
+@dataclass(slots=True)
+class Sums:
+    """What orders add up to; the columns of `report_sums`. Amounts are in minor units."""
+
+    orders: int = 0
+    codes: int = 0
+    spent_minor: int = 0
+    claimed: int = 0
+    claimed_minor: int = 0
+    cancelled: int = 0
+    refunded_minor: int = 0
+    within_hour: int = 0
+    within_day: int = 0
+    within_week: int = 0
+    within_month: int = 0
+    later: int = 0
+
+    def add(self, other: Sums, times: int = 1) -> None:
+        """Adds the other sums so many times."""
+        for name in SUMS:
+            setattr(self, name, getattr(self, name) + times * getattr(other, name))
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether they add nothing."""
+        return not any(getattr(self, name) for name in SUMS)
+
+
+SUMS = tuple(Sums.__slots__)
+AGE_SUMS = SUMS[-len(AGES_S) - 1 :]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an order stands: a row of `report_orders` but for its codes' fulfilment, which adds nothing up."""
+
+    customer_id: int
+    group_id: int
+    state: str
+    created_at: datetime
+    codes: int
+    spent_minor: int
+    claims: Mapping[date, int]  # codes, by the day in UTC
+    cancellations: Mapping[date, int]
+    ages: tuple[int, ...]  # codes claimed, by how long after the order was sent
+
+
+# What a row of `report_sums` is of: customer, grain, its first day, group, state.
+SumsKey = tuple[int, str, date, int, str]
+
+
+@dataclass(slots=True)
+class Moves:
+    """What happened to the codes of an order: how many of them on which day."""
+
+    claims: dict[date, int] = field(default_factory=lambda: defaultdict(int))
+    cancellations: dict[date, int] = field(default_factory=lambda: defaultdict(int))
+    ages: list[int] = field(default_factory=lambda: [0] * len(AGE_SUMS))
+    fulfilled: int = 0
+    expired: int = 0
+
+    def add(self, event: str, day: date, age: int, count: int) -> None:
+        """Adds that an event came to so many codes, on a day, in the age of an order."""
+        if event == "claimed":
+            self.claims[day] += count
+            self.ages[age] += count
+        elif event == "cancelled":
+            self.cancellations[day] += count
+        elif event == "fulfilled":
+            self.fulfilled += count
+        elif event == "expired":
+            self.expired += count
+
+
+def state_of(*, codes: int, claimed: int, cancelled: int, is_scheduled: bool, bounced: int) -> OrderState:
+    """The state of an order of so many codes, of which so many were claimed and cancelled."""
+    if cancelled == codes:
+        return OrderState.CANCELLED
+    if claimed + cancelled == codes:
+        return OrderState.CLAIMED
+    if is_scheduled:
+        return OrderState.SCHEDULED
+    return OrderState.BOUNCED if bounced else OrderState.WAITING
+
+
+def add_changes(
+    changed: Iterable[tuple[Standing | None, Standing | None]],
+) -> dict[SumsKey, Sums]:
+    """What to add to the sums where orders stood one way and stand another; None for one that was not, or is no more."""
+    changes: dict[SumsKey, Sums] = defaultdict(Sums)
+    for before, after in changed:
+        if before == after:
+            continue
+        for standing, times in ((before, -1), (after, 1)):
+            if standing is None:
+                continue
+            for day, sums in _by_day(standing).items():
+                for grain, first in (("day", day), ("month", day.replace(day=1))):
+                    key = (standing.customer_id, grain, first, standing.group_id, standing.state)
+                    changes[key].add(sums, times)
+    return {key: sums for key, sums in changes.items() if not sums.is_zero}
+
+
+def _by_day(standing: Standing) -> dict[date, Sums]:
+    """What an order adds to the sums, by the day in UTC."""
+    days: dict[date, Sums] = defaultdict(Sums)
+    placed = days[standing.created_at.date()]
+    placed.orders, placed.codes, placed.spent_minor = 1, standing.codes, standing.spent_minor
+    for name, count in zip(AGE_SUMS, standing.ages, strict=True):
+        setattr(placed, name, count)
+    code_minor = standing.spent_minor // standing.codes
+    for day, count in standing.claims.items():
+        days[day].claimed += count
+        days[day].claimed_minor += count * code_minor
+    for day, count in standing.cancellations.items():
+        days[day].cancelled += count
+        days[day].refunded_minor += count * code_minor
+    return days

@@ -1,0 +1,84 @@
+"""Adding orders up, by what they have in common or by time: from the sums, so that it does not matter how many orders there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from largesse.database import Connection
+from largesse.reports.filters import OrderFilter
+from largesse.reports.standing import SUMS, OrderState, Sums
+
+_FIRST, _LAST = date(1, 1, 1), date(9999, 12, 31)
+# What sums may be told apart by, and how.
+BY = {
+    "currency": "g.currency",
+    "day": "s.day",
+    "month": "date_trunc('month', s.day)::date",
+    "source": "g.source",
+    "gift": "g.product_id || '/' || g.collection_id",
+    "account": "g.account_id",
+    "service_account": "g.service_account_id",
+    "user": "g.user_id",
+    "state": "s.state",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The sums of what is alike: `key` says in what, and all of it is in one currency."""
+
+    key: Any
+    currency: str
+    sums: Sums
+
+
+async def add_up(connection: Connection, wanted: OrderFilter, by: str = "currency") -> list[Added]:
+    """The sums of the orders that pass a filter, told apart by one of BY and by currency, in the order of both.
+
+    Claims and cancellations are those of the filter's days, of whatever day their orders are. A filter that searches for words
+    cannot be added up.
+    """
+    assert not wanted.search.strip(), "words have no sums"
+    said = wanted.group.said
+    having = "".join(f" AND g.{name} = ${at}" for at, name in enumerate(said, 7))
+    parts = list(_parts(wanted.since or _FIRST, wanted.until or _LAST, by_day=by == "day"))
+    rows = await connection.fetch(
+        f"""
+        SELECT {BY[by]} AS key, g.currency, {", ".join(f"sum(s.{name})::bigint AS {name}" for name in SUMS)}
+        FROM unnest($3::text[], $4::date[], $5::date[]) AS part (grain, since, until)
+        JOIN report_sums AS s ON s.customer_id = $1 AND s.grain = part.grain AND s.day >= part.since AND s.day < part.until
+        JOIN report_groups AS g ON g.customer_id = $1 AND g.id = s.group_id
+        WHERE g.environment = $2 AND s.state = ANY($6::text[]) {having}
+        GROUP BY 1, 2 ORDER BY 1, 2
+        """,  # noqa: S608 - constants
+        wanted.customer_id,
+        wanted.environment,
+        [grain for grain, _, _ in parts],
+        [since for _, since, _ in parts],
+        [until for _, _, until in parts],
+        list(wanted.states or OrderState),
+        *said.values(),
+    )
+    return [Added(row["key"], row["currency"], Sums(*(row[name] for name in SUMS))) for row in rows]
+
+
+def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, date, date]]:
+    """Days from `since` to `until` as whole months and the days around them: grain, first day, day after the last."""
+    end = until if until == _LAST else until + timedelta(days=1)
+    first_month = since if since.day == 1 else _next_month(since)
+    end_months = end.replace(day=1)
+    if by_day or first_month >= end_months:
+        yield "day", since, end
+        return
+    if since < first_month:
+        yield "day", since, first_month
+    yield "month", first_month, end_months
+    if end_months < end:
+        yield "day", end_months, end
+
+
+def _next_month(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)

@@ -1,0 +1,125 @@
+"""Checks of the read models: they say of the orders what the orders say.
+
+An order whose last change nobody has taken in yet may stand otherwise than it is told; that is no disagreement.
+"""
+
+from __future__ import annotations
+
+from largesse.verify.check import Check
+
+_SUMS = (
+    "orders", "codes", "spent_minor", "claimed", "claimed_minor", "cancelled", "refunded_minor",
+    "within_hour", "within_day", "within_week", "within_month", "later",
+)  # fmt: skip
+# Orders whose changes wait, read once for all the checks that leave them out.
+_WAITING = """
+    waiting AS MATERIALIZED (
+        SELECT order_id FROM order_changes UNION SELECT order_id FROM events WHERE fanned_out_at IS NULL)
+"""
+_TAKEN_IN = "o.id NOT IN (SELECT order_id FROM waiting)"
+
+REPORTS = (
+    Check(
+        "orders-are-reported",
+        "Every order is among those that people list, as what it is and as it stands, unless its last change waits for a worker.",
+        f"""
+        WITH {_WAITING}, moves AS (
+            SELECT order_id, count(*) FILTER (WHERE event = 'claimed') AS claimed,
+                   count(*) FILTER (WHERE event = 'fulfilled') AS fulfilled,
+                   count(*) FILTER (WHERE event = 'expired') AS expired,
+                   count(*) FILTER (WHERE event = 'cancelled') AS cancelled
+            FROM line_events GROUP BY order_id)
+        SELECT o.id FROM orders o
+        LEFT JOIN report_orders r ON r.customer_id = o.customer_id AND r.order_id = o.id
+        LEFT JOIN report_groups g ON g.customer_id = r.customer_id AND g.id = r.group_id
+        LEFT JOIN moves m ON m.order_id = o.id
+        WHERE {_TAKEN_IN} AND (
+            (r.environment, r.created_at, r.codes, r.spent_minor) = (o.environment, o.created_at, o.code_count, o.total_minor)
+            AND (g.environment, g.currency, g.source) = (o.environment, o.currency, o.source)
+            AND (g.product_id, g.collection_id, g.account_id, g.service_account_id, g.user_id)
+                = (coalesce(o.product_id, 0), coalesce(o.collection_id, 0), coalesce(o.account_id, 0),
+                   coalesce(o.service_account_id, 0), coalesce(o.user_id, 0))
+            AND (r.claimed, r.fulfilled, r.expired, r.cancelled)
+                = (coalesce(m.claimed, 0), coalesce(m.fulfilled, 0), coalesce(m.expired, 0), coalesce(m.cancelled, 0))
+            AND (r.state = 'cancelled') = (r.cancelled = r.codes)
+            AND (r.state IN ('cancelled', 'claimed')) = (r.claimed + r.cancelled = r.codes)
+        ) IS NOT TRUE
+        """,  # noqa: S608 - constants
+    ),
+    Check(
+        "reports-have-orders",
+        "What people list are orders that exist.",
+        """
+        SELECT r.order_id FROM report_orders r
+        WHERE NOT EXISTS (SELECT FROM orders o WHERE o.id = r.order_id AND o.customer_id = r.customer_id)
+        """,
+    ),
+    Check(
+        "report-days-fit",
+        "An order's claims and cancellations by day, and its claims by age, add up to all of them.",
+        """
+        SELECT r.order_id FROM report_orders r
+        WHERE r.claimed <> coalesce((SELECT sum(n) FROM unnest(r.claim_counts) AS n), 0)
+           OR r.claimed <> coalesce((SELECT sum(n) FROM unnest(r.ages) AS n), 0)
+           OR r.cancelled <> coalesce((SELECT sum(n) FROM unnest(r.cancel_counts) AS n), 0)
+        """,
+    ),
+    Check(
+        "sums-follow-orders",
+        "The sums by day and by month are those of the orders that people list.",
+        f"""
+        WITH parts AS (
+            SELECT customer_id, (created_at AT TIME ZONE 'UTC')::date AS day, group_id, state, 1 AS orders, codes, spent_minor,
+                   0 AS claimed, 0 AS claimed_minor, 0 AS cancelled, 0 AS refunded_minor, coalesce(ages[1], 0) AS within_hour,
+                   coalesce(ages[2], 0) AS within_day, coalesce(ages[3], 0) AS within_week,
+                   coalesce(ages[4], 0) AS within_month, coalesce(ages[5], 0) AS later
+            FROM report_orders
+            UNION ALL
+            SELECT customer_id, day, group_id, state, 0, 0, 0, count, count * (spent_minor / codes), 0, 0, 0, 0, 0, 0, 0
+            FROM report_orders, unnest(claim_days, claim_counts) AS claimed (day, count)
+            UNION ALL
+            SELECT customer_id, day, group_id, state, 0, 0, 0, 0, 0, count, count * (spent_minor / codes), 0, 0, 0, 0, 0
+            FROM report_orders, unnest(cancel_days, cancel_counts) AS cancelled (day, count)
+        ), told AS (
+            SELECT customer_id, grain, day, group_id, state, {", ".join(f"sum({name}) AS {name}" for name in _SUMS)}
+            FROM (SELECT 'day' AS grain, * FROM parts
+                  UNION ALL
+                  SELECT 'month', customer_id, date_trunc('month', day)::date, group_id, state, {", ".join(_SUMS)} FROM parts
+            ) AS grained
+            GROUP BY 1, 2, 3, 4, 5)
+        SELECT DISTINCT 'customer ' || customer_id || ' ' || grain || ' ' || day FROM (
+            SELECT customer_id, grain, day, group_id, state, {", ".join(_SUMS)} FROM told
+            UNION ALL
+            SELECT customer_id, grain, day, group_id, state, {", ".join(f"-{name}" for name in _SUMS)} FROM report_sums
+        ) AS difference
+        GROUP BY customer_id, grain, day, group_id, state
+        HAVING {" OR ".join(f"sum({name}) <> 0" for name in _SUMS)}
+        """,  # noqa: S608 - constants
+    ),
+    # Words of other alphabets are made of texts in a way that databases do not share: the addresses that are plain are held.
+    Check(
+        "recipients-are-found",
+        "An order is found by the address of each of its recipients, unless its last change waits for a worker.",
+        f"""
+        WITH {_WAITING}
+        SELECT DISTINCT o.id FROM orders o JOIN lines l ON l.order_id = o.id
+        WHERE l.recipient_email ~ '^[!-~]+$' AND {_TAKEN_IN}
+          AND NOT EXISTS (
+            SELECT FROM report_words w
+            WHERE (w.customer_id, w.environment, w.created_at, w.order_id)
+                  = (o.customer_id, o.environment, o.created_at, o.id)
+              AND w.word = lower(l.recipient_email COLLATE "C"))
+        """,  # noqa: S608 - a constant
+    ),
+    Check(
+        "words-have-orders",
+        "What is found by a word is an order that exists, where and when it was placed.",
+        """
+        SELECT DISTINCT w.order_id FROM report_words w
+        WHERE NOT EXISTS (
+            SELECT FROM orders o
+            WHERE (o.id, o.customer_id, o.environment, o.created_at)
+                  = (w.order_id, w.customer_id, w.environment, w.created_at))
+        """,
+    ),
+)

@@ -1,0 +1,68 @@
+"""The service of the API's tests, and a worker's steps by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
+
+from largesse.base.vault import Vault
+from largesse.database import WORKER, Database
+from largesse.delivery.webhooks.fan_out import fan_out
+from largesse.reports import take_in
+from largesse.verify import audit
+
+__all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
+
+T = TypeVar("T")
+Pooled = Callable[[Callable[[Database], Awaitable[T]]], T]
+
+
+@pytest.fixture
+def pooled(service: Any, run_on_database: Callable[..., Any]) -> Pooled[Any]:
+    """`pooled(work)`: what the coroutine function `work` makes of a pool of its own."""
+
+    def run(work: Callable[[Database], Awaitable[Any]]) -> Any:
+        async def with_pool(_: Any) -> Any:
+            database = await Database.connect(service.database_url)
+            try:
+                return await work(database)
+            finally:
+                await database.close()
+
+        return run_on_database(service.database_url, with_pool)
+
+    return run
+
+
+@pytest.fixture
+def follow(pooled: Pooled[Any]) -> Callable[[], None]:
+    """Does what the worker does until the read models have followed."""
+    return lambda: pooled(take_all)
+
+
+@pytest.fixture
+def findings(service: Any, pooled: Pooled[Any]) -> Callable[[], list[str]]:
+    """What `verify` finds."""
+
+    async def look(database: Database) -> list[str]:
+        report = await audit(database, Vault(service.settings.master_keys))
+        return [str(finding) for finding in report.findings]
+
+    return lambda: pooled(look)
+
+
+async def take_all(database: Database) -> None:
+    """Hears of all events, and takes all changes in."""
+    while True:
+        async with database.connection(WORKER) as connection:
+            events, _ = await fan_out(connection, 100)
+        async with database.transaction(WORKER) as connection:
+            taken = await take_in(connection, 100)
+        if not events and not taken:
+            if not await database.fetchval(WORKER, "SELECT EXISTS (SELECT FROM order_changes)"):
+                return
+            await asyncio.sleep(0.02)  # another is at it

@@ -1,0 +1,239 @@
+"""Orders are found as a plain query would find them, whatever the filter, from wherever on; and added up likewise."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from datetime import date, timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+from tests.background import run_in_thread
+from tests.reports.generator import MESSAGES, SOURCES, generate
+
+from largesse.reports.filters import GroupFilter, OrderFilter, Place
+from largesse.reports.finding import find_orders, place_of
+from largesse.reports.searching import LOOKED_AT, MAX_MEANT, read_terms
+from largesse.reports.standing import OrderState
+from largesse.reports.summing import add_up
+from largesse.verify.audit import _run
+from largesse.verify.reports import REPORTS
+
+ORDERS = 6_000
+NAIVE = """
+    SELECT o.created_at, o.id FROM orders o
+    JOIN lines l ON l.order_id = o.id
+    JOIN report_orders r ON r.order_id = o.id
+    WHERE o.customer_id = $1 AND o.environment = $2
+"""
+
+
+@pytest.fixture(scope="module")
+def filled_url(module_database_url: str) -> str:
+    async def fill() -> None:
+        connection = await asyncpg.connect(module_database_url)
+        await generate(connection, ORDERS)
+        await connection.close()
+
+    run_in_thread(fill())
+    return module_database_url
+
+
+@pytest.fixture
+async def connection(filled_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(filled_url)
+    yield connection
+    await connection.close()
+
+
+def wanted(**members: Any) -> OrderFilter:
+    return OrderFilter(customer_id=1, environment="production", **members)
+
+
+async def naive(connection: asyncpg.Connection, filter_: OrderFilter) -> list[Place]:
+    """The same by conditions that no index serves."""
+    query, arguments = NAIVE, [filter_.customer_id, filter_.environment]
+
+    def where(condition: str, value: Any) -> None:
+        nonlocal query
+        arguments.append(value)
+        query += f" AND {condition.replace('?', f'${len(arguments)}')}"
+
+    for name, value in filter_.group.said.items():
+        where(f"coalesce(o.{name}, {'0' if isinstance(value, int) else chr(39) * 2}) = ?", value)
+    if filter_.states:
+        where("r.state = ANY(?)", list(filter_.states))
+    if filter_.since:
+        where("(o.created_at AT TIME ZONE 'UTC')::date >= ?", filter_.since)
+    if filter_.until:
+        where("(o.created_at AT TIME ZONE 'UTC')::date <= ?", filter_.until)
+    for word in filter_.search.lower().split():
+        where(
+            "concat_ws(' ', '', l.recipient_email, l.recipient_name, o.external_reference, o.from_name, o.message)"
+            " ~* ('[^a-z0-9@.-]' || ?)",
+            word,
+        )
+    rows = await connection.fetch(query + " ORDER BY o.created_at DESC, o.id DESC", *arguments)
+    return [Place(*row) for row in rows]
+
+
+def random_filter(random_: random.Random) -> OrderFilter:
+    day = date.today() - timedelta(days=random_.randrange(0, 365))  # noqa: DTZ011
+    group = GroupFilter(
+        source=random_.choice([None, None, *SOURCES, "unheard-of"]),
+        product_id=random_.choice([None, None, None, 1, 3, 20]),
+        account_id=random_.choice([None, None, 0, 2]),
+        service_account_id=random_.choice([None, None, None, 1, 6]),
+    )
+    return wanted(
+        group=group,
+        states=random_.choice([(), (), (OrderState.WAITING,), (OrderState.CLAIMED, OrderState.BOUNCED)]),
+        since=random_.choice([None, None, day]),
+        until=random_.choice([None, None, day + timedelta(days=random_.randrange(0, 100))]),
+        search=random_.choice(
+            [
+                "",
+                "",
+                "",
+                "ada",
+                "guest12",
+                "name17 ben",
+                "po-42",
+                "team message7",
+                "thank",
+                "guest5@example.com",
+                "nobody",
+            ]
+        ),
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_what_is_found_is_what_a_plain_query_finds(connection: asyncpg.Connection, seed: int) -> None:
+    filter_ = random_filter(random.Random(seed))
+    expected = await naive(connection, filter_)
+    found: list[Place] = []
+    page = await find_orders(connection, filter_, 300)
+    while True:
+        assert len(page.places) <= 300
+        found += page.places
+        if page.goes_on is None:
+            break
+        page = await find_orders(connection, filter_, 300, past=page.goes_on)
+    assert found == expected, filter_
+
+
+async def test_pages_lead_back_the_way_they_came(connection: asyncpg.Connection) -> None:
+    for filter_ in (wanted(), wanted(states=(OrderState.WAITING,)), wanted(search="ada")):
+        first = await find_orders(connection, filter_, 20)
+        assert first.goes_on is not None
+        second = await find_orders(connection, filter_, 20, past=first.goes_on)
+        back = await find_orders(connection, filter_, 20, past=second.places[0], newer=True)
+        assert back.places == first.places
+        assert back.goes_on is None
+        middle = await find_orders(connection, filter_, 5, past=second.places[0], newer=True)
+        assert middle.places == first.places[-5:]
+        assert middle.goes_on == first.places[-5]
+
+
+async def test_a_place_is_that_of_ones_own_order(connection: asyncpg.Connection) -> None:
+    newest = (await find_orders(connection, wanted(), 1)).places[0]
+    assert await place_of(connection, wanted(), newest.order_id) == newest
+    other = OrderFilter(customer_id=2, environment="production")
+    assert await place_of(connection, other, newest.order_id) is None
+    staging = OrderFilter(customer_id=1, environment="staging")
+    assert await place_of(connection, staging, newest.order_id) is None
+
+
+async def test_customers_and_environments_are_kept_apart(connection: asyncpg.Connection) -> None:
+    own = await find_orders(
+        connection, OrderFilter(customer_id=2, environment="staging", search="ada"), 1_000
+    )
+    rows = await connection.fetch(
+        "SELECT DISTINCT customer_id, environment FROM orders WHERE id = ANY($1::int[])",
+        [place.order_id for place in own.places],
+    )
+    assert [tuple(row) for row in rows] in ([], [(2, "staging")])
+
+
+async def test_a_common_word_is_gone_through_in_parts(connection: asyncpg.Connection) -> None:
+    """Nothing is found among the first so many, and the list says where to go on."""
+    filter_ = wanted(search="thank", until=None, group=GroupFilter(source="unheard-of"))
+    page, parts = await find_orders(connection, filter_, 50), 1
+    while page.goes_on is not None:
+        assert page.places == []
+        page, parts = await find_orders(connection, filter_, 50, past=page.goes_on), parts + 1
+    assert parts == len(await naive(connection, wanted())) // LOOKED_AT + 1
+
+
+async def test_few_orders_are_known_and_of_many_the_words(connection: asyncpg.Connection) -> None:
+    few, many = await read_terms(connection, wanted(search="guest7@example.com TEAM"))
+    assert few.orders is not None
+    assert len(few.orders) <= 3
+    assert (many.orders, many.words, many.is_cut) == (None, ["team"], False)
+    (beginning,) = await read_terms(connection, wanted(search="mess"))
+    assert (len(beginning.words), beginning.is_cut) == (MAX_MEANT, MESSAGES > MAX_MEANT)
+    (part, other) = await read_terms(connection, wanted(search="po-team"))
+    assert (part.words[:1], other.words) == (["po"], ["team"])
+    assert await read_terms(connection, wanted(search=" ")) == []
+    (short,) = await read_terms(connection, wanted(search="x"))
+    assert short.orders == frozenset()
+
+
+@pytest.mark.parametrize(
+    "by", ["currency", "source", "gift", "account", "service_account", "state", "day", "month"]
+)
+@pytest.mark.parametrize("seed", range(4))
+async def test_sums_are_those_of_the_orders(connection: asyncpg.Connection, by: str, seed: int) -> None:
+    random_ = random.Random(seed)
+    since = date.today() - timedelta(days=random_.randrange(0, 365))  # noqa: DTZ011
+    filter_ = wanted(
+        group=GroupFilter(source=random_.choice([None, "crm"])),
+        since=random_.choice([None, since]),
+        until=random_.choice([None, since + timedelta(days=random_.randrange(0, 200))]),
+    )
+    expression = {
+        "currency": "o.currency",
+        "source": "o.source",
+        "gift": "o.product_id || '/0'",
+        "account": "coalesce(o.account_id, 0)",
+        "service_account": "o.service_account_id",
+        "state": "r.state",
+        "day": "(o.created_at AT TIME ZONE 'UTC')::date",
+        "month": "date_trunc('month', o.created_at AT TIME ZONE 'UTC')::date",
+    }[by]
+    places = await naive(connection, filter_)
+    rows = await connection.fetch(
+        f"""
+        SELECT {expression}, count(*), sum(o.total_minor)::bigint FROM orders o JOIN report_orders r ON r.order_id = o.id
+        WHERE o.id = ANY($1::int[]) GROUP BY 1 ORDER BY 1
+        """,
+        [place.order_id for place in places],
+    )
+    added = await add_up(connection, filter_, by)
+    assert [(one.key, one.sums.orders, one.sums.spent_minor) for one in added if one.sums.orders] == [
+        tuple(row) for row in rows
+    ]
+    assert {one.currency for one in added} <= {"GBP"}
+
+
+async def test_claims_count_on_the_days_they_were_made(connection: asyncpg.Connection) -> None:
+    day = date.today() - timedelta(days=30)  # noqa: DTZ011
+    (added,) = await add_up(connection, wanted(since=day, until=day))
+    claimed = await connection.fetchval(
+        """
+        SELECT count(*) FROM line_events e JOIN orders o ON o.id = e.order_id
+        WHERE e.event = 'claimed' AND (e.at AT TIME ZONE 'UTC')::date = $1 AND o.customer_id = 1
+          AND o.environment = 'production'
+        """,
+        day,
+    )
+    assert added.sums.claimed == claimed > 0
+
+
+@pytest.mark.parametrize("check", REPORTS, ids=lambda check: check.name)
+async def test_what_was_generated_is_what_the_audit_expects(
+    connection: asyncpg.Connection, check: Any
+) -> None:
+    assert await _run(connection, check) == []
