@@ -15,6 +15,8 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "order.cancelled": "codes of an order were voided and refunded",
         "order.resent": "a recipient's mail was asked for again",
         "receivable.settled": "a payment of an invoiced customer was recorded",
+        "service_account.created": "a service account was made",
+        "service_account.switched": "a service account was switched on or off",
         "webhook.created": "a subscription was made",
         "webhook.deleted": "a subscription was deleted",
         "world.loaded": "a world file was loaded",

@@ -171,13 +171,42 @@ class DeletedKey(NamedTuple):
     key: str
 
 
+class NameTaken(Exception):
+    """The customer has an API key of that name."""
+
+
+async def add_key(
+    connection: Connection, *, customer_id: int, service_account_id: int, environment: str, key: str
+) -> tuple[int, str]:
+    """Makes an API key called `key` for a service account of the customer; returns its id and its secret, told only here.
+
+    Raises NameTaken; one that was deleted leaves its name free.
+    """
+    secret = new_secret(environment)
+    key_id: int | None = await connection.fetchval(
+        """
+        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash)
+        VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (customer_id, key) WHERE deleted_at IS NULL DO NOTHING
+        RETURNING id
+        """,
+        customer_id,
+        service_account_id,
+        key,
+        environment,
+        secret_hash(secret),
+    )
+    if key_id is None:
+        raise NameTaken
+    return key_id, secret
+
+
 async def create_key(
     connection: Connection, *, customer: str, service_account: str, environment: str, key: str
 ) -> tuple[int, str]:
-    """Makes an API key called `key` for a service account; returns its id and its secret, told only here.
+    """What `add_key` does, for an operator, by the keys of the customer and the service account.
 
-    Raises StartError when the customer or service account is unknown or the customer has a key of that name; one that was
-    deleted leaves its name free.
+    Raises StartError when one of them is unknown or the customer has a key of that name.
     """
     owner = await connection.fetchrow(
         """
@@ -192,23 +221,10 @@ async def create_key(
         raise StartError(f"there is no customer {customer!r}")
     if owner["service_account_id"] is None:
         raise StartError(f"customer {customer!r} has no service account {service_account!r}")
-    secret = new_secret(environment)
-    key_id: int | None = await connection.fetchval(
-        """
-        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash)
-        VALUES ($1, $2, $3, $4, $5)
-        ON CONFLICT (customer_id, key) WHERE deleted_at IS NULL DO NOTHING
-        RETURNING id
-        """,
-        owner["customer_id"],
-        owner["service_account_id"],
-        key,
-        environment,
-        secret_hash(secret),
-    )
-    if key_id is None:
-        raise StartError(f"customer {customer!r} already has an API key {key!r}")
-    return key_id, secret
+    try:
+        return await add_key(connection, **owner, environment=environment, key=key)
+    except NameTaken:
+        raise StartError(f"customer {customer!r} already has an API key {key!r}") from None
 
 
 async def key_holds(connection: Connection, secret: str, environment: str) -> bool:
@@ -221,9 +237,13 @@ async def key_holds(connection: Connection, secret: str, environment: str) -> bo
 
 
 async def list_keys(
-    connection: Connection, customer: str | None = None, *, with_deleted: bool = False
+    connection: Connection,
+    customer: str | None = None,
+    *,
+    customer_id: int | None = None,
+    with_deleted: bool = False,
 ) -> list[KeyRecord]:
-    """All API keys, or those of one customer, oldest first; those that were deleted only when asked for."""
+    """All API keys, or those of one customer, by its key or id, oldest first; those that were deleted only when asked for."""
     rows = await connection.fetch(
         """
         SELECT k.id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.created_at, k.last_seen_at,
@@ -231,10 +251,11 @@ async def list_keys(
         FROM api_keys k
         JOIN customers c ON c.id = k.customer_id
         JOIN service_accounts s ON s.id = k.service_account_id
-        WHERE ($1::text IS NULL OR c.key = $1) AND (k.deleted_at IS NULL OR $2)
+        WHERE ($1::text IS NULL OR c.key = $1) AND ($2::int IS NULL OR k.customer_id = $2) AND (k.deleted_at IS NULL OR $3)
         ORDER BY k.id
         """,
         customer,
+        customer_id,
         with_deleted,
     )
     return [KeyRecord(**row) for row in rows]

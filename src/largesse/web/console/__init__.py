@@ -8,6 +8,7 @@
 `frame`        templates to pages: language, menu, headers, amounts and times
 `entrance`     signing in and out, links, choosing a customer
 `home`         the first page
+`keys`         an administrator's pages of API keys and service accounts
 `people`       an administrator's page of who belongs to the customer
 
 A page more is a template, a handler and a line of the table: CONTRIBUTING.md, "A console page". Rules are in the rooms below;

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from largesse.base.i18n import text
 from largesse.people import Right
-from largesse.web.console import entrance, home, people
+from largesse.web.console import entrance, home, keys, people
 from largesse.web.console.table import Entry, Group, Who
 
 ENTRIES = (
@@ -24,6 +24,20 @@ ENTRIES = (
     # Gifts
     Entry("GET", "/app", home.show, Who.MEMBER, text("Home"), Group.GIFTS),
     # Set-up
+    Entry("GET", "/app/keys", keys.show, Right.SETTINGS, text("API keys"), Group.SETUP),
+    Entry("POST", "/app/keys", keys.create, Right.SETTINGS, text("API keys")),
+    Entry("GET", "/app/keys/{key:int}/delete", keys.ask_deletion, Right.SETTINGS, text("Delete a key")),
+    Entry("POST", "/app/keys/{key:int}/delete", keys.remove, Right.SETTINGS),
+    Entry(
+        "GET",
+        "/app/service-accounts",
+        keys.show_accounts,
+        Right.SETTINGS,
+        text("Service accounts"),
+        Group.SETUP,
+    ),
+    Entry("POST", "/app/service-accounts", keys.create_account, Right.SETTINGS, text("Service accounts")),
+    Entry("POST", "/app/service-accounts/{account:int}/active", keys.switch_account, Right.SETTINGS),
     Entry("GET", "/app/people", people.show, Right.SETTINGS, text("People"), Group.SETUP),
     Entry("POST", "/app/people", people.send_invitation, Right.SETTINGS, text("People")),
     Entry("POST", "/app/people/{user:int}/invitation", people.send_again, Right.SETTINGS),

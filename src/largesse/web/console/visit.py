@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from largesse.audit import Acting, by_person
 from largesse.base.errors import NotFound
 from largesse.base.i18n import Language
 from largesse.base.spreadsheets import plain_text
-from largesse.database import Database
+from largesse.database import Connection, Database
 from largesse.people import Person, Session
 from largesse.people.signing_in import Origin
 from largesse.web.console.form import Form
@@ -68,6 +69,33 @@ class Visit:
     def origin(self) -> Origin:
         """Where they come from."""
         return Origin(client_address(self.request.scope), self.request.headers.get("user-agent", ""))
+
+    @property
+    def acting(self) -> Acting:
+        """The person as the audit log keeps them."""
+        person = self.person
+        who = by_person(person.user_id, person.email, self.origin.address, self.request.scope["request_id"])
+        return Acting(who, self.services.chains)
+
+    async def record(
+        self,
+        connection: Connection,
+        act: str,
+        subject: str,
+        *,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keeps in the audit log that the person did this, as `Acting.record` does: last in the transaction."""
+        await self.acting.record(
+            connection,
+            act,
+            subject,
+            customer_id=self.person.customer_id,
+            environment=self.person.environment,
+            before=before,
+            after=after,
+        )
 
     def query(self, name: str) -> str:
         """A parameter of the address; empty where it is not given."""

@@ -1,0 +1,92 @@
+"""Service accounts: what programs act as. A customer's administrators make them and switch them off."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.database import Connection
+
+MOST_SERVICE_ACCOUNTS = 200
+_LONGEST_KEY = 60
+_NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAccount:
+    """A service account, with how many API keys of an environment act as it."""
+
+    id: int
+    key: str
+    name: str
+    active: bool
+    api_keys: int
+
+
+class TooManyServiceAccounts(InvalidRequest):
+    """The customer has as many as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer has at most {MOST_SERVICE_ACCOUNTS} service accounts.")
+
+
+async def list_service_accounts(
+    connection: Connection, customer_id: int, environment: str
+) -> list[ServiceAccount]:
+    """A customer's service accounts, by name."""
+    rows = await connection.fetch(
+        """
+        SELECT id, key, name, active,
+               (SELECT count(*) FROM api_keys k WHERE k.customer_id = s.customer_id AND k.service_account_id = s.id
+                AND k.environment = $2 AND k.deleted_at IS NULL) AS api_keys
+        FROM service_accounts s WHERE customer_id = $1 ORDER BY lower(name), id
+        """,
+        customer_id,
+        environment,
+    )
+    return [ServiceAccount(**row) for row in rows]
+
+
+async def add_service_account(connection: Connection, customer_id: int, name: str) -> tuple[int, str]:
+    """Makes one of that name; returns its id and its key, which is made of the name. Raises TooManyServiceAccounts."""
+    # Locked, so that two who add at the same time neither pass the limit nor take the same key.
+    await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
+    rows = await connection.fetch("SELECT key FROM service_accounts WHERE customer_id = $1", customer_id)
+    if len(rows) >= MOST_SERVICE_ACCOUNTS:
+        raise TooManyServiceAccounts
+    key = _free_key(name, {row["key"] for row in rows})
+    account_id: int = await connection.fetchval(
+        "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $3) RETURNING id",
+        customer_id,
+        key,
+        name,
+    )
+    return account_id, key
+
+
+async def switch_service_account(
+    connection: Connection, customer_id: int, account_id: int, *, active: bool
+) -> str:
+    """Switches one on or off, which holds for its next request; returns its name. Raises NotFound."""
+    name: str | None = await connection.fetchval(
+        "UPDATE service_accounts SET active = $3 WHERE customer_id = $1 AND id = $2 RETURNING name",
+        customer_id,
+        account_id,
+        active,
+    )
+    if name is None:
+        raise NotFound("There is no such service account.")
+    return name
+
+
+def _free_key(name: str, taken: set[str]) -> str:
+    """The name in small letters, digits and hyphens, numbered where it is taken."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    wanted = _NOT_IN_A_KEY.sub("-", plain).strip("-")[:_LONGEST_KEY] or "service-account"
+    key, number = wanted, 1
+    while key in taken:
+        number += 1
+        key = f"{wanted}-{number}"
+    return key
