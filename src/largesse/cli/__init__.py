@@ -1,7 +1,7 @@
 """The commands an operator types, one file for each group of them.
 
 Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `audit`,
-`rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `receivables`, `orders`,
+`rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `top_ups`, `receivables`, `orders`,
 `mail`, `stock`, `shipments`.
 
 All share `running` (settings, the database, errors in one line), `instants`, `tables` (lists for people, `--json` and `--csv`) and `files`
@@ -46,6 +46,7 @@ class _Main(Commands):
         "statement": "funding:statement",
         "stock": "stock:stock",
         "top-up": "funding:top_up_account",
+        "top-ups": "top_ups:top_ups",
         "users": "users:users",
         "verify": "verify:verify",
         "worker": "service:worker",

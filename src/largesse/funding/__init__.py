@@ -3,7 +3,8 @@
 `accounts` says which accounts a service account may draw from, `sources` what else an order may be paid from, and what follows.
 `saving` writes the accounts of a world file. `ledger` is the journal, and the only place that writes entries:
 rooms that move money in a larger statement take its SQL from there. `statements` reads an account's entries between two
-balances; `receivables` is what invoiced customers owe, and their payments. Why so: docs/decisions/0005-ledger.md.
+balances; `receivables` is what invoiced customers owe, and their payments. `top_ups` are those that customers ask for, each with one of the
+`transfer_references`; `bank_file` reads what a bank tells of transfers, and `payments` matches them with the top-ups they pay for. Why so: docs/decisions/0005-ledger.md.
 """
 
 from largesse.funding.accounts import (

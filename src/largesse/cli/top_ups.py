@@ -1,0 +1,143 @@
+"""`top-ups`: what customers asked to pay in, and the money that came for it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from largesse.base.errors import StartError
+from largesse.base.money import label
+from largesse.cli.funding import read_amount
+from largesse.cli.running import Commands, acting_operator, command, current_database
+from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
+from largesse.database import OPERATOR
+from largesse.funding.bank_file import Columns, read_bank_file
+from largesse.funding.payments import Match, match_payments
+from largesse.funding.top_ups import confirm_top_up, list_all_top_ups, top_ups_of_references
+from largesse.funding.transfer_references import (
+    TransferReferenceError,
+    parse_transfer_reference,
+    spelled_reference,
+)
+
+_COLUMNS = (
+    "reference",
+    "state",
+    "customer",
+    "environment",
+    "account",
+    "amount",
+    "currency",
+    "requested_at",
+    "requested_by",
+    "expires_at",
+)
+_ENDED_COLUMNS = (*_COLUMNS, "credited", "ended_at")
+_MATCH_COLUMNS = ("line", "outcome", "reference", "amount", "currency", "account", "why")
+
+
+@click.group("top-ups", cls=Commands)
+def top_ups() -> None:
+    """See the top-ups that customers asked for, and credit those whose money has come."""
+
+
+@top_ups.command("list")
+@customer_option("its top-ups")
+@click.option("--all", "ended", is_flag=True, help="Those too that were confirmed or cancelled.")
+@format_options
+@command
+async def top_ups_list(customer: str | None, ended: bool, form: str | None) -> None:
+    """List the top-ups that wait for their money, the oldest first, and those whose time is over."""
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        found = await list_all_top_ups(connection, customer=customer, ended=ended)
+    rows = []
+    for one in found:
+        row = in_major_units(one, "amount")
+        credited = None if one.credited_minor is None else in_major_units(one, "credited")["credited"]
+        rows.append({**row, "credited": credited, "reference": spelled_reference(one.reference)})
+    show(form, _ENDED_COLUMNS if ended else _COLUMNS, rows, empty="No top-up waits for its money.")
+
+
+@top_ups.command("confirm", context_settings={"ignore_unknown_options": True})
+@click.argument("reference")
+@click.option("--amount", help="What came, in major units, where it is not what was asked for.")
+@command
+async def top_ups_confirm(reference: str, amount: str | None) -> None:
+    """Credit the account of the top-up REFERENCE: its money has come.
+
+    Repeating it changes nothing.
+    """
+    parsed = _parsed(reference)
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
+        found = await top_ups_of_references(connection, [parsed])
+        if parsed not in found:
+            raise StartError(f"there is no top-up {spelled_reference(parsed)}")
+        currency = found[parsed][0].currency
+        amount_minor = None if amount is None else read_amount(amount, currency)
+        if amount_minor is not None and amount_minor <= 0:
+            raise StartError("AMOUNT must be greater than zero")
+        done = await confirm_top_up(connection, acting, parsed, amount_minor)
+    assert done.credited_minor is not None
+    click.echo(
+        f"{spelled_reference(done.reference)}: {label(done.credited_minor, currency)} credited to {done.account} of {done.customer}."
+    )
+
+
+@top_ups.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--amount-column", help="Heading of the column with the amount.")
+@click.option("--currency-column", help="Heading of the column with the currency.")
+@click.option("--currency", help="ISO 4217 code of the currency of all lines, where no column has it.")
+@click.option("--decimal", type=click.Choice([".", ","]), help="The sign before an amount's decimals.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be credited.")
+@format_options
+@command
+async def top_ups_import(
+    file: Path,
+    amount_column: str | None,
+    currency_column: str | None,
+    currency: str | None,
+    decimal: str | None,
+    dry_run: bool,
+    form: str | None,
+) -> None:
+    """Credit the top-ups that the transfers in FILE pay for: a bank's CSV, taken as it is.
+
+    A line is taken when it names the reference of a top-up that waits, in any column, and its amount and currency are the ones
+    that were asked for; each line once, however often the file is imported. Exit 1 when a line that names a reference of ours
+    could not be taken; every line is told with what became of it.
+    """
+    columns = Columns(amount_column, currency_column, currency.upper() if currency else None)
+    lines = read_bank_file(file, columns)
+    outcomes: Counter[str] = Counter()
+    is_doubtful = False
+    async with acting_operator() as (database, acting):
+        with listing(form, _MATCH_COLUMNS, empty="The file has no lines.") as add:
+            async for matches in match_payments(database, acting, lines, decimal=decimal, dry_run=dry_run):
+                outcomes.update(match.outcome for match in matches)
+                is_doubtful |= any(match.outcome == "unmatched" and match.reference for match in matches)
+                add(_match_row(match) for match in matches)
+    click.echo(
+        f"{'Would be confirmed' if dry_run else 'Confirmed'}: {outcomes['confirmed']:,}; "
+        f"taken before: {outcomes['known']:,}; not matched: {outcomes['unmatched']:,}.",
+        err=True,
+    )
+    if is_doubtful:
+        sys.exit(1)
+
+
+def _match_row(match: Match) -> dict[str, Any]:
+    reference = None if match.reference is None else spelled_reference(match.reference)
+    return {**asdict(match), "reference": reference}
+
+
+def _parsed(reference: str) -> str:
+    try:
+        return parse_transfer_reference(reference)
+    except TransferReferenceError as error:
+        raise StartError(f"REFERENCE {error}") from None

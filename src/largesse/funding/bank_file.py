@@ -1,0 +1,161 @@
+"""The CSV file in which a bank tells what has come in: every bank's is another, so little is asked of it.
+
+One column holds the amount and one the currency, found by their headings or named; where the file is of one currency, that is said
+instead. What a transfer is for may stand in any column: a reference is known wherever it stands.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from largesse.base.errors import StartError
+
+MAX_BYTES = 20 * 1024 * 1024
+MAX_LINES = 100_000
+_MAX_COLUMNS = 200
+_HEADING_WITHIN = 30  # lines: some banks begin with who and when
+_DELIMITERS = ",;\t|"
+_ENCODINGS = ("utf-8-sig", "cp1252")
+_AMOUNTS = ("amount", "betrag", "montant", "credit", "paid in", "umsatz")
+_CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
+_PLAIN = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class BankLine:
+    """A line of the file, by its number; `mark` tells it from every other, and is the same when it comes again."""
+
+    line: int
+    amount: str
+    currency: str
+    text: str
+    mark: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How the file is to be read, as far as it is said: headings of its columns, or the one currency."""
+
+    amount: str | None = None
+    currency: str | None = None
+    all_in: str | None = None  # ISO 4217
+
+
+def read_bank_file(path: Path, columns: Columns) -> list[BankLine]:
+    """The lines of the file, without those that are blank. Raises StartError, naming what of the file is not as it must be."""
+    rows = _rows(_text(path), path.name)
+    at, amount, currency = _heading(rows, columns, path.name)
+    found: list[BankLine] = []
+    seen: Counter[tuple[str, ...]] = Counter()
+    for line, cells in rows[at + 1 :]:
+        if not any(cells):
+            continue
+        if len(found) == MAX_LINES:
+            raise StartError(f"{path.name} has more than {MAX_LINES:,} lines")
+        seen[cells] += 1
+        found.append(
+            BankLine(
+                line,
+                _cell(cells, amount),
+                columns.all_in or _cell(cells, currency).upper(),
+                "\n".join(cells),
+                _mark(cells, seen[cells]),
+            )
+        )
+    return found
+
+
+def read_decimal(text: str, decimal: str | None = None) -> Decimal:
+    """An amount as banks write it: `1,234.50`, `1.234,50`, `1 234,50`, `1'234.50`, `+100`. Raises ValueError.
+
+    Where a single comma or point could part thousands as well (`1,234`), `decimal` must say what it is.
+    """
+    typed = re.sub(r"[\s'\N{RIGHT SINGLE QUOTATION MARK}]", "", text)
+    if decimal is None:
+        last = max(typed.rfind("."), typed.rfind(","))
+        if last < 0:
+            decimal = "."
+        elif typed.count(typed[last]) > 1 or ("." in typed and "," in typed):
+            decimal = typed[last] if typed.count(typed[last]) == 1 else _other(typed[last])
+        elif len(typed) - last - 1 == 3:
+            raise ValueError(f"{text!r} could be two amounts: say which sign is the decimal one")
+        else:
+            decimal = typed[last]
+    whole, _, rest = typed.partition(decimal)
+    groups = whole.split(_other(decimal))
+    if any(len(group) != 3 for group in groups[1:]) or _other(decimal) in rest:
+        raise ValueError(f"{text!r} is no amount")
+    plain = "".join(groups) + (f".{rest}" if rest else "")
+    if not _PLAIN.fullmatch(plain):
+        raise ValueError(f"{text!r} is no amount")
+    return Decimal(plain)
+
+
+def _other(sign: str) -> str:
+    return "," if sign == "." else "."
+
+
+def _mark(cells: Sequence[str], time: int) -> bytes:
+    """Two lines that are equal are two transfers, so which of them it is belongs to the mark."""
+    return hashlib.sha256("\x1f".join((*cells, str(time))).encode()).digest()
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise StartError(f"{path.name} has more than {MAX_BYTES // 1024 // 1024} MB")
+    for encoding in _ENCODINGS:
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if "\0" not in text:
+            return text
+    raise StartError(f"{path.name} is no text")
+
+
+def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
+    """Each row with the number of the line it ends on, its cells trimmed."""
+    lines = text.splitlines(keepends=True)
+    delimiter = max(_DELIMITERS, key=lambda sign: sum(line.count(sign) for line in lines[:_HEADING_WITHIN]))
+    reader = csv.reader(iter(lines), delimiter=delimiter)
+    try:
+        rows = [(reader.line_num, tuple(cell.strip() for cell in cells)) for cells in reader]
+    except csv.Error as error:
+        raise StartError(f"{name} is no CSV file: line {reader.line_num}: {error}") from None
+    if wide := next((line for line, cells in rows if len(cells) > _MAX_COLUMNS), None):
+        raise StartError(f"{name}: line {wide} has more than {_MAX_COLUMNS} columns")
+    return rows
+
+
+def _heading(rows: Sequence[tuple[int, Sequence[str]]], columns: Columns, name: str) -> tuple[int, int, int]:
+    """Which row is the heading, and where in it the amount and the currency stand."""
+    for at, (_, cells) in enumerate(rows[:_HEADING_WITHIN]):
+        names = [cell.casefold() for cell in cells]
+        amount = _place(names, columns.amount, _AMOUNTS)
+        currency = -1 if columns.all_in else _place(names, columns.currency, _CURRENCIES)
+        if amount is not None and currency is not None:
+            return at, amount, currency
+    raise StartError(
+        f"{name}: no line is a heading with an amount and a currency: name the columns with --amount-column and "
+        "--currency-column, or the one currency with --currency"
+    )
+
+
+def _place(names: Sequence[str], named: str | None, usual: Sequence[str]) -> int | None:
+    """Where a column stands; a heading may go on after its usual word: `Amount (GBP)`."""
+    if named is not None:
+        return names.index(named.casefold()) if named.casefold() in names else None
+    return next((at for word in usual for at, name in enumerate(names) if re.match(rf"{word}\b", name)), None)
+
+
+def _cell(cells: Sequence[str], at: int) -> str:
+    return cells[at] if 0 <= at < len(cells) else ""

@@ -1,0 +1,196 @@
+"""`largesse top-ups`: what waits, what is confirmed, and what a bank's file is matched with."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import MASTER_KEY, Run, assert_refused, sql
+
+from largesse.audit import Acting, by_person
+from largesse.base.vault import Vault
+from largesse.chains import open_chains
+from largesse.database import OPERATOR, Connection, connect_once
+from largesse.funding.top_ups import WAITS_FOR, TopUp, cancel_top_up, request_top_up
+from largesse.funding.transfer_references import new_transfer_reference, spelled_reference
+
+Ask = Callable[..., TopUp]
+
+
+@pytest.fixture
+def ask(database: str, loaded: dict[str, Any]) -> Ask:
+    """Asks for a top-up as the web application does."""
+
+    async def request(account: str, amount_minor: int) -> TopUp:
+        async with connect_once(database, OPERATOR) as connection, connection.transaction():
+            return await request_top_up(
+                connection,
+                await acting(connection),
+                customer_id=loaded["ids"]["customers"]["acme"],
+                environment="production",
+                account_id=loaded["ids"]["funding_accounts"][account],
+                amount_minor=amount_minor,
+                requested_by=None,
+            )
+
+    return lambda account="gbp", amount_minor=100_00: asyncio.run(request(account, amount_minor))
+
+
+async def acting(connection: Connection) -> Acting:
+    """A person, for the audit log."""
+    chains = await open_chains(connection, Vault((bytes.fromhex(MASTER_KEY),)), keep=True)
+    return Acting(by_person(1, "ada@acme.example", None, None), chains)
+
+
+def cancel(database: str, top_up: TopUp) -> None:
+    async def run() -> None:
+        async with connect_once(database, OPERATOR) as connection, connection.transaction():
+            await cancel_top_up(
+                connection, await acting(connection), top_up.customer_id, top_up.environment, top_up.reference
+            )
+
+    asyncio.run(run())
+
+
+def balance(database: str, account: str = "gbp") -> int:
+    return int(sql(database, f"SELECT balance_minor FROM accounts WHERE key = '{account}'")[0][0])
+
+
+def test_one_is_listed_and_confirmed(run: Run, database: str, ask: Ask) -> None:
+    assert run("top-ups", "list").stdout == "No top-up waits for its money.\n"
+    asked, cancelled = ask(), ask("jpy", 500)
+    cancel(database, cancelled)
+    spelled = spelled_reference(asked.reference)
+    [listed] = json.loads(run("top-ups", "list", "--json").stdout)
+    assert (listed["reference"], listed["state"], listed["amount"], listed["currency"]) == (
+        spelled,
+        "waiting",
+        100.0,
+        "GBP",
+    )
+    assert json.loads(run("top-ups", "list", "--customer", "globex", "--json").stdout) == []
+    said = f"{spelled}: £100.00 credited to Acme float of acme.\n"
+    for typed in (asked.reference, spelled.lower(), spelled):
+        done = run("top-ups", "confirm", typed)
+        assert (done.exit_code, done.stdout) == (0, said)
+    assert balance(database) == 200_00
+    assert_refused(run("top-ups", "confirm", spelled, "--amount", "5"), "confirmed with £100.00 already")
+    assert_refused(run("top-ups", "confirm", cancelled.reference), "was cancelled")
+    rows = list(csv.DictReader(io.StringIO(run("top-ups", "list", "--all", "--csv").stdout)))
+    assert [(row["state"], row["amount"], row["credited"]) for row in rows] == [
+        ("confirmed", "100.00", "100.00"),
+        ("cancelled", "500", ""),
+    ]
+    assert run("verify").exit_code == 0
+    events = json.loads(run("audit", "--customer", "acme", "--json").stdout)
+    told = [(event["act"], event["subject"]) for event in events if event["act"].startswith("top_up.")]
+    assert told == [
+        ("top_up.requested", f"top-up {asked.reference}"),
+        ("top_up.requested", f"top-up {cancelled.reference}"),
+        ("top_up.cancelled", f"top-up {cancelled.reference}"),
+        ("top_up.confirmed", f"top-up {asked.reference}"),
+    ], "each once"
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        ("0", "greater than zero"),
+        ("-1", "greater than zero"),
+        ("1.001", "at most 2 decimals"),
+        ("ten", "must be a number"),
+    ],
+)
+def test_an_amount_that_cannot_be(run: Run, database: str, ask: Ask, amount: str, said: str) -> None:
+    assert_refused(run("top-ups", "confirm", ask().reference, "--amount", amount), said)
+    assert balance(database) == 100_00
+
+
+def test_a_reference_that_is_none(run: Run, database: str, ask: Ask) -> None:
+    asked = ask().reference
+    assert_refused(run("top-ups", "confirm", asked[:-1]), "REFERENCE a reference is RF and 14 digits")
+    wrong = asked[:-1] + str((int(asked[-1]) + 1) % 10)
+    assert_refused(run("top-ups", "confirm", wrong), "mistyped")
+    assert_refused(run("top-ups", "confirm", new_transfer_reference()), "there is no top-up")
+
+
+def test_a_banks_file_is_matched_line_by_line(run: Run, database: str, ask: Ask, tmp_path: Path) -> None:
+    paid, short, late, gone, yen, twice = (
+        ask(),
+        ask(),
+        ask(),
+        ask(),
+        ask("jpy", 5_000),
+        ask(amount_minor=30_00),
+    )
+    cancel(database, gone)
+    sql(
+        database,
+        f"UPDATE top_ups SET requested_at = requested_at - interval '90 days', expires_at = expires_at - interval '{WAITS_FOR.days} days' WHERE reference = '{late.reference}'",
+    )
+    stranger = new_transfer_reference()
+    rows = [
+        (f"Acme {spelled_reference(paid.reference)}", "100.00", "GBP", "confirmed", None),
+        (short.reference, "90.00", "GBP", "unmatched", "£90.00 came where £100.00 was asked for"),
+        (late.reference, "100.00", "GBP", "unmatched", "expired on"),
+        (gone.reference, "100.00", "GBP", "unmatched", "was cancelled"),
+        (yen.reference, "5000", "GBP", "unmatched", "it is in GBP, the account in JPY"),
+        (yen.reference.lower(), "5,000.00", "JPY", "confirmed", None),
+        (twice.reference, "30.00", "GBP", "confirmed", None),
+        (twice.reference, "30.00", "GBP", "unmatched", "may have been paid twice"),
+        (short.reference, "-100.00", "GBP", "unmatched", "no payment in"),
+        (short.reference, "1,000", "GBP", "unmatched", "could be two amounts"),
+        (short.reference, "100.0011", "GBP", "unmatched", "at most 2 decimals"),
+        (f"{short.reference} {paid.reference}", "100.00", "GBP", "unmatched", "names several"),
+        (stranger, "100.00", "GBP", "unmatched", "there is no top-up"),
+        ("=cmd()", "1.00", "GBP", "unmatched", "names no reference"),
+    ]
+    path = tmp_path / "bank.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["Details", "Amount", "Currency"])
+        writer.writerows(row[:3] for row in rows)
+
+    dry = run("top-ups", "import", str(path), "--dry-run", "--json")
+    assert (dry.exit_code, balance(database), balance(database, "jpy")) == (1, 100_00, 0)
+    assert dry.stderr == "Would be confirmed: 3; taken before: 0; not matched: 11.\n"
+    done = run("top-ups", "import", str(path), "--json")
+    assert done.exit_code == 1
+    assert done.stderr == "Confirmed: 3; taken before: 0; not matched: 11.\n"
+    assert json.loads(done.stdout) == json.loads(dry.stdout)
+    for (*_, outcome, why), match in zip(rows, json.loads(done.stdout), strict=True):
+        assert match["outcome"] == outcome, match
+        assert (match["why"] is None) if why is None else (why in match["why"]), match
+    assert [match["line"] for match in json.loads(done.stdout)] == list(range(2, 16))
+    assert (balance(database), balance(database, "jpy")) == (230_00, 5_000)
+
+    again = run("top-ups", "import", str(path))
+    assert again.stderr == "Confirmed: 0; taken before: 3; not matched: 11.\n"
+    assert (balance(database), balance(database, "jpy")) == (230_00, 5_000)
+    assert run("verify").exit_code == 0
+    printed = run("top-ups", "import", str(path), "--csv").stdout
+    assert len(list(csv.DictReader(io.StringIO(printed)))) == 14
+
+
+def test_a_file_that_is_wholly_taken_ends_well(run: Run, database: str, ask: Ask, tmp_path: Path) -> None:
+    asked = [ask(amount_minor=amount) for amount in range(1, 13)]
+    (tmp_path / "bank.csv").write_text(
+        "Text;Betrag\n"
+        + "".join(f"{one.reference};{one.amount_minor / 100:.2f}\n".replace(".", ",") for one in asked)
+    )
+    done = run("top-ups", "import", "bank.csv", "--currency", "gbp")
+    assert (done.exit_code, balance(database)) == (0, 100_78)
+    assert done.stderr == "Confirmed: 12; taken before: 0; not matched: 0.\n"
+    assert run("top-ups", "list").stdout == "No top-up waits for its money.\n"
+
+
+def test_a_file_that_is_none_is_refused_in_one_line(run: Run, loaded: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "bank.csv").write_text("Date,Text\n1,2\n")
+    assert_refused(run("top-ups", "import", "bank.csv"), "no line is a heading")
+    assert_refused(run("top-ups", "import", "nothing.csv"), "nothing.csv")
