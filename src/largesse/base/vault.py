@@ -150,6 +150,7 @@ class Vault:
         self.handles = compartment("handles")  # what a gift's pages are called
         self.forms = compartment("forms")  # what a session's forms carry
         self.networks = compartment("networks")  # that guesses come from
+        self.second_steps = compartment("second-steps")  # of people who sign in
         self.proof = compartment("proof")  # of the master key
         self.chains = compartment("chains")  # the keys that ledger and audit log are chained with
         # Tokens and the signatures of quotes begin with the id of the codes' key of the same master key.

@@ -95,14 +95,15 @@ async def users_deactivate(email: str, customer: str) -> None:
 
 @users.command("reset")
 @click.argument("email")
+@click.option("--second-step", is_flag=True, help="Forget their second step, whose app and codes are lost.")
 @_as_json
 @command
-async def users_reset(email: str, as_json: bool) -> None:
+async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
     """Print a link by which EMAIL chooses a new password, once; it ends their sessions."""
     address = _address(email)
     async with current_database() as database, database.transaction(OPERATOR) as connection:
         try:
-            secret = await reset(connection, address)
+            secret = await reset(connection, address, second_step=second_step)
         except NotFound as error:
             raise StartError(error.detail) from None
     _print_link(secret, f"A new password for {address}, for an hour", as_json=as_json)

@@ -6,7 +6,12 @@
 those of a world file; `customers` and `users` list an installation's customers and a customer's people.
 """
 
-from largesse.identity.customers import CustomerRecord, find_customer, list_customers
+from largesse.identity.customers import (
+    CustomerRecord,
+    find_customer,
+    list_customers,
+    require_second_step,
+)
 from largesse.identity.guessing import WrongKeys
 from largesse.identity.keys import (
     Authenticator,
@@ -85,6 +90,7 @@ __all__ = [
     "person_calls",
     "require_admission",
     "require_own",
+    "require_second_step",
     "require_sender",
     "require_standing",
     "save_customers",

@@ -37,6 +37,13 @@ async def list_customers(connection: Connection) -> list[CustomerRecord]:
     return [CustomerRecord(**row) for row in rows]
 
 
+async def require_second_step(connection: Connection, customer_id: int, *, required: bool) -> None:
+    """Has a customer ask its people for a second step, or no longer."""
+    await connection.execute(
+        "UPDATE customers SET requires_second_step = $2 WHERE id = $1", customer_id, required
+    )
+
+
 async def find_customer(connection: Connection, key: str) -> int:
     """The id of the customer of this key. Raises StartError where there is none."""
     customer_id: int | None = await connection.fetchval("SELECT id FROM customers WHERE key = $1", key)

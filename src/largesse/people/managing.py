@@ -10,6 +10,7 @@ from largesse.database import Connection
 from largesse.identity import add_user, deactivate_user, set_user_role
 from largesse.people.known import find_known
 from largesse.people.links import end_links, new_link
+from largesse.people.second_step import turn_off
 from largesse.people.session import end_sessions_of_user
 
 MOST_PEOPLE = 500
@@ -122,11 +123,16 @@ async def remove(connection: Connection, customer_id: int, user_id: int) -> Coll
     return colleague
 
 
-async def reset(connection: Connection, email: str) -> str:
-    """The secret of a link by which a person chooses a new password. Raises NotFound for who has never signed in."""
+async def reset(connection: Connection, email: str, *, second_step: bool = False) -> str:
+    """The secret of a link by which a person chooses a new password, with their `second_step` forgotten.
+
+    Raises NotFound for who has never signed in.
+    """
     known = await find_known(connection, email)
     if known is None:
         raise NotFound(f"Nobody signs in as {email}.")
+    if second_step:
+        await turn_off(connection, known.id)
     return await new_link(connection, "reset", person_id=known.id)
 
 

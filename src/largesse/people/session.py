@@ -11,6 +11,7 @@ from largesse.people.roles import RIGHTS, Reach, Right
 from largesse.people.secrets import new_secret, secret_hash
 
 LASTS = timedelta(days=14)
+PROVED = timedelta(minutes=10)  # for so long nobody is asked again who they are
 IDLE = timedelta(hours=12)  # without a request, it ends
 _LONGEST_BROWSER = 300  # characters kept of what a browser calls itself
 
@@ -30,6 +31,7 @@ class Person:
     plan: str  # starter, pro or enterprise
     funding: str  # balance or invoiced
     environment: str  # production or staging: which of both the pages are about
+    is_proved: bool  # showed a moment ago that it is them: by signing in, or asked again
 
     @property
     def scope(self) -> Scope:
@@ -57,6 +59,9 @@ class Session:
     zone: str | None
     notice: str | None  # what the next page says
     memberships: int  # customers there are to choose from
+    has_second_step: bool
+    awaits_second_step: bool  # the password was right; until the second step nothing is shown
+    lacks_second_step: bool  # the customer asks for one, and the person has none
     person: Person | None
 
 
@@ -82,8 +87,8 @@ async def begin_session(
     secret = new_secret()
     await connection.execute(
         """
-        INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at)
-        VALUES ($1, $2, $3, $4, $5, $6, clock_now() + $7)
+        INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step)
+        SELECT $1, id, $3, $4, $5, $6, clock_now() + $7, totp IS NOT NULL FROM people WHERE id = $2
         """,
         secret_hash(secret),
         person_id,
@@ -107,6 +112,8 @@ async def find_session(database: Database, secret: str) -> Session | None:
             SELECT s.id, s.person_id, s.environment, s.notice, s.seen_at < clock_now() - interval '1 minute' AS is_unseen,
                    p.email, p.language, p.zone, u.id AS user_id, u.name, u.role,
                    c.id AS customer_id, c.name AS customer_name, c.plan, c.funding,
+                   s.awaits_second_step, s.proved_at > clock_now() - $3::interval AS is_proved,
+                   p.totp IS NOT NULL AS has_second_step, c.requires_second_step,
                    (SELECT count(*) FROM users own WHERE own.person_id = p.id AND own.is_active) AS memberships
             FROM sessions s JOIN people p ON p.id = s.person_id
             LEFT JOIN users u ON u.id = s.user_id AND u.person_id = s.person_id AND u.is_active
@@ -115,6 +122,7 @@ async def find_session(database: Database, secret: str) -> Session | None:
             """,
             hash_,
             IDLE,
+            PROVED,
         )
         if row is not None and row["is_unseen"]:
             await connection.execute("UPDATE sessions SET seen_at = clock_now() WHERE id = $1", row["id"])
@@ -134,6 +142,7 @@ async def find_session(database: Database, secret: str) -> Session | None:
             row["plan"],
             row["funding"],
             row["environment"],
+            row["is_proved"],
         )
     return Session(
         row["id"],
@@ -144,14 +153,42 @@ async def find_session(database: Database, secret: str) -> Session | None:
         row["zone"],
         row["notice"],
         row["memberships"],
+        row["has_second_step"],
+        row["awaits_second_step"],
+        bool(row["requires_second_step"]) and not row["has_second_step"],
         person,
     )
+
+
+async def pass_second_step(connection: Connection, session_id: int) -> str:
+    """Lets the session in; its new secret, told only here: what the browser had before holds no longer."""
+    secret = new_secret()
+    await connection.execute(
+        "UPDATE sessions SET hash = $2, awaits_second_step = false, proved_at = clock_now() WHERE id = $1",
+        session_id,
+        secret_hash(secret),
+    )
+    return secret
+
+
+async def note_proof(connection: Connection, session_id: int) -> None:
+    """Notes that the person showed again that it is them."""
+    await connection.execute("UPDATE sessions SET proved_at = clock_now() WHERE id = $1", session_id)
 
 
 async def end_session(connection: Connection, session_id: int) -> None:
     """Ends it at once."""
     await connection.execute(
         "UPDATE sessions SET ended_at = clock_now() WHERE id = $1 AND ended_at IS NULL", session_id
+    )
+
+
+async def end_session_of(connection: Connection, person_id: int, session_id: int) -> None:
+    """Ends that session where it is one of the person's."""
+    await connection.execute(
+        "UPDATE sessions SET ended_at = clock_now() WHERE id = $2 AND person_id = $1 AND ended_at IS NULL",
+        person_id,
+        session_id,
     )
 
 

@@ -14,9 +14,10 @@ from largesse.base.vault import Vault
 from largesse.database import LOOKUP, Connection, Database
 from largesse.identity import bind_user, note_login
 from largesse.people.allowances import Allowance, give_back, spend
-from largesse.people.known import find_known, know, set_password
+from largesse.people.known import Known, find_known, know, set_password
 from largesse.people.links import ENDED, Link, find_link, use_link
 from largesse.people.passwords import LONGEST, Passwords
+from largesse.people.second_step import asks_second_step, take_code
 from largesse.people.session import (
     Session,
     begin_session,
@@ -24,6 +25,8 @@ from largesse.people.session import (
     end_sessions,
     find_session,
     list_memberships,
+    note_proof,
+    pass_second_step,
 )
 
 
@@ -50,19 +53,9 @@ class SigningIn:
 
     async def by_password(self, email: str, password: str, origin: Origin) -> str:
         """The secret of a new session. Raises Refused; TooManyRequests after too many tries."""
-        about = email_key(email)[:LONGEST].encode(errors="replace")
-        await self._spend_network(origin)
-        await spend(self._database, self._vault, Allowance.ACCOUNT, about)
-        async with self._database.connection(LOOKUP) as connection:
-            known = await find_known(connection, email)
-        if not await self._passwords.is_right(known.password if known else None, password):
-            raise Refused
-        assert known is not None, "nobody's password is never right"
-        if known.password and self._passwords.is_outdated(known.password):
-            renewed = await self._passwords.hash(password)
-        else:
-            renewed = None
-        await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
+        known = await self._check_password(email, password, origin)
+        is_outdated = known.password is not None and self._passwords.is_outdated(known.password)
+        renewed = await self._passwords.hash(password) if is_outdated else None
         async with self._database.transaction(LOOKUP) as connection:
             if renewed:
                 await set_password(connection, known.id, renewed)
@@ -111,13 +104,40 @@ class SigningIn:
             link = await find_link(connection, secret)
             if link.kind != "invitation":
                 raise NotFound(ENDED)
-            if link.person_id != session.person_id or link.user_id is None:
+            if link.person_id != session.person_id or link.user_id is None or session.awaits_second_step:
                 return False
             await use_link(connection, link)
             await bind_user(connection, link.user_id, session.person_id)
             await choose_customer(connection, session, link.user_id)
             await note_login(connection, link.user_id)
         return True
+
+    async def by_second_step(self, session: Session, typed: str, origin: Origin) -> str:
+        """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
+        await self._take_code(session, typed, origin)
+        async with self._database.transaction(LOOKUP) as connection:
+            if session.person is not None:
+                await note_login(connection, session.person.user_id)
+            return await pass_second_step(connection, session.id)
+
+    async def prove(self, session: Session, typed: str, origin: Origin) -> None:
+        """Notes that it is still them: by a code of their second step, by their password where they have none.
+
+        Raises Refused, TooManyRequests.
+        """
+        if session.has_second_step:
+            await self._take_code(session, typed, origin)
+        else:
+            await self._check_password(session.email, typed, origin)
+        async with self._database.connection(LOOKUP) as connection:
+            await note_proof(connection, session.id)
+
+    async def change_password(self, session: Session, password: str) -> None:
+        """Gives a person another password, and ends their other sessions."""
+        kept = await self._passwords.hash(password)
+        async with self._database.transaction(LOOKUP) as connection:
+            await set_password(connection, session.person_id, kept)
+            await end_sessions(connection, session.person_id, but=session.id)
 
     async def find(self, secret: str) -> Session | None:
         """The session of a cookie; None where it has ended or never was."""
@@ -138,7 +158,7 @@ class SigningIn:
         if user_id is None:
             memberships = await list_memberships(connection, person_id)
             user_id = memberships[0].user_id if len(memberships) == 1 else None
-        if user_id is not None:
+        if user_id is not None and not await asks_second_step(connection, person_id):
             await note_login(connection, user_id)
         return await begin_session(
             connection,
@@ -148,6 +168,32 @@ class SigningIn:
             address=origin.address,
             browser=origin.browser,
         )
+
+    async def _check_password(self, email: str, password: str, origin: Origin) -> Known:
+        """Whose password it is. Raises Refused, TooManyRequests."""
+        about = email_key(email)[:LONGEST].encode(errors="replace")
+        await self._spend(about, origin)
+        async with self._database.connection(LOOKUP) as connection:
+            known = await find_known(connection, email)
+        if not await self._passwords.is_right(known.password if known else None, password):
+            raise Refused
+        assert known is not None, "nobody's password is never right"
+        await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
+        return known
+
+    async def _take_code(self, session: Session, typed: str, origin: Origin) -> None:
+        """Takes a code of the person's second step. Raises Refused, TooManyRequests."""
+        about = b"code/%d" % session.person_id
+        await self._spend(about, origin)
+        async with self._database.transaction(LOOKUP) as connection:
+            is_theirs = await take_code(connection, self._vault, session.person_id, typed)
+        if not is_theirs:
+            raise Refused
+        await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
+
+    async def _spend(self, about: bytes, origin: Origin) -> None:
+        await self._spend_network(origin)
+        await spend(self._database, self._vault, Allowance.ACCOUNT, about)
 
     async def _spend_network(self, origin: Origin) -> None:
         await spend(self._database, self._vault, Allowance.NETWORK, network_of(origin.address or ""))

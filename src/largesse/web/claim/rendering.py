@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import segno
-from markupsafe import Markup
 
 from largesse.base.i18n import LANGUAGES, Language
 from largesse.web.claim.themes import Theme, theme
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.security import OF_FORMS
-from largesse.web.kit.templates import page_templates
+from largesse.web.kit.templates import page_templates, qr_code
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -61,14 +59,6 @@ class Renderer:
 
     def _asset(self, name: str) -> str:
         return self._base + self._assets.address_of(name)
-
-
-def qr_code(text: str) -> Markup:
-    """The QR code of a text as an inline SVG without any style of its own."""
-    code = segno.make(text, error="m", micro=False)
-    return Markup(  # noqa: S704 - segno writes path data, none of the text
-        code.svg_inline(border=2, dark="#000", light="#fff", omitsize=True, svgclass="qr", lineclass=None)
-    )
 
 
 def grouped(number: str) -> list[str]:

@@ -8,6 +8,7 @@
 `frame`        templates to pages: language, menu, headers, amounts and times
 `entrance`     signing in and out, links, choosing a customer
 `home`         the first page
+`security`     one's own password, second step and sessions
 `keys`         an administrator's pages of API keys and service accounts
 `people`       an administrator's page of who belongs to the customer
 

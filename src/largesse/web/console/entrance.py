@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound, TooManyRequests
@@ -143,8 +145,10 @@ async def _take_up(visit: Visit, secret: str, found: Link) -> Response:
     except (Refused, TooManyRequests):
         visit.form.error("password", visit.say("That is not the password you sign in with."))
         return visit.page("link.html", status=403, link=found)
-    session = await signing_in.find(began)
-    if session is not None:
-        await signing_in.take_up(secret, session)
     visit.begin(began)
+    session = await signing_in.find(began)
+    if session is None or not await signing_in.take_up(
+        secret, session
+    ):  # after the second step, by the link once more
+        return visit.see(f"/app/second-step?{urlencode({'next': f'/app/link/{secret}'})}")
     return visit.see("/app")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import jinja2
 from babel.dates import format_datetime, format_timedelta
@@ -26,7 +26,7 @@ from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page, public_path
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.sessions import one_time_token
-from largesse.web.kit.templates import page_templates
+from largesse.web.kit.templates import page_templates, qr_code
 
 if TYPE_CHECKING:
     from largesse.web.console.visit import Visit
@@ -35,6 +35,22 @@ HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
 CATALOGUES = HERE / "locale"
 _RELATIVE_UP_TO = timedelta(days=1)
+# Each names itself after others, so the order counts.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrom", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iOS"),
+    ("iPad", "iPadOS"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +86,7 @@ class Frame:
         """The page of a template."""
         session = visit.session
         person = session.person if session else None
-        zone = ZoneInfo(session.zone) if session and session.zone else ZoneInfo("UTC")
+        zone = _zone(session)
         language = visit.language
         shown = {
             "base": self.base,
@@ -121,16 +137,31 @@ class Frame:
         return self.base + self.assets.address_of(name)
 
 
+def _zone(session: Session | None) -> tzinfo:
+    """The zone of the page's reader; UTC where they named none, or the machine no longer knows it."""
+    try:
+        return ZoneInfo(session.zone) if session and session.zone else UTC
+    except ZoneInfoNotFoundError:
+        return UTC
+
+
+def _browser(name: str) -> str:
+    """What a browser calls itself, as people call it: `Firefox, Linux`. None of the two where it says nothing known."""
+    browser = next((shown for mark, shown in _BROWSERS if mark in name), "")
+    system = next((shown for mark, shown in _SYSTEMS if mark in name), "")
+    return ", ".join(part for part in (browser, system) if part) or name[:40]
+
+
 def _is_within(path: str, page: str) -> bool:
     return path == page or path.startswith(f"{page}/")
 
 
-def _moment(at: datetime, language: Language, zone: ZoneInfo) -> str:
+def _moment(at: datetime, language: Language, zone: tzinfo) -> str:
     """An instant for its readers, in their zone."""
     return str(format_datetime(at, "medium", tzinfo=zone, locale=language.locale))
 
 
-def _ago(at: datetime | None, language: Language, zone: ZoneInfo) -> Markup:
+def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:
     """How long ago an instant was, up to a day; then its date."""
     if at is None:
         return Markup("\N{EN DASH}")
@@ -140,10 +171,10 @@ def _ago(at: datetime | None, language: Language, zone: ZoneInfo) -> Markup:
     else:
         shown = language.day(at.astimezone(zone))
     return Markup('<time datetime="{}" title="{} {}">{}</time>').format(
-        at.isoformat(timespec="seconds"), _moment(at, language, zone), zone.key, shown
+        at.isoformat(timespec="seconds"), _moment(at, language, zone), zone, shown
     )
 
 
 @cache
 def _templates(tag: str) -> jinja2.Environment:
-    return page_templates(TEMPLATES, tag, CATALOGUES)
+    return page_templates(TEMPLATES, tag, CATALOGUES, browser=_browser, qr_code=qr_code)

@@ -23,7 +23,7 @@ from largesse.web.console.form import Form
 from largesse.web.console.frame import Frame
 from largesse.web.console.routes import ENTRIES
 from largesse.web.console.table import Entry, Who
-from largesse.web.console.visit import Visit
+from largesse.web.console.visit import NotProved, Visit
 from largesse.web.kit.forms import BadForm, read_fields
 from largesse.web.kit.pages import guarded
 from largesse.web.kit.problems import headers_of, problem_type
@@ -83,10 +83,17 @@ class _Guard:
         visit.token_of = cookie if session else request.cookies.get(_DOOR, "")
         if (turned_away := self._turn_away(visit)) is not None:
             return turned_away
-        if self._entry.method != "GET":
-            response = await self._take(visit)
-            self._set_session(visit, response)
-            return response
+        try:
+            if self._entry.method != "GET":
+                response = await self._take(visit)
+                self._set_session(visit, response)
+                return response
+            return await self._show(visit)
+        except NotProved as asked:
+            return visit.see("/app/prove?" + urlencode({"next": asked.path}))
+
+    async def _show(self, visit: Visit) -> Response:
+        session = visit.session
         fresh = "" if visit.token_of else new_secret()
         visit.token_of = visit.token_of or fresh
         response = await self._entry.handler(visit)
@@ -109,10 +116,16 @@ class _Guard:
             if self._entry.method != "GET":
                 return visit.page("trouble.html", status=401, said=visit.say(_ENDED))
             return visit.see("/app/sign-in?" + urlencode({"next": _asked_for(visit.request)}))
+        if who is Who.ENTERING:
+            return None
+        if session.awaits_second_step:
+            return visit.see("/app/second-step?" + urlencode({"next": _asked_for(visit.request)}))
         if who is Who.SIGNED_IN:
             return None
         if session.person is None:
             return visit.see("/app/customers")
+        if session.lacks_second_step and not self._entry.before_second_step:
+            return visit.see("/app/security")
         if session.person.role not in self._entry.roles:
             return visit.page("trouble.html", status=403, said=visit.say(_FORBIDDEN))
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from largesse.base.i18n import text
 from largesse.people import Right
-from largesse.web.console import entrance, home, keys, people
+from largesse.web.console import entrance, home, keys, people, security
 from largesse.web.console.table import Entry, Group, Who
 
 ENTRIES = (
@@ -18,9 +18,32 @@ ENTRIES = (
     Entry("POST", "/app/sign-out", entrance.sign_out, Who.ANYONE),
     Entry("GET", "/app/link/{secret}", entrance.link, Who.ANYONE, text("Sign in")),
     Entry("POST", "/app/link/{secret}", entrance.follow, Who.ANYONE, text("Sign in")),
+    Entry("GET", "/app/second-step", security.ask_second_step, Who.ENTERING, text("Second step")),
+    Entry("POST", "/app/second-step", security.second_step, Who.ENTERING, text("Second step")),
     Entry("GET", "/app/customers", entrance.customers, Who.SIGNED_IN, text("Choose a company")),
     Entry("POST", "/app/customers", entrance.choose_customer, Who.SIGNED_IN),
     Entry("POST", "/app/environment", entrance.switch_environment, Who.MEMBER),
+    Entry(
+        "GET", "/app/prove", security.ask_proof, Who.MEMBER, text("Is it still you?"), before_second_step=True
+    ),
+    Entry(
+        "POST", "/app/prove", security.prove, Who.MEMBER, text("Is it still you?"), before_second_step=True
+    ),
+    *(
+        Entry(method, path, handler, who, text("Security"), before_second_step=True)
+        for method, path, handler, who in (
+            ("GET", "/app/security", security.show, Who.MEMBER),
+            ("POST", "/app/security/password", security.change_password, Who.MEMBER),
+            ("GET", "/app/security/app", security.app, Who.MEMBER),
+            ("POST", "/app/security/app", security.turn_app_on, Who.MEMBER),
+            ("POST", "/app/security/app/off", security.turn_app_off, Who.MEMBER),
+            ("POST", "/app/security/recovery-codes", security.recovery_codes, Who.MEMBER),
+            ("POST", "/app/security/sessions/{session:int}/end", security.end_one, Who.MEMBER),
+            ("POST", "/app/security/sessions/end", security.end_others, Who.MEMBER),
+            ("POST", "/app/security/preferences", security.prefer, Who.MEMBER),
+            ("POST", "/app/security/required", security.require_of_all, Right.SETTINGS),
+        )
+    ),
     # Gifts
     Entry("GET", "/app", home.show, Who.MEMBER, text("Home"), Group.GIFTS),
     # Set-up

@@ -19,6 +19,7 @@ class Who(Enum):
     """Whom an address is for, where no right of a role decides."""
 
     ANYONE = auto()  # signed in or not
+    ENTERING = auto()  # also between the password and the second step
     SIGNED_IN = auto()  # also before a customer is chosen
     MEMBER = auto()  # of the chosen customer, whatever the role
 
@@ -46,6 +47,7 @@ class Entry:
     group: Group | None = None
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
+    before_second_step: bool = False  # also for who has to set one up first
 
     @property
     def roles(self) -> frozenset[str]:

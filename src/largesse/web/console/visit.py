@@ -29,6 +29,14 @@ from largesse.web.kit.services import Services
 _HIGHEST = 2**31 - 1
 
 
+class NotProved(Exception):
+    """Before going on somebody is to show that it is still them; then they go on to `path`."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
 class Visit:
     """A request to a page: who asks, what they posted, and the ways to answer it."""
 
@@ -121,6 +129,11 @@ class Visit:
         """Sends the browser to another of our pages, which says `notice`."""
         self.notice = notice
         return see(self._frame.base + path, OF_FORMS)
+
+    def require_proof(self, path: str) -> None:
+        """Has somebody show that it is still them, unless they did a moment ago; then they go on to `path`, a page. Raises NotProved."""
+        if not self.person.is_proved:
+            raise NotProved(path)
 
     def begin(self, secret: str) -> None:
         """Has the browser come back in the session of that secret."""

@@ -9,7 +9,7 @@
 `failing`      what becomes of an error that was raised: the one handler
 `replies`      answers of programs, and how one is sent; `asgi` has the types
 `pages`        pages for people: how one is answered, and what goes wrong shown as one
-`templates`    the Jinja environment that they are rendered in; `assets` their styles, scripts and icons
+`templates`    the Jinja environment that they are rendered in, and QR codes; `assets` their styles, scripts and icons
 `sessions`     what a browser keeps so that it may come back
 `security`     what browsers are told of a page
 

@@ -7,8 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import segno
+from markupsafe import Markup
 
 from largesse.base.i18n import CATALOGUES, DEFAULT, template_environment
+
+
+def qr_code(text: str) -> Markup:
+    """The QR code of a text as an inline SVG without any style of its own."""
+    code = segno.make(text, error="m", micro=False)
+    return Markup(  # noqa: S704 - segno writes path data, none of the text
+        code.svg_inline(border=2, dark="#000", light="#fff", omitsize=True, svgclass="qr", lineclass=None)
+    )
 
 
 def page_templates(

@@ -1,0 +1,152 @@
+"""The second step of signing in: codes of an app (TOTP, RFC 6238), and recovery codes for when it is lost."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
+
+from largesse.base.vault import Vault
+from largesse.database import Connection
+
+DIGITS = 6
+STEP_S = 30
+_SECRET_BYTES = 20
+_RECOVERY_CODES = 10
+_RECOVERY_CHARACTERS = 16  # 80 bits: its plain hash tells nobody anything
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no letter that looks like a digit
+_ALIKE = str.maketrans("OIL", "011")
+
+
+def new_totp_secret() -> bytes:
+    """A fresh secret for an app."""
+    return secrets.token_bytes(_SECRET_BYTES)
+
+
+def totp_address(secret: bytes, email: str) -> str:
+    """What an app reads from a QR code."""
+    return _totp(secret).get_provisioning_uri(email, "Largesse")
+
+
+def typed_secret(secret: bytes) -> str:
+    """The secret as it is typed into an app that reads no QR code, in groups of four."""
+    text = base64.b32encode(secret).decode("ascii")
+    return " ".join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+async def turn_on(
+    connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str
+) -> list[str] | None:
+    """Asks for codes of that secret from now on; the recovery codes, told only here. None where `code` is none of it."""
+    step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
+    if step is None:
+        return None
+    await connection.execute(
+        "UPDATE people SET totp = $2, totp_step = $3 WHERE id = $1",
+        person_id,
+        vault.second_steps.seal(secret, totp_context(person_id)),
+        step,
+    )
+    return await new_recovery_codes(connection, person_id)
+
+
+async def turn_off(connection: Connection, person_id: int) -> None:
+    """Asks for no second step any longer."""
+    await connection.execute("UPDATE people SET totp = NULL WHERE id = $1", person_id)
+    await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
+
+
+async def new_recovery_codes(connection: Connection, person_id: int) -> list[str]:
+    """Fresh recovery codes, told only here; those of before hold no longer."""
+    codes = [
+        "".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS))
+        for _ in range(_RECOVERY_CODES)
+    ]
+    await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
+    await connection.execute(
+        "INSERT INTO recovery_codes (person_id, hash) SELECT $1, hash FROM unnest($2::bytea[]) AS new (hash)",
+        person_id,
+        [_hash(code) for code in codes],
+    )
+    return ["-".join(code[at : at + 4] for at in range(0, len(code), 4)) for code in codes]
+
+
+async def count_recovery_codes(connection: Connection, person_id: int) -> int:
+    """How many of a person's recovery codes were not used."""
+    count: int = await connection.fetchval(
+        "SELECT count(*) FROM recovery_codes WHERE person_id = $1 AND used_at IS NULL", person_id
+    )
+    return count
+
+
+async def asks_second_step(connection: Connection, person_id: int) -> bool:
+    """Whether a person has a second step."""
+    has_one: bool = await connection.fetchval("SELECT totp IS NOT NULL FROM people WHERE id = $1", person_id)
+    return has_one
+
+
+async def take_code(connection: Connection, vault: Vault, person_id: int, typed: str) -> bool:
+    """Whether what was typed is a code of the person's app, or a recovery code: each is taken once."""
+    row = await connection.fetchrow(
+        "SELECT totp, totp_step FROM people WHERE id = $1 AND totp IS NOT NULL FOR NO KEY UPDATE", person_id
+    )
+    if row is None:
+        return False
+    if (code := _digits(typed)) is None:
+        return await _take_recovery_code(connection, person_id, typed)
+    secret = vault.second_steps.open(row["totp"], totp_context(person_id))
+    step = _step_of(secret, code, await _now_s(connection), after=row["totp_step"])
+    if step is None:
+        return False
+    await connection.execute("UPDATE people SET totp_step = $2 WHERE id = $1", person_id, step)
+    return True
+
+
+def totp_context(person_id: int) -> bytes:
+    """Where the sealed secret of a person belongs."""
+    return b"totp/%d" % person_id
+
+
+async def _take_recovery_code(connection: Connection, person_id: int, typed: str) -> bool:
+    taken = await connection.fetchval(
+        """
+        UPDATE recovery_codes SET used_at = clock_now() WHERE person_id = $1 AND hash = $2 AND used_at IS NULL
+        RETURNING true
+        """,
+        person_id,
+        _hash(typed),
+    )
+    return bool(taken)
+
+
+def _digits(typed: str) -> str | None:
+    """The six digits of an app's code, however they are grouped; None for any other text."""
+    code = "".join(typed.split())
+    return code if len(code) == DIGITS and code.isascii() and code.isdigit() else None
+
+
+def _step_of(secret: bytes, code: str | None, now_s: float, *, after: int) -> int | None:
+    """Which step the code is of: this one, the one before or the next, as clocks differ, but none up to `after`."""
+    if code is None:
+        return None
+    now = int(now_s // STEP_S)
+    shown = {step: _totp(secret).generate(step * STEP_S) for step in (now - 1, now, now + 1) if step > after}
+    return next((step for step, one in shown.items() if secrets.compare_digest(one, code.encode())), None)
+
+
+def _totp(secret: bytes) -> TOTP:
+    # SHA-1, as some apps know nothing else; within an HMAC it is sound.
+    return TOTP(secret, DIGITS, SHA1(), STEP_S)  # noqa: S303
+
+
+async def _now_s(connection: Connection) -> float:
+    now_s: float = await connection.fetchval("SELECT extract(epoch FROM clock_now())::float8")
+    return now_s
+
+
+def _hash(code: str) -> bytes:
+    plain = "".join(character for character in code.upper() if character.isalnum()).translate(_ALIKE)
+    return hashlib.sha256(plain.encode()).digest()

@@ -1,0 +1,197 @@
+"""One's own password, second step, sessions, and how pages are written; and whether a customer asks everybody for a second step."""
+
+from __future__ import annotations
+
+from zoneinfo import available_timezones
+
+from starlette.responses import Response
+
+from largesse.base.i18n import LANGUAGES, text
+from largesse.base.vault import SealBroken
+from largesse.database import LOOKUP
+from largesse.identity import require_second_step
+from largesse.people import Session
+from largesse.people.known import set_preferences
+from largesse.people.second_step import (
+    count_recovery_codes,
+    new_recovery_codes,
+    new_totp_secret,
+    totp_address,
+    turn_off,
+    turn_on,
+    typed_secret,
+)
+from largesse.people.session import end_session_of, end_sessions, list_sessions
+from largesse.people.signing_in import Refused
+from largesse.web.console.entrance import new_password, own_path
+from largesse.web.console.visit import Visit
+
+HERE = "/app/security"
+_NOT_THAT_CODE = text("That is not the code that the app shows now. Wait for the next one and try again.")
+_NOT_THEM = text("That is not right. Try again.")
+
+
+async def show(visit: Visit) -> Response:
+    """All of it."""
+    session = _session(visit)
+    async with visit.database.connection(LOOKUP) as connection:
+        sessions = await list_sessions(connection, session.person_id)
+        codes_left = await count_recovery_codes(connection, session.person_id)
+    languages = [("", visit.say("As my browser asks")), *((one.tag, one.name) for one in LANGUAGES.values())]
+    return visit.page(
+        "security.html",
+        status=422 if visit.form.errors else 200,
+        sessions=sessions,
+        codes_left=codes_left,
+        languages_offered=languages,
+    )
+
+
+async def change_password(visit: Visit) -> Response:
+    """Another password; other sessions end."""
+    visit.require_proof(HERE)
+    password = new_password(visit, visit.person.email)
+    if visit.form.errors:
+        return await show(visit)
+    await visit.services.signing_in.change_password(_session(visit), password)
+    return visit.see(HERE, visit.say("Your password is changed, and your other sessions are signed out."))
+
+
+async def app(visit: Visit) -> Response:
+    """The code to scan with an app, and the field for what it shows then."""
+    visit.require_proof(f"{HERE}/app")
+    return _app(visit, new_totp_secret())
+
+
+async def turn_app_on(visit: Visit) -> Response:
+    """Asks for codes of the app from now on; shows the recovery codes, this once."""
+    visit.require_proof(f"{HERE}/app")
+    session = _session(visit)
+    try:
+        secret = visit.services.vault.second_steps.open(
+            bytes.fromhex(visit.form["secret"]), _pending(session)
+        )
+    except (SealBroken, ValueError):
+        return visit.see(f"{HERE}/app")
+    async with visit.database.transaction(LOOKUP) as connection:
+        codes = await turn_on(connection, visit.services.vault, session.person_id, secret, visit.form["code"])
+        if codes is not None:
+            await end_sessions(connection, session.person_id, but=session.id)
+    if codes is None:
+        visit.form.error("code", visit.say(_NOT_THAT_CODE))
+        return _app(visit, secret)
+    return visit.page("recovery_codes.html", codes=codes)
+
+
+async def turn_app_off(visit: Visit) -> Response:
+    """Asks for no second step any longer."""
+    visit.require_proof(HERE)
+    async with visit.database.transaction(LOOKUP) as connection:
+        await turn_off(connection, visit.person.person_id)
+    return visit.see(HERE, visit.say("You sign in with your password alone now."))
+
+
+async def recovery_codes(visit: Visit) -> Response:
+    """Fresh recovery codes, this once; those of before hold no longer."""
+    visit.require_proof(HERE)
+    if not _session(visit).has_second_step:
+        return visit.see(HERE)
+    async with visit.database.transaction(LOOKUP) as connection:
+        codes = await new_recovery_codes(connection, visit.person.person_id)
+    return visit.page("recovery_codes.html", codes=codes)
+
+
+async def end_one(visit: Visit) -> Response:
+    """Ends one of one's sessions."""
+    async with visit.database.connection(LOOKUP) as connection:
+        await end_session_of(connection, visit.person.person_id, visit.number("session"))
+    return visit.see(HERE, visit.say("That session is signed out."))
+
+
+async def end_others(visit: Visit) -> Response:
+    """Ends all of one's sessions but this one."""
+    async with visit.database.connection(LOOKUP) as connection:
+        await end_sessions(connection, visit.person.person_id, but=visit.person.session_id)
+    return visit.see(HERE, visit.say("All other sessions are signed out."))
+
+
+async def prefer(visit: Visit) -> Response:
+    """How pages are written for one."""
+    form = visit.form
+    language = form.choice("language", ["", *LANGUAGES])
+    zone = form["zone"].strip()
+    if zone and zone not in available_timezones():
+        form.error("zone", visit.say("There is no such time zone. Such as Europe/Berlin."))
+    if form.errors:
+        return await show(visit)
+    async with visit.database.connection(LOOKUP) as connection:
+        await set_preferences(connection, visit.person.person_id, language or None, zone or None)
+    return visit.see(HERE, visit.say("Saved."))
+
+
+async def require_of_all(visit: Visit) -> Response:
+    """Has the customer ask everybody for a second step, or no longer."""
+    visit.require_proof(HERE)
+    required = visit.form["required"] == "yes"
+    if required and not _session(visit).has_second_step:
+        return visit.see(HERE, visit.say("Set up your own second step first."))
+    async with visit.database.transaction(visit.person.scope) as connection:
+        await require_second_step(connection, visit.person.customer_id, required=required)
+    return visit.see(HERE, visit.say("Saved."))
+
+
+async def ask_proof(visit: Visit) -> Response:
+    """Asks whether it is still them."""
+    return visit.page("prove.html", next=visit.query("next"))
+
+
+async def prove(visit: Visit) -> Response:
+    """Takes a code of the second step, or the password where there is none."""
+    try:
+        await visit.services.signing_in.prove(_session(visit), visit.form["proof"], visit.origin)
+    except Refused:
+        visit.form.error("proof", visit.say(_NOT_THEM))
+        return visit.page("prove.html", status=422, next=visit.form["next"])
+    return visit.see(own_path(visit.form["next"]))
+
+
+async def ask_second_step(visit: Visit) -> Response:
+    """The form for the code, between the password and the pages."""
+    if not _session(visit).awaits_second_step:
+        return visit.see("/app")
+    return visit.page("second_step.html", next=visit.query("next"))
+
+
+async def second_step(visit: Visit) -> Response:
+    """Takes the code; the browser gets another session's cookie with it."""
+    session = _session(visit)
+    if not session.awaits_second_step:
+        return visit.see("/app")
+    try:
+        secret = await visit.services.signing_in.by_second_step(session, visit.form["code"], visit.origin)
+    except Refused:
+        visit.form.error("code", visit.say(_NOT_THEM))
+        return visit.page("second_step.html", status=422, next=visit.form["next"])
+    visit.begin(secret)
+    return visit.see(own_path(visit.form["next"]))
+
+
+def _app(visit: Visit, secret: bytes) -> Response:
+    session = _session(visit)
+    return visit.page(
+        "app.html",
+        status=422 if visit.form.errors else 200,
+        address=totp_address(secret, session.email),
+        typed=typed_secret(secret),
+        sealed=visit.services.vault.second_steps.seal(secret, _pending(session)).hex(),
+    )
+
+
+def _pending(session: Session) -> bytes:
+    """Where a secret belongs that no app has confirmed yet: to the page of one session."""
+    return b"pending/%d" % session.id
+
+
+def _session(visit: Visit) -> Session:
+    assert visit.session is not None, "for who is signed in"
+    return visit.session

@@ -1,0 +1,188 @@
+"""The Security page: password, second step, sessions, how pages are written, and what a customer asks of everybody."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser, link_for
+
+from largesse.people.second_step import _totp
+
+SignIn = Callable[[str], Browser]
+PASSWORD = "four plain words here"
+WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    users:
+      - {email: ada@acme.example, name: Ada, role: admin}
+      - {email: bea@acme.example, name: Bea, role: admin}
+      - {email: cem@acme.example, name: Cem, role: member}
+      - {email: dan@acme.example, name: Dan, role: member}
+      - {email: eve@acme.example, name: Eve, role: member}
+products: []
+"""
+
+
+@contextmanager
+def later(service: Service, passed: str) -> Iterator[None]:
+    """As if that much time had passed."""
+    service.sql("UPDATE clock SET ahead_by = ahead_by + $1::text::interval", passed)
+    try:
+        yield
+    finally:
+        service.sql("UPDATE clock SET ahead_by = '0'")
+
+
+def with_password(service: Service, email: str) -> Browser:
+    browser, link = Browser(service), link_for(service, email, "invitation")
+    browser.get(link)
+    assert browser.post(link, password=PASSWORD).status_code == 303
+    return browser
+
+
+def enter(service: Service, email: str, password: str = PASSWORD) -> Browser:
+    browser = Browser(service)
+    browser.get("/app/sign-in")
+    browser.page = browser.post("/app/sign-in", email=email, password=password)
+    return browser
+
+
+def code_of(service: Service, secret: bytes, offset_s: int = 0) -> str:
+    now_s = service.sql("SELECT extract(epoch FROM clock_now())::float8")[0][0]
+    return _totp(secret).generate(now_s + offset_s).decode()
+
+
+def set_up(service: Service, browser: Browser) -> tuple[bytes, list[str]]:
+    """Sets an app up; its secret, and the recovery codes that were shown."""
+    page = browser.get("/app/security/app")
+    secret = base64.b32decode(re.findall(r'class="secret">([A-Z2-7 ]+)<', page.text)[0].replace(" ", ""))
+    sealed = re.findall(r'name="secret" value="([0-9a-f]+)"', page.text)[0]
+    wrong = browser.post("/app/security/app", secret=sealed, code="000000")
+    assert wrong.status_code == 422
+    shown = browser.post("/app/security/app", secret=sealed, code=code_of(service, secret))
+    assert shown.status_code == 200
+    return secret, re.findall(r"<li><code>([\w-]+)</code>", shown.text)
+
+
+def test_with_a_second_step_a_password_alone_shows_nothing(service: Service) -> None:
+    secret, codes = set_up(service, with_password(service, "ada@acme.example"))
+    browser = enter(service, "ada@acme.example")
+    before = browser.cookies["app"]
+    for path in ("/app", "/app/people", "/app/security", "/app/customers"):
+        assert browser.get(path).headers["location"].startswith("/app/second-step?next=")
+    assert browser.get("/app/second-step?next=%2Fapp%2Fpeople").status_code == 200
+    assert browser.post("/app/second-step", code="000000", next="/app").status_code == 422
+    answer = browser.post("/app/second-step", code=code_of(service, secret, 30), next="/app/people")
+    assert answer.headers["location"] == "/app/people"
+    assert browser.get("/app/people").status_code == 200
+    assert browser.cookies["app"] != before
+    assert Browser(service, cookies={"app": before}).get("/app").status_code == 303
+    # Without the app, by a recovery code, once; a link of the operator asks for it, too.
+    for expected in (303, 422):
+        link, other = link_for(service, "ada@acme.example"), Browser(service)
+        other.get(link)
+        other.post(link)
+        other.get("/app/second-step")
+        assert other.post("/app/second-step", code=codes[0], next="").status_code == expected
+
+
+def test_codes_that_are_guessed_are_counted(service: Service) -> None:
+    set_up(service, with_password(service, "bea@acme.example"))
+    statuses = []
+    for _ in range(11):
+        browser = enter(service, "bea@acme.example")
+        browser.get("/app/second-step")
+        statuses.append(browser.post("/app/second-step", code="000000").status_code)
+    assert statuses == [422] * 10 + [429]
+
+
+def test_what_matters_asks_again_after_a_while(service: Service) -> None:
+    cem = with_password(service, "cem@acme.example")
+    with later(service, "11 minutes"):
+        cem.get("/app/security")
+        asked = cem.post("/app/security/password", password="another four words")
+        assert asked.headers["location"] == "/app/prove?next=%2Fapp%2Fsecurity"
+        cem.get("/app/prove?next=%2Fapp%2Fsecurity")
+        assert cem.post("/app/prove", proof="wrong", next="/app/security").status_code == 422
+        proved = cem.post("/app/prove", proof=PASSWORD, next="/app/security")
+        assert proved.headers["location"] == "/app/security"
+        other = enter(service, "cem@acme.example")
+        cem.get("/app/security")
+        assert cem.post("/app/security/password", password="short").status_code == 422
+        assert cem.post("/app/security/password", password="another four words").status_code == 303
+        assert cem.get("/app").status_code == 200
+        assert other.get("/app").status_code == 303, "other sessions end"
+    assert enter(service, "cem@acme.example").page.status_code == 403
+    assert enter(service, "cem@acme.example", "another four words").page.status_code == 303
+
+
+def test_sessions_are_listed_and_taken_back(service: Service) -> None:
+    one = with_password(service, "dan@acme.example")
+    two = Browser(
+        service,
+        headers={"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"},
+    )
+    two.get("/app/sign-in")
+    two.post("/app/sign-in", email="dan@acme.example", password=PASSWORD)
+    stranger = with_password(service, "eve@acme.example")
+    page = one.get("/app/security")
+    assert "Firefox, Linux" in one.text
+    assert two.host in one.text
+    [ending] = set(re.findall(r"/app/security/sessions/(\d+)/end", page.text))
+    stranger.get("/app/security")
+    stranger.post(f"/app/security/sessions/{ending}/end")
+    assert two.get("/app").status_code == 200, "only one's own"
+    one.get("/app/security")
+    one.post(f"/app/security/sessions/{ending}/end")
+    assert two.get("/app").status_code == 303
+    three = enter(service, "dan@acme.example")
+    one.get("/app/security")
+    one.post("/app/security/sessions/end")
+    assert three.get("/app").status_code == 303
+    assert one.get("/app").status_code == 200
+
+
+def test_pages_are_written_as_somebody_wishes(service: Service, sign_in: SignIn) -> None:
+    eve = sign_in("eve@acme.example")
+    eve.get("/app/security")
+    assert eve.post("/app/security/preferences", language="de", zone="Moon/Base").status_code == 422
+    eve.get("/app/security")
+    assert eve.post("/app/security/preferences", language="de", zone="Asia/Tokyo").status_code == 303
+    page = eve.get("/app/security")
+    assert page.headers["content-language"] == "de"
+    assert "Sicherheit" in eve.text
+    assert "Asia/Tokyo" in page.text
+    eve.get("/app/security")
+    eve.post("/app/security/preferences", language="", zone="")
+    assert eve.get("/app").headers["content-language"] == "en"
+
+
+def test_a_customer_asks_everybody_for_a_second_step(service: Service, sign_in: SignIn) -> None:
+    service.sql("UPDATE people SET totp = NULL")
+    service.sql("DELETE FROM sign_in_allowances")
+    ada, eve = sign_in("ada@acme.example"), sign_in("eve@acme.example")
+    eve.get("/app/security")
+    assert eve.post("/app/security/required", required="yes").status_code == 403
+    ada.get("/app/security")
+    ada.post("/app/security/required", required="yes")
+    assert eve.get("/app").status_code == 200, "first the administrator's own"
+    set_up(service, ada)
+    ada.get("/app/security")
+    ada.post("/app/security/required", required="yes")
+    for path in ("/app", "/app/people"):
+        assert eve.get(path).headers["location"] == "/app/security"
+    eve.get("/app/security")
+    assert "asks everybody for a second step" in eve.text
+    set_up(service, eve)
+    assert eve.get("/app").status_code == 200
+    ada.get("/app/security")
+    ada.post("/app/security/required", required="no")
+    service.sql("UPDATE people SET totp = NULL")
+    assert sign_in("dan@acme.example").get("/app").status_code == 200
