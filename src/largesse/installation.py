@@ -26,7 +26,7 @@ from largesse.database import (
 )
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
-from largesse.lines import is_sealed, prove_master_key
+from largesse.sealing import is_sealed, prove_master_key
 
 SERVING_CONNECTIONS = 10  # to the database, of a serving process without a worker
 _WATCH_EVERY_S = 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import multiprocessing
 import os
@@ -30,6 +31,7 @@ from largesse.lines.claiming import Claiming
 from largesse.lines.claiming import Turns as RecipientTurns
 from largesse.orders import MAX_ORDERS, IdWatch, Intake, OrderLists, Placer, Quoter, read_ids_left
 from largesse.people import Passwords, SigningIn
+from largesse.sealing import tell_sealing_for_ever
 from largesse.web.api import OPERATIONS, Application
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 from largesse.web.claim import claim_pages
@@ -127,6 +129,7 @@ async def open_services(
         await check_schema(database)
         vault = await open_vault(database, settings)
         chains = await chains_of(database, vault)
+        stack.callback(asyncio.create_task(tell_sealing_for_ever(database, vault)).cancel)
         catalogue = Catalogue(database, CatalogueInJson())
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
@@ -205,5 +208,9 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
     async with open_database(settings, max_connections=DATABASE_CONNECTIONS, limits=WORK) as database:
         await check_schema(database)
         vault = await open_vault(database, settings)
-        async with Worker(database, settings, vault, captures=captures) as worker:
-            yield worker
+        telling = asyncio.create_task(tell_sealing_for_ever(database, vault))
+        try:
+            async with Worker(database, settings, vault, captures=captures) as worker:
+                yield worker
+        finally:
+            telling.cancel()

@@ -211,6 +211,17 @@ class TestLoading:
         sealed = load_vault(replace(settings, master_keys=(NEW, OLD))).codes.seal(b"x", b"")
         assert Vault((NEW,)).codes.open(sealed, b"") == b"x"
 
+    def test_a_file_of_several_keys_begins_with_the_newest(self, settings: Settings) -> None:
+        load_vault(settings)
+        path = settings.data_dir / "master-key"
+        old = path.read_text()
+        path.write_text(f"{NEW.hex()}\n\n{old}")
+        vault = load_vault(settings)
+        assert vault.key_ids == (*Vault((NEW,)).key_ids, *Vault((base64.b64decode(old),)).key_ids)
+        path.write_text("\n")
+        with pytest.raises(StartError, match="holds no master key"):
+            load_vault(settings)
+
     def test_a_spoilt_file_is_named(self, settings: Settings) -> None:
         load_vault(settings)
         path = settings.data_dir / "master-key"
@@ -218,6 +229,27 @@ class TestLoading:
         with pytest.raises(StartError, match="master-key") as refused:
             load_vault(settings)
         assert "garbage" not in str(refused.value)
+
+
+def test_what_is_left_of_a_key_opens_its_links_and_nothing_else() -> None:
+    old, both, new = Vault((OLD,)), Vault((NEW, OLD)), Vault((NEW,))
+    token, code, (name,) = old.token(bytes(10)), old.codes.seal(b"code", b""), old.key_ids
+    rest = both.rest_of(name)
+    new.keep_rest(name, rest)
+    assert new.code_of_token(token) == bytes(10)
+    assert new.token(bytes(10)) == both.token(bytes(10)) != token
+    with pytest.raises(SealBroken):
+        new.codes.open(code, b"")
+    with pytest.raises(SealBroken):
+        Vault((OTHER,)).keep_rest(name, rest)
+    with pytest.raises(SealBroken):
+        new.keep_rest(new.key_ids[0], rest)
+    third = Vault((OTHER, NEW))
+    Vault((OTHER,)).keep_rest(name, third.reseal_rest(name, rest))
+
+
+def test_a_key_that_comes_twice_counts_once() -> None:
+    assert Vault((NEW, OLD, NEW)).key_ids == Vault((NEW, OLD)).key_ids
 
 
 @given(codes)

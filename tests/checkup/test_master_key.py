@@ -13,7 +13,7 @@ from largesse.checkup.database import check_database
 from largesse.checkup.finding import Level
 from largesse.checkup.master_key import check_master_key, check_master_key_fits
 from largesse.database import OPERATOR, Database, connect_once
-from largesse.lines import prove_master_key
+from largesse.sealing import prove_master_key, retire
 
 EXTERNAL = {"LARGESSE_DATABASE_URL": "postgresql://ada@127.0.0.1/largesse"}
 RIGHT, WRONG = "5e" * 32, "5f" * 32
@@ -89,9 +89,30 @@ async def test_the_key_is_the_one_that_codes_were_sealed_with(database_url: str,
 async def test_the_key_is_told_before_there_is_a_code_and_looking_writes_nothing(database_url: str) -> None:
     async with connect_once(database_url, OPERATOR) as connection:
         await prove_master_key(connection, Vault((bytes.fromhex(RIGHT),)), keep=True)
-        kept = await connection.fetchval("SELECT sealed FROM master_key_proof")
+        kept = await connection.fetchval("SELECT sealed FROM master_keys")
     [(level, _)] = await fits(database_url, WRONG)
     assert level is Level.ERROR
-    assert await fits(database_url, f"{WRONG},{RIGHT}") == [(Level.OK, SEALED_UNDER_IT)]
+    fitting, rotation = await fits(database_url, f"{WRONG},{RIGHT}")
+    assert fitting == (Level.OK, SEALED_UNDER_IT)
+    assert rotation[0] is Level.WARNING
+    assert "largesse reseal" in rotation[1]
     async with connect_once(database_url, OPERATOR) as connection:
-        assert await connection.fetchval("SELECT sealed FROM master_key_proof") == kept
+        assert await connection.fetchval("SELECT sealed FROM master_keys") == kept
+
+
+async def test_what_is_left_to_do_of_a_change_of_keys_is_told(database_url: str) -> None:
+    old, both = Vault((bytes.fromhex(RIGHT),)), Vault((bytes.fromhex(WRONG), bytes.fromhex(RIGHT)))
+    name = old.key_ids[0].hex()
+    async with connect_once(database_url, OPERATOR) as connection:
+        await prove_master_key(connection, old, keep=True)
+        await prove_master_key(connection, both, keep=True)
+        [(level, text)] = await fits(database_url, WRONG)
+        assert level is Level.ERROR
+        assert f"lacks a key that things are still sealed under, {name}" in text
+        await connection.execute("UPDATE master_keys SET sealing_at = NULL")
+        assert [key.name for key in await retire(connection, both)] == [name]
+    assert await fits(database_url, WRONG) == [(Level.OK, SEALED_UNDER_IT)]
+    assert await fits(database_url, f"{WRONG},{RIGHT}") == [
+        (Level.OK, SEALED_UNDER_IT),
+        (Level.WARNING, f"Nothing is sealed under {name} any more: leave it out of the list."),
+    ]

@@ -15,6 +15,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "order.cancelled": "codes of an order were voided and refunded",
         "order.resent": "a recipient's mail was asked for again",
         "receivable.settled": "a payment of an invoiced customer was recorded",
+        "secrets.resealed": "what is sealed was brought under the newest master key",
         "service_account.created": "a service account was made",
         "service_account.switched": "a service account was switched on or off",
         "top_up.cancelled": "a top-up that waited was cancelled",

@@ -3,7 +3,8 @@
 Every purpose is a compartment with keys of its own (HKDF-SHA256, RFC 5869, the purpose in its `info`): what is sealed in one
 opens in no other. Sealing is AES-256-GCM and begins with the id of its key, which is how older master keys keep opening it
 after a rotation; look-ups are HMAC-SHA256 (RFC 2104); claim tokens are AES-SIV (RFC 5297), whose output depends on nothing but
-the code, so that one code always has one link.
+the code, so that one code always has one link. Links are out in the world: what they depend on of a master key outlives it, as
+its `Rest`.
 
 In 0.1.0 all compartments shared the keys of the codes. What was sealed or looked up so is still found and opened in each; what
 is new there is sealed under the compartment's own.
@@ -18,6 +19,7 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -27,10 +29,11 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings, decode_master_key
 
-_KEY_ID_BYTES = 4
+KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
 _LOOKUP_BYTES = 8
-SIGNATURE_BYTES = _KEY_ID_BYTES + 32
+SIGNATURE_BYTES = KEY_ID_BYTES + 32
+_REST_CONTEXT = b"rest-of-master-key/"
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648, section 5
 
 
@@ -38,11 +41,21 @@ class SealBroken(Exception):
     """Sealed bytes that no master key opens, or that belong elsewhere."""
 
 
+class Rest(msgspec.Struct, frozen=True):
+    """What is still needed of a master key when nothing is sealed under it any more: it opens claim links, and nothing else."""
+
+    links_id: bytes
+    links: bytes
+
+    def __repr__(self) -> str:
+        return "Rest(…)"  # it must not end in a log
+
+
 class _Keys:
     """What one purpose has of one master key: the key that seals and its id, and the key of look-ups."""
 
     def __init__(self, master_key: bytes, key_id: bytes, sealing: bytes, lookup: bytes) -> None:
-        self.id = _derive(master_key, key_id, _KEY_ID_BYTES)
+        self.id = _derive(master_key, key_id, KEY_ID_BYTES)
         self.sealing = AESGCM(_derive(master_key, sealing, 32))
         # Copied for each message: 0.6 µs, where `hmac.digest` takes 1.5 and a copy of `hmac.new` 1.2.
         self._lookup = HMAC(_derive(master_key, lookup, 32), SHA256())
@@ -67,6 +80,10 @@ class _Keys:
             yield int.from_bytes(found_by.finalize()[:_LOOKUP_BYTES], "big", signed=True)
 
 
+_encode_rest = msgspec.msgpack.Encoder().encode
+_decode_rest = msgspec.msgpack.Decoder(Rest).decode
+
+
 class Compartment:
     """The secrets of one purpose, under a ring of keys: the first seals, all open."""
 
@@ -89,22 +106,27 @@ class Compartment:
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
         """What `seal` sealed. Raises SealBroken."""
-        keys = self._ring.get(sealed[:_KEY_ID_BYTES])
+        keys = self._ring.get(sealed[:KEY_ID_BYTES])
         if keys is None:
             raise SealBroken("sealed for another purpose, or under a master key that is not in the ring")
-        body = sealed[_KEY_ID_BYTES:]
+        body = sealed[KEY_ID_BYTES:]
         try:
             return keys.sealing.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], context)
         except (ValueError, InvalidTag):  # ValueError: cut short
             raise SealBroken("the sealed bytes were changed or belong elsewhere") from None
 
+    @property
+    def newest_id(self) -> bytes:
+        """What begins all that the key seals that seals now: KEY_ID_BYTES."""
+        return self._newest.id
+
     def knows(self, sealed: bytes) -> bool:
         """Whether `sealed` was sealed by a key of the ring, as far as its id tells."""
-        return sealed[:_KEY_ID_BYTES] in self._ring
+        return sealed[:KEY_ID_BYTES] in self._ring
 
     def is_newest(self, sealed: bytes) -> bool:
         """Whether `sealed` was sealed by the key that seals now."""
-        return sealed[:_KEY_ID_BYTES] == self._newest.id
+        return sealed[:KEY_ID_BYTES] == self._newest.id
 
     def lookup(self, message: bytes) -> int:
         """The number a new message is found by: 64 bits of its HMAC-SHA256, signed."""
@@ -132,9 +154,10 @@ class Vault:
     """The compartments of an installation, the claim tokens of its codes, and the signatures of its quotes."""
 
     def __init__(self, master_keys: tuple[bytes, ...]) -> None:
-        """The first of the master keys, of 32 bytes each, seals; all open."""
+        """The first of the master keys, of 32 bytes each, seals; all open. One that comes twice counts once."""
         if not master_keys:
             raise ValueError("a vault needs a master key")
+        master_keys = tuple(dict.fromkeys(master_keys))
         codes = [_Keys.of_codes(key) for key in master_keys]
 
         def compartment(purpose: str) -> Compartment:
@@ -153,11 +176,18 @@ class Vault:
         self.second_steps = compartment("second-steps")  # of people who sign in
         self.proof = compartment("proof")  # of the master key
         self.chains = compartment("chains")  # the keys that ledger and audit log are chained with
+        self.rests = compartment("rests")  # of master keys that nothing is sealed under any more
+        # Of each master key alone, by what it is called: the id that the text which proves it begins with.
+        proofs = [_Keys.of("proof", key) for key in master_keys]
+        self._proofs = {keys.id: Compartment([keys]) for keys in proofs}
+        self.key_ids = tuple(self._proofs)  # the newest first
         # Tokens and the signatures of quotes begin with the id of the codes' key of the same master key.
-        self._tokens = {
-            keys.id: AESSIV(_derive(key, b"claim-token", 64))
+        rests = [
+            Rest(keys.id, _derive(key, b"claim-token", 64))
             for keys, key in zip(codes, master_keys, strict=True)
-        }
+        ]
+        self._rests = dict(zip(self.key_ids, rests, strict=True))
+        self._tokens = {rest.links_id: AESSIV(rest.links) for rest in rests}
         self._quotes = {
             keys.id: _derive(key, b"quote", 32) for keys, key in zip(codes, master_keys, strict=True)
         }
@@ -166,6 +196,24 @@ class Vault:
     def knows(self, sealed: bytes) -> bool:
         """Whether `sealed` was sealed by one of the master keys for any purpose, as far as its key's id tells."""
         return any(part.knows(sealed) for part in vars(self).values() if isinstance(part, Compartment))
+
+    def prove(self, key_id: bytes, text: bytes, context: bytes) -> bytes:
+        """`text` sealed under the master key of that id, one of `key_ids`, for a proof of it."""
+        return self._proofs[key_id].seal(text, context)
+
+    def rest_of(self, key_id: bytes) -> bytes:
+        """What is still needed of the master key of that id, one of `key_ids`, once nothing is sealed under it; sealed."""
+        return self.rests.seal(_encode_rest(self._rests[key_id]), _REST_CONTEXT + key_id)
+
+    def reseal_rest(self, key_id: bytes, sealed: bytes) -> bytes:
+        """What `rest_of` gave under an older key, sealed under the newest. Raises SealBroken."""
+        context = _REST_CONTEXT + key_id
+        return self.rests.seal(self.rests.open(sealed, context), context)
+
+    def keep_rest(self, key_id: bytes, sealed: bytes) -> None:
+        """Opens claim links of a master key that is not in the ring, by what is left of it. Raises SealBroken."""
+        rest = _decode_rest(self.rests.open(sealed, _REST_CONTEXT + key_id))
+        self._tokens.setdefault(rest.links_id, AESSIV(rest.links))
 
     def token(self, code: bytes) -> str:
         """The claim token of a code of 10 bytes: 40 characters fit for a URL."""
@@ -183,7 +231,7 @@ class Vault:
         """The code `token` made the token of. Raises SealBroken for every other text."""
         try:
             sealed = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
-            return self._tokens[sealed[:_KEY_ID_BYTES]].decrypt(sealed[_KEY_ID_BYTES:], None)
+            return self._tokens[sealed[:KEY_ID_BYTES]].decrypt(sealed[KEY_ID_BYTES:], None)
         except (ValueError, KeyError, InvalidTag):
             raise SealBroken("not a claim token of this installation") from None
 
@@ -193,10 +241,10 @@ class Vault:
 
     def has_signed_quote(self, quote: bytes, signature: bytes) -> bool:
         """Whether `sign_quote` made this signature of this quote, under any master key of the ring."""
-        key = self._quotes.get(signature[:_KEY_ID_BYTES])
+        key = self._quotes.get(signature[:KEY_ID_BYTES])
         if key is None:
             return False
-        return hmac.compare_digest(hmac.digest(key, quote, "sha256"), signature[_KEY_ID_BYTES:])
+        return hmac.compare_digest(hmac.digest(key, quote, "sha256"), signature[KEY_ID_BYTES:])
 
 
 def load_vault(settings: Settings) -> Vault:
@@ -211,7 +259,7 @@ def load_vault(settings: Settings) -> Vault:
         raise StartError(
             "LARGESSE_MASTER_KEY must be set with an external database: `openssl rand -base64 32`"
         )
-    return Vault((_generated_master_key(master_key_file(settings)),))
+    return Vault(_keys_of_file(master_key_file(settings)))
 
 
 def master_key_file(settings: Settings) -> Path:
@@ -226,23 +274,35 @@ def is_key_to_be_generated(settings: Settings) -> bool:
     )
 
 
-def _generated_master_key(path: Path) -> bytes:
-    """Reads the key at `path`, made on first use. Linking into place makes one of several starters the maker."""
+def _keys_of_file(path: Path) -> tuple[bytes, ...]:
+    """The keys in the file at `path`, one a line, the newest first; made with one key on first use."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f"master-key.{os.getpid()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(base64.b64encode(os.urandom(32)) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    return decode_master_key(path.read_text("ascii").strip(), str(path))
+        _generate_master_key(path)
+    keys = tuple(
+        decode_master_key(line.strip(), str(path))
+        for line in path.read_text("ascii", "replace").splitlines()
+        if line.strip()
+    )
+    if not keys:
+        raise StartError(f"{path} holds no master key: bring it back from a backup")
+    return keys
+
+
+def _generate_master_key(path: Path) -> None:
+    """Writes a new key to `path`. Linking into place makes one of several starters the maker."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"master-key.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(base64.b64encode(os.urandom(32)) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
 
 
 def _derive(master_key: bytes, purpose: bytes, length: int) -> bytes:

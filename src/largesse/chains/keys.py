@@ -49,6 +49,11 @@ async def open_chains(connection: Connection, vault: Vault, *, keep: bool) -> Ch
     return Chains.of(_open_all(vault, sealed))
 
 
+def reseal_key(vault: Vault, number: int, sealed: bytes) -> bytes:
+    """The sealed key of that number under the newest master key. Raises SealBroken."""
+    return vault.chains.seal(vault.chains.open(sealed, _context(number)), _context(number))
+
+
 async def _begin(connection: Connection, vault: Vault) -> Chains:
     """Makes the first key, unless somebody else has made it, and opens the chains."""
     async with connection.transaction():

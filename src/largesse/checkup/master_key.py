@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
-from largesse.base.vault import is_key_to_be_generated, load_vault, master_key_file
+from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
 from largesse.checkup.finding import Finding, error, ok, warning
 from largesse.database import Connection
-from largesse.lines import is_sealed, prove_master_key
+from largesse.sealing import KeyRecord, is_sealed, list_master_keys, prove_master_key
 
 _NAME = "LARGESSE_MASTER_KEY"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -49,4 +50,23 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
         await prove_master_key(connection, vault, keep=False)
     except StartError as wrong:
         return [error(_NAME, f"{wrong}.")]
-    return [ok(_NAME, "The database is sealed under this key.")]
+    known = await list_master_keys(connection)
+    return [ok(_NAME, "The database is sealed under this key."), *_rotation(vault, known)]
+
+
+def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[Finding]:
+    """What is left to do of a change of keys."""
+    newest, *others = vault.key_ids
+    older = {key.id: key for key in known if key.id != newest}
+    needed = [key.name for key in older.values() if key.is_needed]
+    spare = [older[key_id].name for key_id in others if key_id in older and not older[key_id].is_needed]
+    findings = []
+    if needed:
+        findings.append(
+            warning(_NAME, f"Something may be sealed under {', '.join(needed)} still: run `largesse reseal`.")
+        )
+    if spare:
+        findings.append(
+            warning(_NAME, f"Nothing is sealed under {', '.join(spare)} any more: leave it out of the list.")
+        )
+    return findings

@@ -92,6 +92,11 @@ async def read_address(connection: Connection, vault: Vault, line: LineKey) -> d
     return None if sealed is None else _decode(vault.addresses.open(sealed, _context(line)))
 
 
+def reseal_address(vault: Vault, sealed: bytes, line: LineKey) -> bytes:
+    """The sealed address of the line's parcel under the newest key. Raises SealBroken."""
+    return vault.addresses.seal(vault.addresses.open(sealed, _context(line)), _context(line))
+
+
 async def export_shipments(
     database: Database, vault: Vault, environment: str, file: TextIO, *, again: bool = False
 ) -> int:

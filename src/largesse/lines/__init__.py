@@ -2,14 +2,12 @@
 
 `issuing` draws codes and seals them, `text` is how one is written; `writing` writes the lines of placed orders. `claiming` is what
 a recipient's code and PIN lead to (`attempts` looks at one, `limits` says how often one may guess), `lines` finds a code's line,
-`states` moves lines, `records` tells how those of an order stand. `links` gives codes out. `proof` shows that a process has the master key that the database
-is sealed under. This room alone writes the tables of lines; what a claimed gift becomes is fulfilment's. Why so:
-docs/decisions/0007-codes-references-tokens.md and 0012-claiming.md.
+`states` moves lines, `records` tells how those of an order stand. `links` gives codes out. `resealing` brings what is sealed under the
+newest master key. This room alone writes the tables of lines; what a claimed gift becomes is fulfilment's. Why so: docs/decisions/0007-codes-references-tokens.md and 0012-claiming.md.
 """
 
 from largesse.lines.issuing import CODES_AT_ONCE, IssuedCode, SealedCode, SealedCodes, draw_codes, open_code
 from largesse.lines.links import GivenCode, claim_link, give_codes
-from largesse.lines.proof import is_sealed, prove_master_key
 from largesse.lines.text import CodeError, format_code, parse_code
 
 __all__ = [
@@ -23,8 +21,6 @@ __all__ = [
     "draw_codes",
     "format_code",
     "give_codes",
-    "is_sealed",
     "open_code",
     "parse_code",
-    "prove_master_key",
 ]

@@ -60,19 +60,20 @@ def draw_codes(count: int) -> list[IssuedCode]:
 
 
 class SealedCodes:
-    """The codes of an order, the first for line 1, sealed as they are asked for: each time anew."""
+    """The codes of an order, the first for line 1 or `first`, sealed as they are asked for: each time anew."""
 
-    def __init__(self, vault: Vault, codes: Sequence[IssuedCode], reference: str) -> None:
+    def __init__(self, vault: Vault, codes: Sequence[IssuedCode], reference: str, *, first: int = 1) -> None:
         self._vault = vault
         self._codes = codes
         self._reference = reference
+        self._first = first
 
     def __iter__(self) -> Iterator[SealedCode]:
         for start in range(0, len(self._codes), CODES_AT_ONCE):
             codes = self._codes[start : start + CODES_AT_ONCE]
             secrets = [
                 (_secret(code), _context(self._reference, number))
-                for number, code in enumerate(codes, start + 1)
+                for number, code in enumerate(codes, start + self._first)
             ]
             lookups = self._vault.codes.lookup_all(code.code for code in codes)
             yield from map(SealedCode, lookups, self._vault.codes.seal_all(secrets))

@@ -8,7 +8,7 @@ refusals.py    whose fault a refusal is; recording.py writes down what became of
 records.py     what a customer is told of an order's mail; resending.py sends it once more
 holding.py     mail that waits for a mail server; requeue.py what was given up, by an operator
 maintenance.py what is old, and what waits
-mailbox.py     captured mail: staging's, and the demo's
+mailbox.py     captured mail: staging's, and the demo's; resealing.py brings it under the newest master key
 """
 
 from largesse.delivery.mail.mailbox import CapturedMail, OpenedMail, list_captured, open_captured

@@ -6,7 +6,7 @@ delivery.py       the worker's side: turns of queues, attempts in flight
 transport.py      POSTs over judged connections (channel.py), signed by signing.py
 outcomes.py       what a receiver's answer means; recording.py writes it down
 records.py        what a customer is told of deliveries, redelivery, samples; throttle.py how often
-maintenance.py    what is old, and what waits
+maintenance.py    what is old, and what waits; resealing.py brings secrets under the newest master key
 """
 
 from largesse.delivery.webhooks.addresses import is_public

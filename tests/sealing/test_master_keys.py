@@ -11,7 +11,7 @@ import pytest
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
 from largesse.database import OPERATOR, connect_once
-from largesse.lines import is_sealed, prove_master_key
+from largesse.sealing import is_sealed, list_master_keys, prove_master_key
 
 OLD, NEW, OTHER = (bytes([number]) * 32 for number in (1, 2, 3))
 
@@ -30,13 +30,13 @@ async def refused(connection: asyncpg.Connection, *keys: bytes) -> bool:
         said = str(refusal)
     else:
         return False
-    assert said.startswith("LARGESSE_MASTER_KEY is not the key")
+    assert said.startswith(("LARGESSE_MASTER_KEY is not the key", "LARGESSE_MASTER_KEY lacks a key"))
     assert "\n" not in said
     return True
 
 
 async def proofs(connection: asyncpg.Connection) -> list[bytes]:
-    return [row["sealed"] for row in await connection.fetch("SELECT sealed FROM master_key_proof")]
+    return [row["sealed"] for row in await connection.fetch("SELECT sealed FROM master_keys ORDER BY id")]
 
 
 async def test_the_first_start_decides(connection: asyncpg.Connection) -> None:
@@ -49,13 +49,33 @@ async def test_the_first_start_decides(connection: asyncpg.Connection) -> None:
     assert await proofs(connection) == kept
 
 
-async def test_any_key_of_a_list_will_do_and_the_newest_is_needed_from_then_on(
-    connection: asyncpg.Connection,
-) -> None:
+async def test_every_key_that_was_in_a_list_is_needed_from_then_on(connection: asyncpg.Connection) -> None:
     assert not await refused(connection, OLD)
+    assert not await refused(connection, OLD, NEW)  # every process is to know it before one seals under it
     assert not await refused(connection, NEW, OLD)
     assert await refused(connection, OLD)  # it could not open what the others seal now
-    assert not await refused(connection, NEW)  # nothing is left of the old one, says the operator
+    assert await refused(connection, NEW)  # nor this one what was sealed before
+    assert await refused(connection, NEW, OTHER)
+    assert not await refused(connection, OTHER, OLD, NEW)
+
+
+async def test_what_is_missing_is_named_and_what_to_do(connection: asyncpg.Connection) -> None:
+    await prove_master_key(connection, Vault((NEW, OLD)), keep=True)
+    with pytest.raises(StartError) as refusal:
+        await prove_master_key(connection, Vault((NEW,)), keep=True)
+    said = str(refusal.value)
+    assert Vault((OLD,)).key_ids[0].hex() in said
+    assert Vault((NEW,)).key_ids[0].hex() not in said
+    assert "largesse reseal" in said
+    assert OLD.hex() not in said
+
+
+async def test_a_database_from_before_keys_were_kept_one_by_one(connection: asyncpg.Connection) -> None:
+    """Its one proof is of the newest; what else the first list has is needed too, as something may be sealed under it."""
+    await prove_master_key(connection, Vault((NEW,)), keep=True)
+    assert not await refused(connection, NEW, OLD)
+    assert await refused(connection, NEW)
+    assert [key.is_needed for key in await list_master_keys(connection)] == [True, True]
 
 
 @pytest.mark.parametrize("place", ["lines", "vouchers", "webhook_subscriptions"])
@@ -69,7 +89,7 @@ async def test_a_database_from_before_the_proof_tells_by_what_was_sealed_last(
         assert await refused(connection, *keys)
         assert await proofs(connection) == []
     assert not await refused(connection, NEW, OLD)
-    assert len(await proofs(connection)) == 1
+    assert len(await proofs(connection)) == 2
 
 
 async def test_of_several_that_start_first_at_once_one_key_wins(database_url: str) -> None:

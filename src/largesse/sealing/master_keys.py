@@ -1,0 +1,169 @@
+"""The proof of the master keys: a wrong one would take orders, seal their codes under itself, and open none of the others.
+
+For each key that a process has had in its list the database keeps a known text, sealed by that key. A list is right when it opens all of
+those whose key is still needed, which it is until `largesse reseal` has retired it: without one of them something would stay shut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+import structlog
+
+from largesse.base.errors import StartError
+from largesse.base.vault import SealBroken, Vault
+from largesse.database import DATABASE_FAILED, OPERATOR, Connection, Database
+
+_TEXT = b"largesse"
+_CONTEXT = b"master-key-proof"
+_TELL_EVERY_S = 10.0
+# A database sealed before there was a proof: whatever was sealed last tells.
+_SEALED_LAST = (
+    "SELECT sealed FROM lines ORDER BY order_id DESC, number DESC LIMIT 1",
+    "SELECT sealed FROM vouchers ORDER BY id DESC LIMIT 1",
+    "SELECT sealed_secret FROM webhook_subscriptions ORDER BY created_at DESC LIMIT 1",
+)
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """A master key as the database knows it. `sealed` is its proof; `sealed_rest` what is left of it once it is retired."""
+
+    id: bytes
+    sealed: bytes
+    since: datetime
+    sealing_at: datetime | None  # when a process that seals under it was last heard of
+    retired_at: datetime | None  # since when nothing is sealed under it
+    sealed_rest: bytes | None
+
+    @property
+    def name(self) -> str:
+        """What it is called where an operator reads it: gives nothing of the key away."""
+        return self.id.hex()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something may be sealed under it."""
+        return self.retired_at is None
+
+
+async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) -> None:
+    """Raises StartError when the vault's keys are not those of this database, or lack one that is still needed.
+
+    With `keep` the keys that are new are kept from then on, and the newest is one that is sealed under. Claim links of keys that are
+    needed no longer open again. `connection` must not be in a transaction.
+    """
+    try:
+        async with connection.transaction():
+            if keep:  # of several that start first at once, one decides
+                await connection.execute("SELECT pg_advisory_xact_lock(hashtext('largesse/master_keys'))")
+            known = await list_master_keys(connection)
+            await _require_all(connection, vault, known)
+            _keep_rests(vault, known)
+            if keep:
+                await _keep(connection, vault)
+    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary keeps the proofs
+        return
+
+
+async def is_sealed(connection: Connection) -> bool:
+    """Whether anything in the database was sealed by some master key."""
+    return bool(await list_master_keys(connection)) or await _sealed_last(connection) is not None
+
+
+async def list_master_keys(connection: Connection) -> list[KeyRecord]:
+    """Every key that was ever in the list of a process, those that came first first."""
+    rows = await connection.fetch(
+        "SELECT id, sealed, since, sealing_at, retired_at, sealed_rest FROM master_keys ORDER BY since, id"
+    )
+    return [KeyRecord(**row) for row in rows]
+
+
+async def tell_sealing(database: Database, vault: Vault) -> None:
+    """Says that a process seals under the newest key of the vault now."""
+    await database.execute(
+        OPERATOR, "UPDATE master_keys SET sealing_at = clock_now() WHERE id = $1", vault.key_ids[0]
+    )
+
+
+async def tell_sealing_for_ever(database: Database, vault: Vault) -> None:
+    """Says so again and again, until cancelled."""
+    while True:
+        await asyncio.sleep(_TELL_EVERY_S)
+        try:
+            await tell_sealing(database, vault)
+        except DATABASE_FAILED as error:
+            _log.warning("sealing_not_told", error=type(error).__name__)
+
+
+async def _require_all(connection: Connection, vault: Vault, known: Sequence[KeyRecord]) -> None:
+    """Raises StartError unless the vault opens the proof of every key that is needed."""
+    if not known:
+        last = await _sealed_last(connection)
+        if last is not None and not vault.knows(last):
+            raise _wrong_key()
+        return
+    missing = [key for key in known if key.is_needed and not _opens(vault, key.sealed)]
+    if len(missing) == len([key for key in known if key.is_needed]):
+        raise _wrong_key()
+    if missing:
+        names = " and ".join(f"{key.name} (in use since {key.since:%Y-%m-%d})" for key in missing)
+        raise StartError(
+            f"LARGESSE_MASTER_KEY lacks a key that things are still sealed under, {names}: put it back into the list, "
+            "behind the newest, and run `largesse reseal`, which says when it can go"
+        )
+
+
+def _keep_rests(vault: Vault, known: Sequence[KeyRecord]) -> None:
+    for key in known:
+        if key.sealed_rest is None:
+            continue
+        try:
+            vault.keep_rest(key.id, key.sealed_rest)
+        except SealBroken:
+            _log.error("links_of_key_lost", key=key.name)
+
+
+async def _keep(connection: Connection, vault: Vault) -> None:
+    """Keeps the keys of the vault; the newest, which seals from now on, is needed even if it had been retired."""
+    await connection.execute(
+        """
+        INSERT INTO master_keys (id, sealed, since)
+        SELECT id, sealed, clock_now() FROM unnest($1::bytea[], $2::bytea[]) AS new (id, sealed)
+        ON CONFLICT (id) DO NOTHING
+        """,
+        vault.key_ids,
+        [vault.prove(key_id, _TEXT, _CONTEXT) for key_id in vault.key_ids],
+    )
+    await connection.execute(
+        "UPDATE master_keys SET sealing_at = clock_now(), retired_at = NULL, sealed_rest = NULL WHERE id = $1",
+        vault.key_ids[0],
+    )
+
+
+async def _sealed_last(connection: Connection) -> bytes | None:
+    for query in _SEALED_LAST:
+        sealed: bytes | None = await connection.fetchval(query)
+        if sealed is not None:
+            return sealed
+    return None
+
+
+def _opens(vault: Vault, sealed: bytes) -> bool:
+    try:
+        return vault.proof.open(sealed, _CONTEXT) == _TEXT
+    except SealBroken:
+        return False
+
+
+def _wrong_key() -> StartError:
+    return StartError(
+        "LARGESSE_MASTER_KEY is not the key that this database is sealed under: put that key back, into the list "
+        "or, with an embedded database, into the file `master-key` of the data directory"
+    )
