@@ -13,8 +13,11 @@ from largesse.delivery.webhooks.addresses import is_public
 from largesse.delivery.webhooks.records import (
     AttemptRecord,
     DeliveryRecord,
+    SubscriptionRecord,
     list_deliveries,
+    list_subscription_records,
     redeliver,
+    redeliver_failed,
     send_sample,
 )
 from largesse.delivery.webhooks.resolver import Resolver
@@ -37,14 +40,17 @@ __all__ = [
     "DeliveryThrottle",
     "Resolver",
     "Subscription",
+    "SubscriptionRecord",
     "Target",
     "check_target",
     "create_subscription",
     "delete_subscription",
     "is_public",
     "list_deliveries",
+    "list_subscription_records",
     "list_subscriptions",
     "parse_target",
     "redeliver",
+    "redeliver_failed",
     "send_sample",
 ]

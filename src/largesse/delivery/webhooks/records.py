@@ -16,6 +16,7 @@ from largesse.delivery.webhooks.subscriptions import own_subscription
 from largesse.events import EVENTS, Sampled
 from largesse.identity import Principal
 
+MOST_REDELIVERED = 1_000  # at a time
 _KEPT_AS_TEXT = "utf-8"
 _COLUMNS = """
     deliveries.id, deliveries.event, events.order_id, state, attempts, attempts_left, due_at, deliveries.created_at,
@@ -46,6 +47,38 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     next_attempt_at: datetime | None
     created_at: datetime
     finished_at: datetime | None
+
+
+class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription and how its deliveries are doing."""
+
+    id: UUID
+    event: str
+    target_url: str
+    created_at: datetime
+    is_failing: bool  # what was tried last did not arrive
+    last_state: str | None  # of its newest delivery; None: it has none
+    last_at: datetime | None
+
+
+async def list_subscription_records(connection: Connection, principal: Principal) -> list[SubscriptionRecord]:
+    """The customer's subscriptions in the principal's environment, newest first, with their newest delivery."""
+    rows = await connection.fetch(
+        """
+        SELECT s.id, event, target_url, s.created_at, coalesce(failing, false) AS is_failing, state AS last_state,
+               newest.created_at AS last_at
+        FROM webhook_subscriptions s
+        LEFT JOIN subscription_queues q ON q.subscription_id = s.id
+        LEFT JOIN LATERAL (
+            SELECT state, created_at FROM deliveries d WHERE d.subscription_id = s.id ORDER BY d.id DESC LIMIT 1
+        ) AS newest ON true
+        WHERE s.customer_id = $1 AND s.environment = $2
+        ORDER BY s.created_at DESC, s.id
+        """,
+        principal.customer_id,
+        principal.environment,
+    )
+    return [SubscriptionRecord(**row) for row in rows]
 
 
 async def list_deliveries(
@@ -97,6 +130,29 @@ async def redeliver(
         raise NotFound("There is no delivery of that id.")
     await notify(connection)
     return await _read(connection, delivery_id)
+
+
+async def redeliver_failed(connection: Connection, principal: Principal, subscription_id: UUID) -> int:
+    """Has the newest deliveries that failed for good made again now, as `redeliver` does; returns how many. Call it in a transaction.
+
+    At most MOST_REDELIVERED at a time. Raises NotFound for an unknown subscription.
+    """
+    await own_subscription(connection, principal, subscription_id)
+    await wake_queue(connection, subscription_id)
+    rows = await connection.fetch(
+        """
+        UPDATE deliveries SET state = 'pending', due_at = (SELECT clock_now()), finished_at = NULL, attempts_left = 12
+        WHERE id IN (
+            SELECT id FROM deliveries WHERE subscription_id = $1 AND state IN ('dropped', 'exhausted')
+            ORDER BY id DESC LIMIT $2)
+        RETURNING id
+        """,
+        subscription_id,
+        MOST_REDELIVERED,
+    )
+    if rows:
+        await notify(connection)
+    return len(rows)
 
 
 async def send_sample(

@@ -50,8 +50,8 @@ async def create_subscription(
         await connection.execute(
             """
             INSERT INTO webhook_subscriptions
-                (id, customer_id, environment, event, target_url, sealed_secret, service_account_id)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)
+                (id, customer_id, environment, event, target_url, sealed_secret, service_account_id, user_id)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             """,
             subscription_id,
             principal.customer_id,
@@ -60,6 +60,7 @@ async def create_subscription(
             target.url,
             vault.webhooks.seal(secret.encode(), secret_context(subscription_id)),
             principal.service_account_id,
+            principal.user_id,
         )
     return CreatedSubscription(subscription_id, event, target.url, secret)
 

@@ -10,6 +10,7 @@
 `home`         the first page
 `security`     one's own password, second step and sessions
 `keys`         an administrator's pages of API keys and service accounts
+`webhooks`     an administrator's pages of subscriptions and their deliveries
 `people`       an administrator's page of who belongs to the customer
 
 A page more is a template, a handler and a line of the table: CONTRIBUTING.md, "A console page". Rules are in the rooms below;

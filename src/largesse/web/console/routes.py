@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from largesse.base.i18n import text
 from largesse.people import Right
-from largesse.web.console import entrance, home, keys, people, security
+from largesse.web.console import entrance, home, keys, people, security, webhooks
 from largesse.web.console.table import Entry, Group, Who
 
 ENTRIES = (
@@ -47,6 +47,19 @@ ENTRIES = (
     # Gifts
     Entry("GET", "/app", home.show, Who.MEMBER, text("Home"), Group.GIFTS),
     # Set-up
+    Entry("GET", "/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP),
+    Entry("POST", "/app/webhooks", webhooks.create, Right.SETTINGS, text("Webhooks")),
+    Entry("GET", "/app/webhooks/{subscription}", webhooks.one, Right.SETTINGS, text("Webhook")),
+    Entry("POST", "/app/webhooks/{subscription}/test", webhooks.test, Right.SETTINGS),
+    Entry("POST", "/app/webhooks/{subscription}/again", webhooks.again, Right.SETTINGS),
+    Entry(
+        "GET",
+        "/app/webhooks/{subscription}/remove",
+        webhooks.ask_removal,
+        Right.SETTINGS,
+        text("Remove a webhook"),
+    ),
+    Entry("POST", "/app/webhooks/{subscription}/remove", webhooks.remove, Right.SETTINGS),
     Entry("GET", "/app/keys", keys.show, Right.SETTINGS, text("API keys"), Group.SETUP),
     Entry("POST", "/app/keys", keys.create, Right.SETTINGS, text("API keys")),
     Entry("GET", "/app/keys/{key:int}/delete", keys.ask_deletion, Right.SETTINGS, text("Delete a key")),

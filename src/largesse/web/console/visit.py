@@ -7,6 +7,7 @@ import io
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
+from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -16,6 +17,7 @@ from largesse.base.errors import NotFound
 from largesse.base.i18n import Language
 from largesse.base.spreadsheets import plain_text
 from largesse.database import Connection, Database
+from largesse.identity import Principal
 from largesse.people import Person, Session
 from largesse.people.signing_in import Origin
 from largesse.web.console.form import Form
@@ -79,6 +81,24 @@ class Visit:
         return Origin(client_address(self.request.scope), self.request.headers.get("user-agent", ""))
 
     @property
+    def principal(self) -> Principal:
+        """The person as rules and reads know who acts."""
+        person = self.person
+        return Principal(
+            key_id=None,
+            environment=person.environment,
+            customer_id=person.customer_id,
+            customer_name=person.customer_name,
+            plan=person.plan,
+            funding=person.funding,
+            service_account_id=None,
+            service_account_name="",
+            service_account_active=True,
+            user_id=person.user_id,
+            role=person.role,
+        )
+
+    @property
     def acting(self) -> Acting:
         """The person as the audit log keeps them."""
         person = self.person
@@ -108,6 +128,13 @@ class Visit:
     def query(self, name: str) -> str:
         """A parameter of the address; empty where it is not given."""
         return self.request.query_params.get(name, "")
+
+    def uuid(self, name: str) -> UUID:
+        """A UUID in the path. Raises NotFound for what is none."""
+        try:
+            return UUID(self.request.path_params[name])
+        except ValueError:
+            raise NotFound("There is nothing of that name.") from None
 
     def number(self, name: str) -> int:
         """An id in the path. Raises NotFound for one beyond any there can be."""

@@ -1,0 +1,195 @@
+"""An administrator's pages of webhooks: who hears of what, and what became of each delivery."""
+
+from __future__ import annotations
+
+import re
+
+from starlette.responses import Response
+
+from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
+from largesse.base.i18n import text
+from largesse.delivery.webhooks import (
+    SubscriptionRecord,
+    check_target,
+    create_subscription,
+    delete_subscription,
+    list_deliveries,
+    list_subscription_records,
+    parse_target,
+    redeliver,
+    redeliver_failed,
+    send_sample,
+)
+from largesse.events import EVENTS
+from largesse.identity import person_calls
+from largesse.web.console.visit import Visit
+
+STATES = {
+    "pending": ("waiting", text("On its way")),
+    "delivered": ("good", text("Delivered")),
+    "dropped": ("bad", text("Refused for good")),
+    "exhausted": ("bad", text("Given up")),
+    "cancelled": ("still", text("Cancelled")),
+}
+_PAGE = 25
+_LONGEST_URL = 2048
+_SUBJECT = re.compile(r"^`target_url` ")
+# By the libraries of Standard Webhooks, which take headers and secret as they are.
+VERIFYING = (
+    (
+        "Python",
+        "from standardwebhooks import Webhook\n\nevent = Webhook(secret).verify(request.body, request.headers)",
+    ),
+    (
+        "JavaScript",
+        'import { Webhook } from "standardwebhooks";\n\nconst event = new Webhook(secret).verify(body, headers);',
+    ),
+    (
+        "PHP",
+        "$webhook = new \\StandardWebhooks\\Webhook($secret);\n$event = $webhook->verify($body, $headers);",
+    ),
+    (
+        "Go",
+        "webhook, err := standardwebhooks.NewWebhook(secret)\nif err == nil {\n\terr = webhook.Verify(body, headers)\n}",
+    ),
+)
+
+
+async def show(visit: Visit) -> Response:
+    """The subscriptions with their health, and the form that makes one."""
+    return await _shown(visit)
+
+
+async def create(visit: Visit) -> Response:
+    """Subscribes an address, and shows the secret this once."""
+    form, services, principal = visit.form, visit.services, visit.principal
+    url = form.text("target_url", _LONGEST_URL)
+    event = form.choice("event", list(EVENTS))
+    if form.errors:
+        return await _shown(visit, status=422)
+    allowed = services.settings.webhook_allowed_networks
+    try:
+        target = parse_target(url, allowed)
+        await check_target(target, allowed, services.resolver.look_up, principal.customer_id)
+        async with visit.database.transaction(principal.scope) as connection:
+            created = await create_subscription(connection, principal, services.vault, target, event)
+            await visit.record(
+                connection,
+                "webhook.created",
+                f"subscription {created.id}",
+                after={"event": created.event, "target_url": created.target_url},
+            )
+    except InvalidRequest as refusal:
+        form.error("target_url", _SUBJECT.sub("", refusal.detail))
+        return await _shown(visit, status=422)
+    return visit.page("webhook_made.html", made=created, verifying=VERIFYING)
+
+
+async def one(visit: Visit) -> Response:
+    """One subscription with its deliveries, newest first. Raises NotFound."""
+    subscription = await _subscription(visit)
+    before = visit.query("before")
+    async with visit.database.connection(visit.person.scope) as connection:
+        found = await list_deliveries(
+            connection,
+            visit.principal,
+            subscription.id,
+            before=int(before) if before.isdecimal() and len(before) < 19 else None,
+            limit=_PAGE + 1,
+        )
+    return visit.page(
+        "webhook.html",
+        subscription=subscription,
+        deliveries=found[:_PAGE],
+        older=visit.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
+        newest=visit.here(before=None) if before else None,
+        states=STATES,
+    )
+
+
+async def test(visit: Visit) -> Response:
+    """Has a sample delivered. Raises NotFound."""
+    subscription, principal = await _subscription(visit), visit.principal
+    try:
+        visit.services.delivery_throttle.count_sample(principal.customer_id, subscription.id)
+    except TooManyRequests:
+        return _back(visit, subscription, visit.say("That was tried often just now. Wait a minute."))
+    person = visit.person
+    async with visit.database.transaction(principal.scope) as connection:
+        caller = await person_calls(
+            connection,
+            user_id=person.user_id,
+            customer_id=person.customer_id,
+            environment=person.environment,
+        )
+        await send_sample(connection, principal, subscription.id, caller.now)
+    return _back(visit, subscription, visit.say("A sample is on its way. Look again in a moment."))
+
+
+async def again(visit: Visit) -> Response:
+    """Has one delivery made again, or all that failed. Raises NotFound."""
+    subscription, principal = await _subscription(visit), visit.principal
+    delivery = visit.form["delivery"]
+    try:
+        visit.services.delivery_throttle.count_redelivery(principal.customer_id)
+    except TooManyRequests:
+        return _back(visit, subscription, visit.say("That was tried often just now. Wait a minute."))
+    async with visit.database.transaction(principal.scope) as connection:
+        if delivery == "failed":
+            count = await redeliver_failed(connection, principal, subscription.id)
+        elif delivery.isdecimal() and len(delivery) < 19:
+            await redeliver(connection, principal, subscription.id, int(delivery))
+            count = 1
+        else:
+            raise NotFound("There is no such delivery.")
+        if count:
+            await visit.record(
+                connection,
+                "webhook.redelivered",
+                f"subscription {subscription.id}",
+                after={"deliveries": count},
+            )
+    said = visit.say("Deliveries that are made again: %(count)s.", count=count)
+    return _back(visit, subscription, said)
+
+
+async def ask_removal(visit: Visit) -> Response:
+    """Asks whether a subscription is to be removed. Raises NotFound."""
+    return visit.page("remove_webhook.html", subscription=await _subscription(visit))
+
+
+async def remove(visit: Visit) -> Response:
+    """Removes a subscription at once, with what waits for it. Raises NotFound."""
+    subscription_id = visit.uuid("subscription")
+    async with visit.database.transaction(visit.person.scope) as connection:
+        await delete_subscription(connection, visit.principal, subscription_id)
+        await visit.record(connection, "webhook.deleted", f"subscription {subscription_id}")
+    return visit.see("/app/webhooks", visit.say("The subscription was removed. Nothing more is sent to it."))
+
+
+async def _subscription(visit: Visit) -> SubscriptionRecord:
+    wanted = visit.uuid("subscription")
+    found = next((each for each in await _subscriptions(visit) if each.id == wanted), None)
+    if found is None:
+        raise NotFound("There is no such subscription.")
+    return found
+
+
+async def _subscriptions(visit: Visit) -> list[SubscriptionRecord]:
+    async with visit.database.connection(visit.person.scope) as connection:
+        return await list_subscription_records(connection, visit.principal)
+
+
+async def _shown(visit: Visit, *, status: int = 200) -> Response:
+    events = [(event, event) for event in EVENTS]
+    return visit.page(
+        "webhooks.html",
+        status=status,
+        subscriptions=await _subscriptions(visit),
+        events=events,
+        states=STATES,
+    )
+
+
+def _back(visit: Visit, subscription: SubscriptionRecord, said: str) -> Response:
+    return visit.see(f"/app/webhooks/{subscription.id}", said)

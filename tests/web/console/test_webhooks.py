@@ -1,0 +1,135 @@
+"""The pages of webhooks: subscribe, try, see what became of deliveries, have them made again, remove."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+
+SignIn = Callable[[str], Browser]
+
+
+def subscribe(admin: Browser, url: str = "https://93.184.215.14/hook") -> str:
+    """Subscribes by the page; returns the path of the subscription's page."""
+    admin.get("/app/webhooks")
+    answer = admin.post("/app/webhooks", target_url=url, event="order.created")
+    assert answer.status_code == 200, answer.text
+    assert "whsec_" in answer.text
+    [path] = set(re.findall(r'href="(/app/webhooks/[0-9a-f-]{36})"', answer.text))
+    return path
+
+
+def id_in(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def test_an_address_is_added_tried_and_removed(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    path = subscribe(ada)
+    ada.get("/app/webhooks")
+    assert "Nothing sent yet" in ada.text
+    assert "whsec_" not in ada.text, "shown once"
+    ada.get(path)
+    assert ada.post(f"{path}/test").status_code == 303
+    ada.get(path)
+    assert "A sample is on its way." in ada.text
+    assert "On its way" in ada.text
+    ada.get(f"{path}/remove")
+    assert ada.post(f"{path}/remove").status_code == 303
+    ada.get("/app/webhooks")
+    assert "The subscription was removed." in ada.text
+    assert ada.get(path).status_code == 404
+    acts = service.sql(
+        "SELECT act FROM audit_events WHERE subject = $1 ORDER BY id", f"subscription {id_in(path)}"
+    )
+    assert [row["act"] for row in acts] == ["webhook.created", "webhook.deleted"]
+
+
+def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(
+    service: Service, sign_in: SignIn
+) -> None:
+    ada = sign_in("ada@acme.example")
+    path = subscribe(ada)
+    for _ in range(3):
+        ada.get(path)
+        ada.post(f"{path}/test")
+    rows = service.sql(
+        "SELECT id FROM deliveries WHERE subscription_id = $1::text::uuid ORDER BY id", id_in(path)
+    )
+    dropped, exhausted, delivered = (row["id"] for row in rows)
+    for delivery, state in ((dropped, "dropped"), (exhausted, "exhausted"), (delivered, "delivered")):
+        service.sql("UPDATE deliveries SET state = $2, finished_at = now() WHERE id = $1", delivery, state)
+    service.sql(
+        "INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms, status, answer) "
+        "VALUES ($1, 1, now(), 31, 410, '<script>gone')",
+        dropped,
+    )
+    ada.get(path)
+    for said in ("Refused for good", "Given up", "Delivered", "410 (31 ms)"):
+        assert said in ada.text
+    assert "<script>gone" not in ada.get(path).text
+    assert "&lt;script&gt;gone" in ada.get(path).text
+    assert ada.post(f"{path}/again", delivery="failed").status_code == 303
+    ada.get(path)
+    assert "made again: 2" in ada.text
+    states = service.sql(
+        "SELECT state FROM deliveries WHERE subscription_id = $1::text::uuid ORDER BY id", id_in(path)
+    )
+    assert [row["state"] for row in states] == ["pending", "pending", "delivered"]
+    assert ada.post(f"{path}/again", delivery=str(delivered)).status_code == 303
+    for nothing in ("0", "x", "9" * 30, ""):
+        ada.get(path)
+        assert ada.post(f"{path}/again", delivery=nothing).status_code == 404
+
+
+def test_older_deliveries_are_a_page_away(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    path = subscribe(ada)
+    service.sql(
+        "INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at) "
+        "SELECT $1::text::uuid, 'order.created', '{}', now(), now() FROM generate_series(1, 26)",
+        id_in(path),
+    )
+    ada.get(path)
+    assert ada.page is not None
+    assert ada.page.text.count("Deliver again<") == 25
+    [older] = re.findall(r'href="([^"]+)" rel="next"', ada.page.text)
+    ada.get(older)
+    assert ada.page.text.count("Deliver again<") == 1
+    assert "Newer" in ada.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"target_url": ""}, "target_url"),
+        ({"target_url": "http://93.184.215.14/"}, "target_url"),
+        ({"target_url": "https://127.0.0.1/"}, "target_url"),
+        ({"target_url": "https://x.example/" + "x" * 2048}, "target_url"),
+        ({"event": "order.eaten"}, "event"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field(sign_in: SignIn, fields: dict[str, str], wrong: str) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app/webhooks")
+    answer = ada.post(
+        "/app/webhooks", **{"target_url": "https://93.184.215.14/", "event": "order.created", **fields}
+    )
+    assert answer.status_code == 422
+    assert re.findall(r'id="(\w+)-error"', answer.text) == [wrong]
+
+
+def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: SignIn) -> None:
+    path = subscribe(sign_in("ada@acme.example"))
+    gil = sign_in("gil@globex.example")
+    gil.get("/app/webhooks")
+    assert id_in(path) not in gil.get("/app/webhooks").text
+    assert gil.get(path).status_code == gil.get(f"{path}/remove").status_code == 404
+    for act, fields in (("test", {}), ("again", {"delivery": "failed"}), ("remove", {})):
+        gil.get("/app/webhooks")
+        assert gil.post(f"{path}/{act}", **fields).status_code == 404
+    ours = "SELECT count(*) FROM webhook_subscriptions WHERE id = $1::text::uuid"
+    assert service.sql(ours, id_in(path))[0][0] == 1
