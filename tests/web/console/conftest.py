@@ -39,6 +39,11 @@ class Browser:
         """Posts a form with the token of the page that was got last, unless another is given."""
         return self._send("POST", path, data={"token": self.token if token is None else token, **fields})
 
+    def upload(self, path: str, data: bytes, **fields: str) -> httpx.Response:
+        """Posts a form with a file, with the token of the page that was got last."""
+        files = {"file": ("people.csv", data, "application/octet-stream")}
+        return self._send("POST", path, data={"token": self.token, **fields}, files=files)
+
     @property
     def token(self) -> str:
         assert self.page is not None, "no page was got"

@@ -11,6 +11,7 @@
 `security`     one's own password, second step and sessions
 `keys`         an administrator's pages of API keys and service accounts
 `webhooks`     an administrator's pages of subscriptions and their deliveries
+`send`         the way from a gift to a placed order
 `people`       an administrator's page of who belongs to the customer
 
 A page more is a template, a handler and a line of the table: CONTRIBUTING.md, "A console page". Rules are in the rooms below;

@@ -26,9 +26,10 @@ from largesse.web.console.table import Entry, Who
 from largesse.web.console.visit import NotProved, Visit
 from largesse.web.kit.forms import BadForm, read_fields
 from largesse.web.kit.pages import guarded
-from largesse.web.kit.problems import headers_of, problem_type
+from largesse.web.kit.problems import TooLarge, headers_of, problem_type
 from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import give_cookie, read_one_time_token, take_cookie
+from largesse.web.kit.uploads import read_upload
 
 SESSION = "app"  # the cookie of a session, and that of who has none yet
 _DOOR = "door"
@@ -44,6 +45,7 @@ _UNDER_WAY = text(
 _FORBIDDEN = text("Your role does not include this. Ask an administrator of your company.")
 _NOTHING = text("There is nothing here, or it is not yours to see.")
 _TOO_MANY = text("Too many tries. Wait %(minutes)s minutes and try again.")
+_TOO_LARGE = text("What you sent is too large. Nothing was changed: go back, and send less at once.")
 _TROUBLE = text("Something went wrong on our side. Nothing was lost: try again in a moment.")
 
 
@@ -132,7 +134,11 @@ class _Guard:
 
     async def _take(self, visit: Visit) -> Response:
         """Hands a form to the handler, once; who sends it again gets the same answer. Raises BadForm, StillUnderWay."""
-        fields = await read_fields(visit.request, self._entry.limits, most_fields=self._entry.most_fields)
+        entry = self._entry
+        if entry.takes_files:
+            fields, visit.files = await read_upload(visit.request, entry.limits)
+        else:
+            fields = await read_fields(visit.request, entry.limits, most_fields=entry.most_fields)
         visit.form = Form(fields, visit.say)
         token = read_one_time_token(self._services.vault, visit.token_of, visit.form["token"])
         if token is None or not visit.token_of:
@@ -209,6 +215,8 @@ class _Guard:
             response = self._plain(request, _TOO_MANY, status, minutes=minutes)
         elif isinstance(problem, NotFound):
             response = self._plain(request, _NOTHING, status)
+        elif isinstance(problem, TooLarge):
+            response = self._plain(request, _TOO_LARGE, status)
         else:
             response = self._plain(request, _TROUBLE, status)
         response.headers.update(headers_of(problem))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from largesse.base.i18n import text
 from largesse.people import Right
 from largesse.web.console import entrance, home, keys, people, security, webhooks
+from largesse.web.console.send.routes import SEND
 from largesse.web.console.table import Entry, Group, Who
 
 ENTRIES = (
@@ -46,6 +47,7 @@ ENTRIES = (
     ),
     # Gifts
     Entry("GET", "/app", home.show, Who.MEMBER, text("Home"), Group.GIFTS),
+    *SEND,
     # Set-up
     Entry("GET", "/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP),
     Entry("POST", "/app/webhooks", webhooks.create, Right.SETTINGS, text("Webhooks")),

@@ -48,6 +48,7 @@ class Entry:
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
     before_second_step: bool = False  # also for who has to set one up first
+    takes_files: bool = False  # its form is handed in with files, which are the visit's
 
     @property
     def roles(self) -> frozenset[str]:

@@ -58,6 +58,7 @@ class Visit:
         self.session = session
         self.language = language
         self.form = Form({}, self.say)
+        self.files: dict[str, bytes] = {}  # that were handed in, by the name of their field
         self.notice: str | None = None  # what the next page is to say
         self.token_of = ""  # the cookie that forms of this page belong to
         self.new_cookie: str | None = None  # the secret of the session that begins; empty: it ends

@@ -34,18 +34,19 @@ def page_headers(policy: str, *, kept_s: int = 0) -> dict[str, str]:
     return {"Content-Security-Policy": policy, **COMMON, **keeping}
 
 
+_OF_FORMS = {
+    "style_src": "'self'",
+    "script_src": "'self'",
+    "img_src": "'self'",
+    "connect_src": "'self'",
+    "form_action": "'self'",
+}
 # Of pages with forms: their own styles, scripts and pictures, nothing of anybody else's, and nobody frames them.
 OF_FORMS: Mapping[str, str] = {
-    **page_headers(
-        content_policy(
-            style_src="'self'",
-            script_src="'self'",
-            img_src="'self'",
-            connect_src="'self'",
-            form_action="'self'",
-        )
-    ),
+    **page_headers(content_policy(**_OF_FORMS)),
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
+# Of those that show pages of ours in frames.
+OF_FORMS_WITH_FRAMES = {**OF_FORMS, **page_headers(content_policy(**_OF_FORMS, frame_src="'self'"))}

@@ -1,0 +1,32 @@
+"""The page of a claim link before there is one: as its recipient will see it, for who puts a gift together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from largesse.base.i18n import Language
+from largesse.base.settings import Settings
+from largesse.web.claim.rendering import Renderer
+from largesse.web.kit.assets import Assets
+from largesse.web.kit.pages import public_path
+
+
+class Previews:
+    """Shows the pages of one installation."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._base = public_path(settings.public_url)
+        self._assets = Assets(Path(__file__).parent / "assets", "/claim/assets")
+
+    def link(
+        self,
+        language: Language,
+        *,
+        environment: str,
+        wrapping: str | None,
+        sender: str | None,
+        recipient: str | None,
+    ) -> str:
+        """The page that the link leads to; what is on it leads nowhere."""
+        values = {"wrapping": wrapping, "sender": sender, "recipient": recipient, "state": "issued"}
+        return Renderer(self._base, environment, self._assets).render("link.html", language, values)

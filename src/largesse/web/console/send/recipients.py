@@ -1,0 +1,186 @@
+"""Who gets it: typed or pasted, from a file, or nobody by name: a batch of codes."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.i18n import text
+from largesse.drafts import (
+    Checked,
+    Columns,
+    Sheet,
+    SheetRefused,
+    fits,
+    guess_columns,
+    heading_key,
+    merged_sheet,
+    read_draft,
+    read_sheet,
+    remember_columns,
+    remembered_columns,
+    save_draft,
+    save_sheet,
+)
+from largesse.orders import MAX_CODES
+from largesse.web.console.send.opening import Open, change, open_draft, step
+from largesse.web.console.visit import Visit
+
+MENDED_AT_ONCE = 200
+
+# What is wrong with a file, or with what was pasted.
+REFUSED = {
+    "bytes": text("The file is too large: at most %(limit)s bytes are read."),
+    "rows": text("There are more than %(limit)s rows: send them in several orders."),
+    "columns": text("Row %(row)s has more than %(limit)s columns."),
+    "cell": text("A cell of row %(row)s has more than %(limit)s characters."),
+    "characters": text("It holds more than %(limit)s characters in all."),
+    "empty": text("There is nothing in it."),
+    "encoding": text("Its letters cannot be read. Save it as CSV in UTF-8, or as XLSX."),
+    "quotes": text("A quotation mark in row %(row)s is not closed, or stands inside a cell."),
+    "kind": text("This is neither a CSV file nor an Excel workbook (XLSX)."),
+    "old": text("This workbook is of an older kind, or has a password. Save it as XLSX without one."),
+    "unpacked": text("The workbook is too large when it is unpacked."),
+    "broken": text("The workbook cannot be read. Save it again, or as CSV."),
+}
+# What is wrong with a cell.
+WRONG = {
+    "email_missing": text("The e-mail address is missing."),
+    "email_long": text("The e-mail address is too long."),
+    "email_wrong": text("This is not an e-mail address."),
+    "name_long": text("The name is too long: at most 200 characters."),
+    "name_wrong": text("The name holds characters that may not be in it."),
+    "quantity_wrong": text("The quantity is no whole number from 1 to 1000."),
+}
+_CHOOSE_FILE = text("Choose a file.")
+_QUANTITY = text("Type a whole number from 1 to 5000.")
+_COLUMNS = text("Choose another column for each: one of them stands for the e-mail address.")
+
+
+async def show(visit: Visit) -> Response:
+    """Who it is for so far, or the ways to say so."""
+    return await _show(visit, await open_draft(visit))
+
+
+async def take_typed(visit: Visit) -> Response:
+    """Takes rows that were typed or pasted."""
+    return await _take(visit, await open_draft(visit), "rows", visit.form["rows"].encode())
+
+
+async def take_file(visit: Visit) -> Response:
+    """Takes a CSV or XLSX file."""
+    opened = await open_draft(visit)
+    data = visit.files.get("file", b"")
+    if not data:
+        visit.form.error("file", visit.say(_CHOOSE_FILE))
+        return await _show(visit, opened, status=422)
+    return await _take(visit, opened, "file", data)
+
+
+async def take_quantity(visit: Visit) -> Response:
+    """Takes how many anonymous codes are wanted."""
+    opened = await open_draft(visit)
+    typed = visit.form["quantity"].strip()
+    quantity = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 6 else 0
+    if not 1 <= quantity <= MAX_CODES:
+        visit.form.error("quantity", visit.say(_QUANTITY))
+        return await _show(visit, opened, status=422)
+    principal = opened.caller.principal
+    async with visit.database.transaction(principal.scope) as connection:
+        draft = await read_draft(connection, principal, opened.draft.id, lock=True)
+        said = msgspec.structs.replace(draft.content, code_quantity=quantity, columns=None)
+        await save_draft(connection, principal, draft.id, said)
+        await save_sheet(connection, principal, draft.id, Sheet([]))
+    return visit.see(f"{opened.path}/message")
+
+
+async def take_columns(visit: Visit) -> Response:
+    """Takes which column is what, and remembers it for files of the same headings."""
+    opened = await open_draft(visit)
+    principal = opened.caller.principal
+    async with visit.database.connection(principal.scope) as connection:
+        sheet = await read_sheet(connection, principal, opened.draft.id)
+    names = tuple(at for at in (_column(visit, "name"), _column(visit, "name_2")) if at is not None)
+    columns = Columns(
+        _column(visit, "email"), names, _column(visit, "quantity"), visit.form["heading"] == "yes"
+    )
+    if columns.email is None or not fits(columns, sheet):
+        visit.form.error("email", visit.say(_COLUMNS))
+        return await _show(visit, opened, status=422)
+    await change(visit, opened, columns=columns)
+    async with visit.database.connection(principal.scope) as connection:
+        await remember_columns(connection, principal, heading_key(sheet, columns), columns)
+    return visit.see(f"{opened.path}/recipients")
+
+
+async def start_over(visit: Visit) -> Response:
+    """Forgets who it was for."""
+    opened = await open_draft(visit)
+    principal = opened.caller.principal
+    async with visit.database.transaction(principal.scope) as connection:
+        draft = await read_draft(connection, principal, opened.draft.id, lock=True)
+        said = msgspec.structs.replace(draft.content, code_quantity=None, columns=None)
+        await save_draft(connection, principal, draft.id, said)
+        await save_sheet(connection, principal, draft.id, Sheet([]))
+    return visit.see(f"{opened.path}/recipients")
+
+
+async def _take(visit: Visit, opened: Open, field: str, data: bytes) -> Response:
+    """Takes the sheet in `data`; beside the rows that are fine already where the form says so."""
+    principal = opened.caller.principal
+    drafts = visit.services.drafts
+    try:
+        sheet = await drafts.read_file(principal, data)
+        async with visit.database.connection(principal.scope) as connection:
+            columns = guess_columns(sheet)
+            known = await remembered_columns(connection, principal, heading_key(sheet, columns))
+        columns = known if known is not None and fits(known, sheet) else columns
+        if visit.form["add"] == "yes":
+            fine = await drafts.recipients(principal, opened.draft)
+            more = await drafts.check(principal, sheet, columns)
+            sheet, columns = merged_sheet(fine, more)
+    except SheetRefused as refusal:
+        visit.form.error(field, visit.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit))
+        return await _show(visit, opened, status=422)
+    await keep_sheet(visit, opened, sheet, columns)
+    return visit.see(f"{opened.path}/recipients")
+
+
+async def keep_sheet(visit: Visit, opened: Open, sheet: Sheet, columns: Columns) -> None:
+    """Puts the sheet in the place of who the draft was for."""
+    principal = opened.caller.principal
+    async with visit.database.transaction(principal.scope) as connection:
+        draft = await read_draft(connection, principal, opened.draft.id, lock=True)
+        said = msgspec.structs.replace(draft.content, code_quantity=None, columns=columns)
+        await save_draft(connection, principal, draft.id, said)
+        await save_sheet(connection, principal, draft.id, sheet)
+
+
+async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
+    principal = opened.caller.principal
+    columns = opened.content.columns
+    sheet = Sheet([])
+    checked = Checked((), ())
+    if columns is not None:
+        async with visit.database.connection(principal.scope) as connection:
+            sheet = await read_sheet(connection, principal, opened.draft.id)
+        checked = await visit.services.drafts.check(principal, sheet, columns)
+    first = sheet.rows[0].cells if sheet.rows else []
+    return await step(
+        visit,
+        opened,
+        "recipients",
+        status=status,
+        sheet=sheet,
+        checked=checked,
+        columns=columns,
+        headings=[first[at] if at < len(first) else "" for at in range(sheet.width)],
+        shown=checked.bad[:MENDED_AT_ONCE],
+        wrong=lambda problem: visit.say(WRONG[problem.kind]),
+        most=MAX_CODES,
+    )
+
+
+def _column(visit: Visit, name: str) -> int | None:
+    typed = visit.form[name]
+    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 4 else None

@@ -1,0 +1,116 @@
+"""What became of it: the reference, how far the mail is, and the codes of a batch."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from starlette.responses import Response
+
+from largesse.base.errors import NotFound
+from largesse.base.i18n import text
+from largesse.base.money import to_number
+from largesse.database import Row
+from largesse.drafts import DraftContent, begin_draft
+from largesse.identity import Caller
+from largesse.orders import Receipt, read_order
+from largesse.orders.finding import find_order
+from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.visit import Visit
+
+# For so long who has placed a batch has its codes from here; later only with their second step, on the order's page.
+CODES_FOR = timedelta(hours=1)
+_LATE = text("The codes are an hour old: read them again on the page of the order.")
+
+
+async def show(visit: Visit) -> Response:
+    """The order that was placed, and what happens next. Raises NotFound for one that is not theirs."""
+    caller = await person_as_caller(visit)
+    order = await _order(visit, caller)
+    async with visit.database.connection(caller.principal.scope) as connection:
+        rows = await connection.fetch(
+            "SELECT state, count(*) FROM messages WHERE order_id = $1 AND kind = 'gift' GROUP BY state",
+            order["id"],
+        )
+    counts = {row["state"]: row["count"] for row in rows}
+    return visit.page(
+        "send/sent.html",
+        order=order,
+        sent=sum(counts.get(state, 0) for state in ("sent", "captured")),
+        bounced=counts.get("bounced", 0),
+        waiting=order["recipient_count"] - sum(counts.get(s, 0) for s in ("sent", "captured", "bounced")),
+        has_codes=order["delivery_mode"] == "manual" and _is_fresh(caller, order),
+    )
+
+
+async def codes(visit: Visit) -> Response:
+    """The codes as a sheet to print. Each reading is recorded."""
+    caller = await person_as_caller(visit)
+    receipt = await _codes(visit, caller)
+    if receipt is None:
+        return visit.page("trouble.html", status=403, said=visit.say(_LATE))
+    return visit.page("send/codes.html", receipt=receipt)
+
+
+async def codes_file(visit: Visit) -> Response:
+    """The codes as a file for spreadsheets. Each reading is recorded."""
+    caller = await person_as_caller(visit)
+    receipt = await _codes(visit, caller)
+    if receipt is None:
+        return visit.page("trouble.html", status=403, said=visit.say(_LATE))
+    rows = [(one.code, one.pin, one.redemption_url) for one in receipt.codes]
+    return visit.csv(f"codes-{receipt.order.reference}.csv", ("code", "pin", "link"), rows)
+
+
+async def again(visit: Visit) -> Response:
+    """Begins another send like this one, for somebody else."""
+    caller = await person_as_caller(visit)
+    order = await _order(visit, caller)
+    is_template = order["template_id"] is not None
+    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
+    product = snapshot.product(order["product_id"] or 0, order["country"], caller.principal.customer_id)
+    is_implied = is_template or (product is not None and not product.is_digital)
+    content = DraftContent(
+        product_id=None if is_template else order["product_id"],
+        collection_id=None if is_template else order["collection_id"],
+        template_id=order["template_id"],
+        country=order["country"],
+        value=None if is_implied else to_number(order["value_minor"], order["currency"]),
+        wrapping_key=order["wrapping_key"],
+        from_name=order["from_name"],
+        message=order["message"],
+        account_id=order["account_id"],
+    )
+    async with visit.database.transaction(caller.principal.scope) as connection:
+        draft = await begin_draft(connection, caller.principal, caller.now, content)
+    return visit.see(f"/app/send/{draft.id}/recipients")
+
+
+async def _order(visit: Visit, caller: Caller) -> Row:
+    """The person's own order of the path. Raises NotFound for any other."""
+    async with visit.database.connection(caller.principal.scope) as connection:
+        order = await find_order(connection, caller.principal, visit.request.path_params["draft"])
+    if order["user_id"] != caller.principal.user_id:
+        raise NotFound("There is no order of that reference.")
+    return order
+
+
+async def _codes(visit: Visit, caller: Caller) -> Receipt | None:
+    """The codes of the order of the path; None when it is too late for that here."""
+    order = await _order(visit, caller)
+    if not _is_fresh(caller, order):
+        return None
+    services, settings = visit.services, visit.services.settings
+    is_here = order["environment"] == settings.environment
+    async with services.database.transaction(caller.principal.scope) as connection:
+        return await read_order(
+            connection,
+            caller.principal,
+            services.vault,
+            settings.public_url if is_here else settings.other_public_url,
+            order["reference"],
+            address=caller.address,
+        )
+
+
+def _is_fresh(caller: Caller, order: Row) -> bool:
+    return bool(caller.now - order["created_at"] < CODES_FOR)

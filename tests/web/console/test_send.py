@@ -1,0 +1,254 @@
+"""Sending, as somebody does it without script: each page a plain form, and one order at its end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.sending import PEOPLE, WORLD, begin, quote_in, ready
+
+__all__ = ["WORLD"]
+
+
+def test_a_gift_is_sent_step_by_step(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    browser = sign_in("cem@acme.example")
+    browser.get("/app/send")
+    assert "Coffee House e-gift from £5.00" in browser.text
+    assert "Autumn hamper £52.14" in browser.text
+    path = begin(browser, service)
+
+    browser.get(f"{path}/recipients")
+    assert browser.upload(f"{path}/file", PEOPLE.encode()).status_code == 303
+    browser.get(f"{path}/recipients")
+    assert "All 2 are fine 2 gifts in all." in browser.text
+
+    browser.get(f"{path}/message")
+    said = browser.post(
+        f"{path}/message", wrapping_key="confetti", from_name="Acme", message="Thanks!\r\nAll", then="go"
+    )
+    assert said.headers["location"] == f"{path}/delivery"
+
+    browser.get(f"{path}/delivery")
+    assert "Acme float holds £100,000.00, £99,980.00 afterwards" in browser.text
+    assert "For bots" not in browser.text
+    account = str(service.ids["funding_accounts"]["gbp"])
+    said = browser.post(f"{path}/delivery", when="now", account=account, reference="spring")
+    assert said.headers["location"] == f"{path}/review"
+
+    browser.get(f"{path}/review")
+    for told in (
+        "Total £20.00",
+        "Balance of Acme float afterwards £99,980.00",
+        "Send 2 gifts for £20.00",
+        "spring",
+    ):
+        assert told in browser.text
+    sent = browser.post(f"{path}/place", quote=quote_in(browser))
+    assert sent.headers["location"] == f"{path}/sent"
+
+    browser.get(f"{path}/sent")
+    assert "0 of 2 mails have left." in browser.text
+    assert "Charged: £20.00" in browser.text
+    reference = path.rpartition("/")[2]
+    (order,) = service.sql("SELECT * FROM orders WHERE reference = $1", reference)
+    assert (order["source"], order["service_account_id"], order["message"]) == ("web", None, "Thanks!\nAll")
+    assert order["external_reference"] == "spring"
+    (event,) = service.sql("SELECT convert_from(body, 'UTF8') FROM events WHERE order_id = $1", order["id"])
+    assert '"sourceType":"web"' in event[0]
+    assert '"createdBy":null' in event[0]
+    # Whoever comes back to its pages finds what became of it.
+    assert browser.get(f"{path}/review").headers["location"] == f"{path}/sent"
+    assert browser.get(f"{path}/message").status_code == 404
+
+
+def test_a_form_sent_twenty_times_places_one_order(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    """Half of them with the token of one page, the others each from a page of their own."""
+    browser = sign_in("ada@acme.example")
+    path = ready(browser, service)
+    browser.get(f"{path}/review")
+    quote, token = quote_in(browser), browser.token
+    tokens = [token] * 10
+    for _ in range(10):
+        browser.get(f"{path}/review")
+        tokens.append(browser.token)
+
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda one: browser.post(f"{path}/place", token=one, quote=quote), tokens))
+
+    assert {(answer.status_code, answer.headers.get("location")) for answer in answers} == {
+        (303, f"{path}/sent")
+    }
+    assert len(service.sql("SELECT id FROM orders WHERE reference = $1", path.rpartition("/")[2])) == 1
+
+
+def test_all_rows_that_are_wrong_are_shown_mended_and_sent(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    browser = sign_in("ada@acme.example")
+    path = begin(browser, service)
+    rows = [f"p{n}@example.com;P{n};1" if n % 13 else f"p{n}.example.com;P{n};0" for n in range(1, 494)]
+    browser.get(f"{path}/recipients")
+    browser.upload(f"{path}/file", "\n".join(["E-Mail;Name;Anzahl", *rows]).encode("cp1252"))
+    browser.get(f"{path}/recipients")
+    assert "456 of 493 are fine" in browser.text
+    assert browser.page is not None
+    numbers = re.findall(r'name="number" value="(\d+)"', browser.page.text)
+    assert len(numbers) == 37
+    assert browser.page.text.count("This is not an e-mail address.") == 37
+    assert browser.page.text.count("The quantity is no whole number") == 37
+
+    handed = browser.get(f"{path}/bad-rows.csv")
+    assert handed.text.count("\r\n") == 38
+    assert handed.headers["content-disposition"] == 'attachment; filename="bad-rows.csv"'
+
+    browser.get(f"{path}/recipients")
+    mended = {"number": numbers[:3], "email": [f"x{n}@example.com" for n in range(3)], "name": ["", "N", ""]}
+    mended["quantity"] = ["2", "1", "nope"]
+    browser._send("POST", f"{path}/rows", data={"token": browser.token, **mended})
+    browser.get(f"{path}/recipients")
+    assert "458 of 493 are fine" in browser.text
+
+    again = handed.text.replace(".example.com,", "@example.com,").replace(",0,", ",1,")
+    browser.upload(f"{path}/file", again.encode(), add="yes")
+    browser.get(f"{path}/recipients")
+    # The file of the 37 came to the 458: two of its rows had been mended in place before.
+    assert "All 495 are fine 496 gifts in all." in browser.text
+    browser.post(f"{path}/start-over")
+    browser.get(f"{path}/recipients")
+    assert "Type or paste" in browser.text
+
+
+def test_wrong_rows_are_left_out_and_columns_chosen_and_remembered(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    browser = sign_in("ada@acme.example")
+    table = "private,work,who\na@home.example,a@work.example,A\nb@home.example,,B\n"
+    for turn in (1, 2):
+        path = begin(browser, service)
+        browser.get(f"{path}/recipients")
+        browser.post(f"{path}/recipients", rows=table)
+        browser.get(f"{path}/recipients")
+        if turn == 1:
+            assert "All 2 are fine" in browser.text
+            wrong = browser.post(f"{path}/columns", email="2", name="2", heading="yes")
+            assert wrong.status_code == 422
+            assert browser.post(f"{path}/columns", email="9", heading="yes").status_code == 422
+            browser.post(f"{path}/columns", email="1", name="2", heading="yes")
+            browser.get(f"{path}/recipients")
+        assert "1 of 2 are fine" in browser.text
+        assert "The e-mail address is missing." in browser.text
+    browser.post(f"{path}/leave-out")
+    browser.get(f"{path}/recipients")
+    assert "All 1 are fine" in browser.text
+
+
+def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    browser = sign_in("cem@acme.example")
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    for wrong in ("0", "5001", "", "x", "1.5"):
+        assert browser.post(f"{path}/codes", quantity=wrong).status_code == 422
+    browser.post(f"{path}/codes", quantity="3")
+    browser.get(f"{path}/delivery")
+    browser.post(f"{path}/delivery", account=str(service.ids["funding_accounts"]["gbp"]))
+    browser.get(f"{path}/review")
+    browser.post(f"{path}/place", quote=quote_in(browser))
+    browser.get(f"{path}/sent")
+    assert "3 codes were made." in browser.text
+    handed = browser.get(f"{path}/codes.csv").text.splitlines()
+    assert handed[0].endswith("code,pin,link")
+    assert len(handed) == 4
+    code, pin, link = handed[1].split(",")
+    browser.get(f"{path}/codes")
+    assert code in browser.text
+    assert pin in browser.text
+    assert service.client().get(link.removeprefix(service.settings.public_url)).status_code == 200
+    reference = path.rpartition("/")[2]
+    readings = service.sql(
+        "SELECT user_id, api_key_id FROM code_readings JOIN orders o ON o.id = order_id WHERE reference = $1".replace(
+            "user_id, api_key_id", "code_readings.user_id, code_readings.api_key_id"
+        ),
+        reference,
+    )
+    assert len(readings) == 2
+    assert all(row["user_id"] and row["api_key_id"] is None for row in readings)
+    service.sql(
+        "UPDATE orders SET created_at = created_at - interval '61 minutes' WHERE reference = $1", reference
+    )
+    assert browser.get(f"{path}/codes").status_code == 403
+    assert browser.get(f"{path}/codes.csv").status_code == 403
+    assert code not in browser.text
+
+
+def test_collections_templates_and_amounts(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    browser = sign_in("ada@acme.example")
+    browser.get("/app/send?tab=templates")
+    assert "Welcome" in browser.text
+    template, treats = service.ids["templates"]["welcome"], service.ids["collections"]["treats"]
+    browser.get(f"/app/send/gift?template={template}")
+    path = (
+        browser.post("/app/send/gift", template=str(template)).headers["location"].removesuffix("/recipients")
+    )
+    browser.get(f"{path}/message")
+    assert browser.page is not None
+    assert 'value="Acme"' in browser.page.text
+    assert "&lt;b&gt;Hello" in browser.page.text
+    # The draft keeps what was said when its gift is another.
+    browser.get(f"/app/send/gift?collection={treats}&draft={path.rpartition('/')[2]}")
+    again = browser.post(
+        "/app/send/gift", collection=str(treats), value="25.00", draft=path.rpartition("/")[2]
+    )
+    assert again.headers["location"] == f"{path}/recipients"
+    books = str(service.ids["products"]["books"])
+    browser.get(f"/app/send/gift?product={books}")
+    for wrong in ("", "x", "4.99", "200.01", "1e400", "nan", "10.001", "-5"):
+        answer = browser.post("/app/send/gift", product=books, country="GB", value=wrong)
+        assert answer.status_code == 422, wrong
+        assert 'id="value-error"' in answer.text
+    for fine in ("5", "12,50", "200.00"):
+        assert browser.post("/app/send/gift", product=books, country="GB", value=fine).status_code == 303
+    for unknown in ("product=999999", "product=x", "collection=0", "template=2147483648", ""):
+        assert browser.get(f"/app/send/gift?{unknown}").status_code == 404
+
+
+def test_a_time_is_in_the_persons_zone_and_not_over(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    browser = sign_in("ada@acme.example")
+    service.sql("UPDATE people SET zone = 'Europe/Berlin' WHERE email = 'ada@acme.example'")
+    path = ready(browser, service)
+    account = str(service.ids["funding_accounts"]["gbp"])
+    browser.get(f"{path}/delivery")
+    for wrong in ("", "soon", "2020-01-01T10:00", "9999-12-31T23:59x"):
+        answer = browser.post(f"{path}/delivery", when="later", at=wrong, account=account)
+        assert answer.status_code == 422, wrong
+        assert 'id="at-error"' in answer.text
+    browser.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
+    browser.get(f"{path}/review")
+    assert "(UTC 2099-07-01 08:00)" in browser.text
+    browser.post(f"{path}/place", quote=quote_in(browser))
+    (order,) = service.sql("SELECT scheduled_for FROM orders WHERE reference = $1", path.rpartition("/")[2])
+    assert order["scheduled_for"].isoformat() == "2099-07-01T08:00:00+00:00"
+
+
+def test_an_invoiced_customer_names_no_account(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    browser = sign_in("gil@globex.example")
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    browser.post(f"{path}/recipients", rows=PEOPLE)
+    browser.get(f"{path}/delivery")
+    assert "It is put on your company's invoice." in browser.text.replace("&#39;", "'")
+    browser.post(f"{path}/delivery", when="now")
+    browser.get(f"{path}/review")
+    sent = browser.post(f"{path}/place", quote=quote_in(browser))
+    assert sent.status_code == 303
+    browser.get(f"{path}/sent")
+    again = browser.post(f"{path}/again")
+    assert re.fullmatch(r"/app/send/\w{20}/recipients", again.headers["location"])

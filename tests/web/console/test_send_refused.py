@@ -1,0 +1,167 @@
+"""Sending, where it is refused: nothing is lost, nothing charged, and nothing shown to whom it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.sending import PEOPLE, WORLD, begin, browser_text, quote_in, ready
+
+__all__ = ["WORLD"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "Choose a file."),
+        (b"a\x00b", "This is neither a CSV file nor an Excel workbook (XLSX)."),
+        (b"PK\x03\x04x", "This is neither a CSV file nor an Excel workbook (XLSX)."),
+        (b"\xd0\xcf\x11\xe0" + bytes(99), "This workbook is of an older kind, or has a password."),
+        (b"a@example.com\n" * 5002, "There are more than 5000 rows: send them in several orders."),
+        (b"x" * (4 * 1024 * 1024 + 1), "The file is too large: at most 4194304 bytes are read."),
+        (b'a,"b', "A quotation mark in row 1 is not closed"),
+    ],
+)
+def test_a_file_that_is_none_is_told_beside_its_field(
+    service: Service, sign_in: Callable[[str], Browser], data: bytes, said: str
+) -> None:
+    browser = sign_in("ada@acme.example")
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    answer = browser.upload(f"{path}/file", data)
+    assert answer.status_code == 422
+    assert said in browser_text(answer.text)
+    assert 'aria-describedby="file-help file-error"' in answer.text
+
+
+def test_what_is_beyond_all_limits_is_refused(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    browser = sign_in("ada@acme.example")
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    answer = browser.upload(f"{path}/file", bytes(9 * 1024 * 1024))
+    assert answer.status_code == 413
+    assert "What you sent is too large." in browser_text(answer.text)
+
+
+def test_an_account_that_ran_dry_and_a_price_that_changed_are_told(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    browser = sign_in("ada@acme.example")
+    first, second = [ready(browser, service, account="small") for _ in range(2)]
+    quotes = []
+    for path in (first, second):
+        browser.get(f"{path}/review")
+        quotes.append(quote_in(browser))
+    assert browser.post(f"{first}/place", quote=quotes[0]).status_code == 303
+    before = service.state()
+    browser.get("/app")  # another page's token: with the same it would be the first form again
+    dry = browser.post(f"{second}/place", quote=quotes[1])
+    assert dry.status_code == 409
+    assert "Nothing was charged." in browser_text(dry.text)
+    assert "The account does not hold enough for this." in browser_text(dry.text)
+
+    parcel = ready(browser, service, gift="hamper", value="")
+    browser.get(f"{parcel}/review")
+    for told in ("Gift £38.50 2 £77.00", "Postage £4.95 2 £9.90", "VAT £8.69 2 £17.38", "Total £104.28"):
+        assert told in browser.text
+    quote = quote_in(browser)
+    service.sql("UPDATE products SET cost_minor = 4000 WHERE NOT is_digital")
+    try:
+        dearer = browser.post(f"{parcel}/place", quote=quote)
+        assert dearer.status_code == 409
+        assert "The price or the draft has changed since you saw it. Nothing was charged" in browser_text(
+            dearer.text
+        )
+        assert "Send 2 gifts for £117.48" in browser_text(dearer.text)
+    finally:
+        service.sql("UPDATE products SET cost_minor = 3500 WHERE NOT is_digital")
+    assert service.state() == before
+
+
+def test_nobody_else_sees_a_draft_or_what_became_of_it(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    browser = sign_in("cem@acme.example")
+    draft, sent = [ready(browser, service) for _ in range(2)]
+    browser.get(f"{sent}/review")
+    browser.post(f"{sent}/place", quote=quote_in(browser))
+    before = service.state()
+    for email in ("ada@acme.example", "gil@globex.example"):
+        other = sign_in(email)
+        other.get("/app")
+        for path in (draft, sent):
+            for part in (
+                "recipients",
+                "message",
+                "mail",
+                "claim",
+                "delivery",
+                "sent",
+                "codes",
+                "codes.csv",
+                "bad-rows.csv",
+            ):
+                assert other.get(f"{path}/{part}").status_code == 404, part
+            other.get("/app")
+            for part in (
+                "recipients",
+                "codes",
+                "columns",
+                "rows",
+                "leave-out",
+                "delivery",
+                "place",
+                "again",
+                "drop",
+            ):
+                assert other.post(f"{path}/{part}", quantity="1").status_code == 404, part
+    browser.get("/app")
+    browser.post("/app/environment", environment="staging")
+    assert browser.get(f"{draft}/recipients").status_code == 404
+    assert sign_in("fin@acme.example").get("/app/send").status_code == 403
+    assert service.state() == before
+
+
+def test_what_is_typed_is_shown_and_never_run(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    browser = sign_in("ada@acme.example")
+    evil = "<script>alert(1)</script>\"'>"
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    browser.post(f"{path}/recipients", rows=f"email,{evil}\n{evil},{evil}\nx@example.com,{evil}")
+    browser.get(f"{path}/message")
+    browser.post(f"{path}/message", wrapping_key="gold", from_name=evil[:32], message=evil, then="look")
+    browser.get(f"{path}/delivery")
+    account = str(service.ids["funding_accounts"]["gbp"])
+    browser.post(f"{path}/delivery", when="now", account=account, reference=evil)
+    for part in ("recipients", "message", "mail", "claim", "delivery", "review"):
+        page = browser.get(f"{path}/{part}")
+        assert page.status_code == 200
+        assert "<script>alert" not in page.text, part
+        policy = page.headers["content-security-policy"]
+        assert ("unsafe" in policy) is (part == "mail"), part
+        assert ("frame-src 'self'" in policy) is (part == "message")
+        assert ("script-src 'self'" in policy) is (part not in {"mail", "claim"})
+    mail = browser.get(f"{path}/mail?lang=de")
+    assert "sandbox" in mail.headers["content-security-policy"]
+    assert "Ada</span>" in mail.text
+    assert "&lt;script&gt;" in mail.text
+    assert "x-frame-options" not in mail.headers
+
+
+def test_what_lacks_is_told_on_the_review(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    browser = sign_in("ada@acme.example")
+    path = begin(browser, service)
+    browser.get(f"{path}/review")
+    assert "Say who it is for, and mend the rows that are wrong." in browser.text
+    before = service.state()
+    assert browser.post(f"{path}/place").status_code == 409
+    browser.get(f"{path}/recipients")
+    browser.post(f"{path}/recipients", rows=PEOPLE)
+    browser.get(f"{path}/review")
+    assert "Choose the account that pays." in browser.text
+    assert browser.post(f"{path}/place").status_code == 409
+    assert service.state() == before
+    browser.post(f"{path}/drop")
+    assert browser.get(f"{path}/recipients").status_code == 404
