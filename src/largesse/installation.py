@@ -21,6 +21,7 @@ from largesse.database import (
     OPERATOR,
     Database,
     Limits,
+    Role,
     end_orphans_for_ever,
     in_one_line,
 )
@@ -58,16 +59,20 @@ async def chains_of(database: Database, vault: Vault, *, keep: bool = True) -> C
 
 @asynccontextmanager
 async def open_database(
-    settings: Settings, *, max_connections: int = SERVING_CONNECTIONS, limits: Limits = COMMANDS
+    settings: Settings,
+    *,
+    role: Role = Role.OPERATOR,
+    max_connections: int = SERVING_CONNECTIONS,
+    limits: Limits = COMMANDS,
 ) -> AsyncIterator[Database]:
-    """The pool of the installation's database. Raises StartError when it cannot be reached.
+    """The pool of the installation's database, which acts as `role`. Raises StartError when it cannot be reached.
 
     Processes that stay look after what others have left at the server.
     """
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(database_address(settings))
+        url = await stack.enter_async_context(database_address(settings, role))
         try:
-            database = await Database.connect(url, max_connections=max_connections, limits=limits)
+            database = await Database.connect(url, role=role, max_connections=max_connections, limits=limits)
         except DATABASE_FAILED as error:
             raise StartError(f"the database cannot be reached: {in_one_line(error)}") from None
         stack.push_async_callback(database.close)
@@ -77,10 +82,14 @@ async def open_database(
 
 
 @asynccontextmanager
-async def database_address(settings: Settings) -> AsyncIterator[str]:
-    """The address of the installation's database; an embedded server runs as long as the block. Raises StartError."""
+async def database_address(settings: Settings, role: Role | None) -> AsyncIterator[str]:
+    """The address of the installation's database for who acts as `role`; an embedded server runs as long as the block.
+
+    None: for who makes the roles. Raises StartError.
+    """
     if settings.database_url is not None:
-        yield settings.database_url
+        serves = role in {Role.APP, Role.WORKER}
+        yield settings.database_url if serves else settings.owner_database_url or settings.database_url
         return
     async with embedded_server(settings) as server:
         yield server.url()

@@ -20,7 +20,7 @@ from largesse.base.settings import Settings, load_settings
 from largesse.base.turns import Turns
 from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue
-from largesse.database import REQUESTS, WORK, Database
+from largesse.database import REQUESTS, WORK, Database, Role
 from largesse.delivery.queue import Notifier
 from largesse.delivery.webhooks import DeliveryThrottle, Resolver
 from largesse.drafts import Desk
@@ -125,7 +125,7 @@ async def open_services(
     Raises StartError when the database cannot be reached or its schema is not the current one.
     """
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(settings, limits=REQUESTS))
+        database = await stack.enter_async_context(open_database(settings, role=Role.APP, limits=REQUESTS))
         await check_schema(database)
         vault = await open_vault(database, settings)
         chains = await chains_of(database, vault)
@@ -205,7 +205,9 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
 
     Raises StartError when the database cannot be reached or its schema is not the current one.
     """
-    async with open_database(settings, max_connections=DATABASE_CONNECTIONS, limits=WORK) as database:
+    async with open_database(
+        settings, role=Role.WORKER, max_connections=DATABASE_CONNECTIONS, limits=WORK
+    ) as database:
         await check_schema(database)
         vault = await open_vault(database, settings)
         telling = asyncio.create_task(tell_sealing_for_ever(database, vault))

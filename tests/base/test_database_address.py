@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse.base.database_address import DatabaseAddress
+from largesse.base.database_address import DatabaseAddress, for_programs
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
 
@@ -102,6 +102,39 @@ def test_a_number_is_no_host(url: str) -> None:
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"^must look like postgresql://user:password@host:5432/database$"):
         DatabaseAddress.parse(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://a:b%40@db:5432/x", "postgresql://a:b%40@db:5432/x?options=-crole%3Dread"),
+        (
+            "postgresql://a@db,db2:5433/x?sslmode=require&options=-cjit%3Doff",
+            "postgresql://a@db,db2:5433/x?sslmode=require&options=-cjit%3Doff%20-crole%3Dread",
+        ),
+        (
+            "postgresql:///x?host=%2Ftmp%2Fs&port=5432",
+            "postgresql:///x?host=%2Ftmp%2Fs&port=5432&options=-crole%3Dread",
+        ),
+        ("postgresql://read:b@db/x", "postgresql://read:b@db/x"),  # who logs in as it is it
+        ("postgresql://a:b@db:6432/x?pgbouncer=true", "postgresql://a:b@db:6432/x"),  # which takes no options
+    ],
+)
+def test_programs_are_told_as_whom_to_act(url: str, told: str) -> None:
+    assert for_programs(url, "read") == told
+
+
+def test_the_owners_address_is_not_without_the_other() -> None:
+    both = {
+        "LARGESSE_DATABASE_URL": "postgresql://app@db/x",
+        "LARGESSE_OWNER_DATABASE_URL": "postgresql://me:hidden@db/x",
+    }
+    assert load_settings(both).owner_database_url == both["LARGESSE_OWNER_DATABASE_URL"]
+    assert "hidden" not in repr(load_settings(both))
+    assert load_settings({"LARGESSE_DATABASE_URL": "postgresql://db/x"}).owner_database_url is None
+    del both["LARGESSE_DATABASE_URL"]
+    with pytest.raises(StartError, match="LARGESSE_OWNER_DATABASE_URL needs LARGESSE_DATABASE_URL"):
+        load_settings(both)
 
 
 def test_the_documents_give_addresses_that_can_be_read() -> None:

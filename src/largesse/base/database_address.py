@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Self
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 _SCHEMES = ("postgresql://", "postgres://")
 # What tells that an address is PgBouncer's: `postgresql://…/largesse?pgbouncer=true`.
@@ -41,6 +41,21 @@ class DatabaseAddress:
         except ValueError:
             raise ValueError("must look like postgresql://user:password@host:5432/database") from None
         return cls(tuple(hosts), is_pooled=kept != query)
+
+
+def for_programs(url: str, role: str) -> str:
+    """An address for PostgreSQL's own programs, psql and pg_dump, whose session acts as `role`.
+
+    Through PgBouncer it acts as whoever logs in: there a session cannot be told. Raises ValueError as `parse` does.
+    """
+    pooled = DatabaseAddress.parse(url).is_pooled
+    parts = urlsplit(url)
+    query = [one for one in parse_qsl(parts.query, keep_blank_values=True) if one != _PGBOUNCER]
+    if not pooled and unquote(parts.username or "") != role:
+        before = [value for name, value in query if name == "options"]
+        query = [one for one in query if one[0] != "options"]
+        query.append(("options", " ".join([*before, f"-crole={role}"])))
+    return _join(parts, query)
 
 
 class _NumberAsHost(ValueError):
@@ -98,4 +113,5 @@ def _check_port(port: str) -> None:
 def _join(parts: SplitResult, query: _Query, netloc: str | None = None) -> str:
     # Not by `geturl`, which forgets the `//` before a path without a host.
     address = f"{parts.scheme}://{parts.netloc if netloc is None else netloc}{parts.path}"
-    return f"{address}?{urlencode(query)}" if query else address
+    # Blanks as %20: PostgreSQL's own programs take a plus sign for itself.
+    return f"{address}?{urlencode(query, quote_via=quote)}" if query else address

@@ -40,6 +40,7 @@ class Settings:
     """What an installation is set to. Secrets stay out of its `repr`."""
 
     database_url: str | None
+    owner_database_url: str | None  # for `migrate` and commands; None: the same
     data_dir: Path
     environment: str
     public_url: str  # of the environment this process answers for
@@ -57,7 +58,7 @@ class Settings:
     log_format: str  # json or console
 
     def __repr__(self) -> str:
-        secret = {"database_url", "master_keys", "smtp_url"}
+        secret = {"database_url", "owner_database_url", "master_keys", "smtp_url"}
         shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in secret)
         return f"Settings({', '.join(shown)})"
 
@@ -89,6 +90,9 @@ def setting_names() -> frozenset[str]:
 
 def _read(read: _Reader) -> Settings:
     database_url = read.database_url("LARGESSE_DATABASE_URL")
+    owner_database_url = read.database_url("LARGESSE_OWNER_DATABASE_URL")
+    if owner_database_url and not database_url:
+        raise SettingError("LARGESSE_OWNER_DATABASE_URL", "needs LARGESSE_DATABASE_URL beside it")
     data_dir = Path(read.text("LARGESSE_DATA_DIR", "./largesse-data")).expanduser().absolute()
     environment = read.choice("LARGESSE_ENVIRONMENT", ENVIRONMENTS, "production")
     public_url = read.public_url("LARGESSE_PUBLIC_URL", "http://127.0.0.1:8000")
@@ -96,6 +100,7 @@ def _read(read: _Reader) -> Settings:
     is_staging = environment == "staging"
     return Settings(
         database_url=database_url,
+        owner_database_url=owner_database_url,
         data_dir=data_dir,
         environment=environment,
         public_url=staging_public_url if is_staging else public_url,

@@ -9,7 +9,8 @@ from largesse.base.errors import StartError
 from largesse.base.settings import Settings
 from largesse.checkup.finding import Finding, error, ok, warning
 from largesse.checkup.master_key import check_master_key_fits
-from largesse.database import DATABASE_FAILED, OPERATOR, Connection, connect_once, in_one_line
+from largesse.checkup.roles import check_roles
+from largesse.database import DATABASE_FAILED, OPERATOR, Connection, Role, connect_once, in_one_line
 from largesse.database.embedded import has_cluster
 from largesse.database.migrate import current_revision, head_revision
 from largesse.installation import SERVING_CONNECTIONS, database_address, schema_trouble
@@ -35,7 +36,10 @@ async def check_database(settings: Settings) -> list[Finding]:
     if settings.database_url is None and not has_cluster(settings.data_dir):
         return [error(_NAME, "There is no embedded database yet: run `largesse migrate`.")]
     try:
-        async with database_address(settings) as url, connect_once(url, OPERATOR) as connection:
+        async with (
+            database_address(settings, Role.APP) as url,
+            connect_once(url, OPERATOR, role=Role.APP) as connection,
+        ):
             return await _look_at(connection, settings)
     except _FAILED as failure:
         return [error(_NAME, f"The database cannot be reached: {in_one_line(failure)}.")]
@@ -48,6 +52,7 @@ async def _look_at(connection: Connection, settings: Settings) -> list[Finding]:
         return [*findings, error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
     findings.append(ok(_NAME, f"The schema is the one this release needs, {head_revision()}."))
     findings += [await look(connection) for look in (_ids, _moved_clock)]
+    findings += await check_roles(connection, settings)
     return findings + await check_master_key_fits(connection, settings)
 
 

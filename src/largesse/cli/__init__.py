@@ -6,7 +6,7 @@ Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `worl
 
 All share `running` (settings, the database, errors in one line), `instants`, `tables` (lists for people, `--json` and `--csv`) and `files`
 (progress, and files for their owner alone). A new group is a file here and a line below, which is read when the command is
-asked for; no SQL stands in this folder.
+asked for; no SQL stands in this folder. `database_url` tells where the database is, for programs that speak it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class _Main(Commands):
         "audit": "audit:audit",
         "check": "check:check",
         "customers": "customers:customers",
+        "database-url": "database_url:database_url",
         "demo": "service:demo",
         "keys": "keys:keys",
         "load": "world:load",

@@ -14,18 +14,34 @@ import click
 from largesse.base.logs import configure_logs
 from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
 from largesse.cli.running import command, one_line
+from largesse.database import Role
 from largesse.database.embedded import EmbeddedServer
-from largesse.database.migrate import upgrade
+from largesse.database.migrate import roles_to_make, upgrade
 from largesse.installation import check_schema, database_address, open_database, open_vault
 
 
 @click.command()
+@click.option(
+    "--roles-sql",
+    is_flag=True,
+    help="Change nothing: print the SQL that makes the roles, for an administrator.",
+)
 @command
-async def migrate() -> None:
-    """Bring the database to the current schema."""
-    async with database_address(load_settings()) as url:
-        revision = await upgrade(url)
-    click.echo(f"The database's schema is at revision {revision}.")
+async def migrate(roles_sql: bool) -> None:
+    """Bring the database to the current schema, with its roles and their rights."""
+    async with database_address(load_settings(), None) as url:
+        if roles_sql:
+            click.echo("".join(f"{statement};\n" for statement in await roles_to_make(url)), nl=False)
+            return
+        done = await upgrade(url)
+    if done.refused:
+        click.echo(
+            "Whoever logs in here may not make all roles and rights. An administrator of the database has to run this "
+            "in it, and then `largesse migrate` again is to be run:\n",
+            err=True,
+        )
+        click.echo("".join(f"{statement};\n" for statement in done.refused), err=True)
+    click.echo(f"The database's schema is at revision {done.revision}.")
 
 
 @click.command()
@@ -129,7 +145,7 @@ async def _check_ready(settings: Settings) -> None:
 
     if settings.database_url is not None:
         load_vault(settings)  # a key that is missing or malformed needs no database to be seen
-    async with open_database(settings) as database:
+    async with open_database(settings, role=Role.APP) as database:
         await check_schema(database)
         await open_vault(database, settings)
 

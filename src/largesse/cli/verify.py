@@ -9,6 +9,7 @@ import click
 
 from largesse.base.settings import load_settings
 from largesse.cli.running import command
+from largesse.database import Role
 from largesse.installation import check_schema, open_database, open_vault
 
 
@@ -20,7 +21,7 @@ async def verify(as_json: bool) -> None:
     from largesse.verify import audit
 
     settings = load_settings()
-    async with open_database(settings) as database:
+    async with open_database(settings, role=Role.READ) as database:
         await check_schema(database)
         report = await audit(database, await open_vault(database, settings, keep=False))
     click.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))

@@ -5,6 +5,8 @@ transaction acts. `session` opens its connections, with
 the limits on how long each side waits for the other; `orphans` ends sessions whose process is gone; `metrics` tells how the
 pool is used. `migrate` brings the schema up to date: one SQL file for each step in `migrations/versions`.
 
+`roles` are those as whom processes act, `rights` what each may do with which table, and `granting` makes both so.
+
 `saving` brings the rows of any one table in line with a list, for rooms that take world files.
 
 The embedded server is apart: `embedded` shares one among all processes of a data directory, `cluster` makes, starts and stops
@@ -23,6 +25,7 @@ from largesse.database.pool import (
     in_one_line,
     scope_of,
 )
+from largesse.database.roles import Role
 from largesse.database.scope import LOOKUP, OPERATOR, WORKER, Scope, for_customer, for_customers
 from largesse.database.session import COMMANDS, REQUESTS, WORK, Limits
 
@@ -38,6 +41,7 @@ __all__ = [
     "Connection",
     "Database",
     "Limits",
+    "Role",
     "Row",
     "Scope",
     "act_for",

@@ -6,28 +6,39 @@ tells Alembic its place in the row. A revision once released is never changed: t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
 
 from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import StartError
-from largesse.database.session import UNLIMITED, Dialer
+from largesse.database import granting
+from largesse.database.roles import Role, act_as
+from largesse.database.session import UNLIMITED, Dialer, Session
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock
 
 
-async def upgrade(url: str) -> str:
-    """Runs the revisions the database lacks; returns the one it is at then.
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """What `upgrade` came to."""
+
+    revision: str  # the one the database is at
+    refused: Sequence[
+        str
+    ]  # statements on roles and rights that whoever migrates may not run: for an administrator
+
+
+async def upgrade(url: str) -> Upgraded:
+    """Makes the roles, runs the revisions the database lacks, and gives the roles their rights.
 
     Safe to run twice at once: the second waits, and finds nothing left to do. Raises asyncpg's errors, and
     StartError for a schema of a later release and for an address of PgBouncer: the lock needs a session of its own.
     """
-    address = DatabaseAddress.parse(url)
-    if address.is_pooled:
-        raise StartError("migrate needs the address of PostgreSQL itself, not of PgBouncer")
-    dialer = Dialer(address, UNLIMITED)
+    dialer = Dialer(_direct(url), UNLIMITED)
     connection = await dialer.dial()
     try:
         await connection.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
@@ -36,11 +47,30 @@ async def upgrade(url: str) -> str:
             raise StartError(
                 f"the database's schema is at revision {revision}, newer than this release of Largesse"
             )
+        refused = await granting.prepare_roles(connection)
+        owns = await connection.fetchval("SELECT current_user = $1", Role.OWNER)
         if revision != head_revision():
-            await _run_alembic(dialer)
+            await _run_alembic(dialer, Role.OWNER if owns else None)
+        refused += await granting.grant_rights(connection)
     finally:
         await connection.close()  # frees the lock
-    return head_revision()
+    return Upgraded(head_revision(), refused)
+
+
+async def roles_to_make(url: str) -> list[str]:
+    """The statements about roles that `upgrade` would run, for an administrator. Changes nothing; raises as `upgrade` does."""
+    connection = await Dialer(_direct(url), UNLIMITED).dial()
+    try:
+        return await granting.roles_to_make(connection)
+    finally:
+        await connection.close()
+
+
+def _direct(url: str) -> DatabaseAddress:
+    address = DatabaseAddress.parse(url)
+    if address.is_pooled:
+        raise StartError("migrate needs the address of PostgreSQL itself, not of PgBouncer")
+    return address
 
 
 async def current_revision(connection: asyncpg.Connection[asyncpg.Record]) -> str | None:
@@ -71,7 +101,8 @@ def run_sql_beside(revision_file: str) -> None:
     pooled.dbapi_connection.run_async(lambda driver: driver.execute(script))  # type: ignore[union-attr]
 
 
-async def _run_alembic(dialer: Dialer) -> None:
+async def _run_alembic(dialer: Dialer, owner: Role | None) -> None:
+    """Runs the revisions as the owner of what they make; None: whoever logs in."""
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import Connection
@@ -85,7 +116,13 @@ async def _run_alembic(dialer: Dialer) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
-    engine = create_async_engine("postgresql+asyncpg://", async_creator=dialer.dial, poolclass=NullPool)
+    async def dial() -> Session:
+        session = await dialer.dial()
+        if owner is not None:
+            await act_as(session, owner)
+        return session
+
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=dial, poolclass=NullPool)
     try:
         async with engine.connect() as connection:
             await connection.run_sync(run)

@@ -22,18 +22,20 @@ _log = structlog.get_logger(__name__)
 
 
 async def end_orphans(database: Database) -> int:
-    """Ends the orphans among the sessions of our role, however they came about; returns how many there were."""
-    ended = await database.fetch(
-        WORKER,
-        """
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE datname = current_database() AND usename = current_user
-          AND application_name = current_setting('application_name')
-          AND state = 'active' AND wait_event = 'ClientRead'
-          AND state_change < clock_timestamp() - $1 * interval '1 second'
-        """,
-        _WAITED_S,
-    )
+    """Ends the orphans among the sessions of who logged in as we did, however they came about; returns how many there were."""
+    async with database.transaction(WORKER) as connection:
+        # A role sees and ends the sessions of those who logged in as it, not of those who act as it.
+        await connection.execute("SET LOCAL ROLE NONE")
+        ended = await connection.fetch(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND usename = session_user
+              AND application_name = current_setting('application_name')
+              AND state = 'active' AND wait_event = 'ClientRead'
+              AND state_change < clock_timestamp() - $1 * interval '1 second'
+            """,
+            _WAITED_S,
+        )
     if ended:
         _log.warning("orphans_ended", sessions=len(ended))
     return len(ended)

@@ -12,7 +12,9 @@ import asyncpg
 import structlog
 
 from largesse.base.database_address import DatabaseAddress
+from largesse.base.errors import StartError
 from largesse.database.metrics import POOLS, PoolUsage
+from largesse.database.roles import Role, why_not
 from largesse.database.scope import OPERATOR, Scope
 from largesse.database.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, Limits, Session
 
@@ -59,10 +61,15 @@ class Database:
         self._waiting = 0
 
     @classmethod
-    async def connect(cls, url: str, *, max_connections: int = 10, limits: Limits = REQUESTS) -> Database:
-        """Opens the pool. Raises one of DATABASE_AWAY when the server cannot be reached."""
+    async def connect(
+        cls, url: str, *, role: Role | None = None, max_connections: int = 10, limits: Limits = REQUESTS
+    ) -> Database:
+        """Opens the pool, whose sessions act as `role`; None: as whoever logs in, which is for tests and benchmarks.
+
+        Raises one of DATABASE_AWAY when the server cannot be reached, and StartError when whoever logs in may not act so.
+        """
         address = DatabaseAddress.parse(url)
-        dialer = Dialer(address, limits)
+        dialer = Dialer(address, limits, role)
         pool = await asyncpg.create_pool(
             min_size=0,
             max_size=max_connections,
@@ -71,9 +78,15 @@ class Database:
             connect=dialer.dial,
         )
         database = cls(pool)
-        async with database.connection(OPERATOR) as connection:
-            if address.is_pooled:
-                await _check_role(connection)
+        try:
+            async with database.connection(OPERATOR) as connection:
+                if address.is_pooled:
+                    await _check_limits(connection)
+                elif role is not None:
+                    await _check_role(connection, role, limits)
+        except StartError:
+            await pool.close()
+            raise
         POOLS.pools.add(database)
         return database
 
@@ -147,7 +160,17 @@ class Database:
             return await connection.execute(query, *arguments)
 
 
-async def _check_role(connection: Connection) -> None:
+async def _check_role(connection: Connection, role: Role, limits: Limits) -> None:
+    """Raises StartError where a session could not take its role and must not go on without; else services say so."""
+    if cast("Session", connection).acts_as is not None:
+        return
+    if trouble := await why_not(connection, role):
+        raise StartError(trouble)
+    if limits is not COMMANDS:  # `check` tells an operator
+        _log.warning("database_role_not_taken", role=role, see="docs/operations.md, Roles of the database")
+
+
+async def _check_limits(connection: Connection) -> None:
     """Behind PgBouncer the limits are the role's: says so where it has none."""
     if await connection.fetchval("SELECT current_setting('idle_in_transaction_session_timeout')") == "0":
         _log.warning("database_role_without_limits", see="docs/scaling.md, PgBouncer")
@@ -181,10 +204,15 @@ def _is_lost(connection: Any) -> bool:
 
 
 @asynccontextmanager
-async def connect_once(url: str, scope: Scope, *, limits: Limits = COMMANDS) -> AsyncIterator[Connection]:
-    """One connection for a command that needs no pool."""
-    connection = await Dialer(DatabaseAddress.parse(url), limits).dial()
+async def connect_once(
+    url: str, scope: Scope, *, role: Role | None = None, limits: Limits = COMMANDS
+) -> AsyncIterator[Connection]:
+    """One connection for a command that needs no pool; `role` and errors as `Database.connect` has them."""
+    address = DatabaseAddress.parse(url)
+    connection = await Dialer(address, limits, role).dial()
     try:
+        if role is not None and not address.is_pooled:
+            await _check_role(connection, role, limits)
         connection.lend(scope)
         yield connection
     finally:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import asyncpg
 
 from largesse.base.database_address import DatabaseAddress
+from largesse.database.roles import Role, act_as
 from largesse.database.scope import Actor, Scope
 
 CONNECT_TIMEOUT_S = 4.0
@@ -89,6 +90,7 @@ class Session(asyncpg.Connection):
         super().__init__(protocol, transport, *more)
         _keep_alive(transport.get_extra_info("socket"))
         self.scope: Scope | None = None
+        self.acts_as: Role | None = None  # the role that whoever logged in has taken
 
     def lend(self, scope: Scope) -> None:
         """Says for whom what begins from now on acts. Raises TypeError for what is no scope."""
@@ -130,10 +132,15 @@ class _DroppedSession(Session):
 
 
 class Dialer:
-    """Opens sessions at an address: on the first of its hosts that takes one, the last that did being asked first."""
+    """Opens sessions at an address: on the first of its hosts that takes one, the last that did being asked first.
 
-    def __init__(self, address: DatabaseAddress, limits: Limits) -> None:
+    With a `role` they act as it from the first statement on, where whoever logs in may.
+    """
+
+    def __init__(self, address: DatabaseAddress, limits: Limits, role: Role | None = None) -> None:
         self._hosts = address.hosts
+        # Of PgBouncer's sessions the next transaction may be another's.
+        self._role = None if address.is_pooled else role
         session = {"application_name": limits.name, "timezone": "UTC"}
         self._options: dict[str, Any] = {
             "command_timeout": limits.answer_s,
@@ -148,6 +155,16 @@ class Dialer:
 
     async def dial(self, *_: Any, **more: Any) -> Session:
         """A new session. Raises what the driver does when no host takes it."""
+        session = await self._reach(more)
+        if self._role is not None:
+            try:
+                session.acts_as = self._role if await act_as(session, self._role) else None
+            except BaseException:
+                session.terminate()
+                raise
+        return session
+
+    async def _reach(self, more: dict[str, Any]) -> Session:
         hosts = self._hosts
         timeout_s = CONNECT_TIMEOUT_S if len(hosts) == 1 else _HOST_TIMEOUT_S
         refused: Exception | None = None

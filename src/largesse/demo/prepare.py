@@ -6,7 +6,7 @@ from pathlib import Path
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
-from largesse.database import OPERATOR, Connection, connect_once
+from largesse.database import OPERATOR, Connection, Role, connect_once
 from largesse.database.migrate import upgrade
 from largesse.demo.welcome import welcome
 from largesse.identity import create_key, delete_key, find_customer, key_holds, list_keys
@@ -32,12 +32,15 @@ async def prepare(settings: Settings) -> str:
             "LARGESSE_DATABASE_URL is set, but `largesse demo` is for the embedded database alone: unset it, "
             "or use `largesse migrate`, `load` and `serve`"
         )
-    async with database_address(settings) as url:
+    async with database_address(settings, None) as url:
         await upgrade(url)
-        async with connect_once(url, OPERATOR) as connection:
-            loaded = await load_world(connection, demo_world())
-            secret = await _demo_key(connection, settings.data_dir, settings.environment)
-            sign_in = await _sign_in_link(connection)
+    async with (
+        database_address(settings, Role.OPERATOR) as url,
+        connect_once(url, OPERATOR, role=Role.OPERATOR) as connection,
+    ):
+        loaded = await load_world(connection, demo_world())
+        secret = await _demo_key(connection, settings.data_dir, settings.environment)
+        sign_in = await _sign_in_link(connection)
     return welcome(
         settings.public_url,
         secret,

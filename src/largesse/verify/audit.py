@@ -18,9 +18,13 @@ from largesse.verify.orders import ORDERS
 from largesse.verify.progress import Progress
 from largesse.verify.references import REFERENCES
 from largesse.verify.reports import REPORTS
+from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_rights
+from largesse.verify.rights import RULES as RIGHTS_RULES
 
 # A new area adds its own tuple of checks here.
-CHECKS: tuple[Check, ...] = (*LEDGER, *ORDERS, *REFERENCES, *CLAIMS, *REPORTS)
+CHECKS: tuple[Check, ...] = (*LEDGER, *ORDERS, *REFERENCES, *CLAIMS, *REPORTS, *RIGHTS)
+# Of the checks that are no SQL.
+RULES = {**RIGHTS_RULES, **CODE_RULES, **CHAIN_RULES}
 
 _COUNTED = ("orders", "lines", "entries")
 _STATEMENT_TIMEOUT_S = 6 * 3600.0
@@ -54,11 +58,13 @@ async def audit_snapshot(connection: Connection, vault: Vault, progress: Progres
     for check in CHECKS:
         progress.begin(check.name)
         findings += await _run(connection, check)
+    progress.begin(ROLES_HAVE_THEIR_RIGHTS)
+    findings += await check_rights(connection)
     counted = {table: await _count(connection, table) for table in _COUNTED}
     progress.begin("codes-open", counted["lines"])
     findings += await check_codes(connection, vault, progress, _STATEMENT_TIMEOUT_S)
     findings += await check_chains(connection, vault, progress, _STATEMENT_TIMEOUT_S)
-    return Report((*(check.name for check in CHECKS), *CODE_RULES, *CHAIN_RULES), counted, findings)
+    return Report((*(check.name for check in CHECKS), *RULES), counted, findings)
 
 
 async def _run(connection: Connection, check: Check) -> list[Finding]:

@@ -1,0 +1,215 @@
+"""Making the roles and giving them their rights, and no more: what `migrate` does, and what `check` and `verify` compare.
+
+Everything is looked at first and only what differs is done, so that it may be done again and again, and by several databases of
+one server at once, whose roles are the same. What whoever migrates may not do is left for an administrator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import asyncpg
+
+from largesse.base.errors import StartError
+from largesse.database.rights import Right, rights_on
+from largesse.database.roles import ACTING, Role, act_as, may_act
+
+Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+_TRIES = 20
+_PAUSE_S = 0.05
+# Somebody else, who migrates another database of this server, has made or changed the same role meanwhile.
+_RACED = (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError, asyncpg.InternalServerError)
+# What is not allowed, and what follows upon it.
+_REFUSED = (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedObjectError)
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """The rights that roles lack, and those they have beyond what is theirs."""
+
+    missing: tuple[Right, ...]
+    extra: tuple[Right, ...]
+
+
+async def prepare_roles(session: Session) -> list[str]:
+    """Makes the roles and hands them the schema, and from then on acts as its owner; returns the statements that were refused.
+
+    Where any was, an administrator has to run them; until all the schema is the owner's, the session goes on as whom it logged in.
+    Raises StartError for a login that only serves, delivers or reads.
+    """
+    await _refuse_acting(session)
+    refused = [statement for missing in _PREPARING for statement in await _do(session, missing)]
+    if not await session.fetch(_FOREIGN_OWNED, Role.OWNER):
+        await act_as(session, Role.OWNER)
+    return refused
+
+
+async def roles_to_make(session: Session) -> list[str]:
+    """The statements that `prepare_roles` would run, for an administrator to run instead. Changes nothing.
+
+    Raises StartError as that does.
+    """
+    await _refuse_acting(session)
+    return [statement for missing in _PREPARING for statement in await missing(session)]
+
+
+async def _refuse_acting(session: Session) -> None:
+    login = await session.fetchval("SELECT session_user::text")
+    if login in ACTING:
+        raise StartError(
+            f"migrate needs the address of who owns the schema, not of {login}: set LARGESSE_OWNER_DATABASE_URL"
+        )
+
+
+async def grant_rights(session: Session) -> list[str]:
+    """Gives the roles what is theirs and takes away what is not; returns the statements that were refused."""
+    found = await session.fetch("SELECT FROM pg_roles WHERE rolname = ANY($1::text[])", list(ACTING))
+    if len(found) < len(ACTING):
+        return []  # what makes the roles was refused before
+    return await _do(session, _rights_missing)
+
+
+async def differences(session: Session) -> Differences:
+    """How the rights in the database differ from what is theirs; nothing where there are no roles."""
+    objects = await session.fetch(_OBJECTS)
+    rows = await session.fetch(_RIGHTS, list(ACTING))
+    wanted = {right for kind, name in objects for right in rights_on(kind, name)}
+    given = {Right(*row) for row in rows}
+    return Differences(tuple(sorted(wanted - given)), tuple(sorted(given - wanted)))
+
+
+async def _do(session: Session, missing: _Missing) -> list[str]:
+    """Runs the statements that `missing` tells; returns those it still tells then: they were refused.
+
+    Twice, as taking a privilege on a table takes those on its columns along; and anew where somebody else was quicker.
+    """
+    for tried in range(_TRIES):
+        try:
+            for _ in range(2):
+                for statement in await missing(session):
+                    with contextlib.suppress(*_REFUSED):
+                        await session.execute(statement)
+            return await missing(session)
+        except _RACED:
+            if tried == _TRIES - 1:
+                raise
+            await asyncio.sleep(_PAUSE_S * random.uniform(0.5, 1.5))  # noqa: S311 - spreads, hides nothing
+    raise AssertionError("the last try has returned or raised")
+
+
+async def _roles_missing(session: Session) -> list[str]:
+    """What makes the roles, lets the owner act as each of them, and whoever logs in as the owner."""
+    row = await session.fetchrow(
+        f"""
+        SELECT array_agg(rolname::text) AS there,
+               coalesce(bool_or(rolname = $2::text AND rolbypassrls), false) AS sees_all,
+               coalesce(bool_or(rolname = $2::text AND {may_act(session)}), false) AS may_own,
+               array_agg(rolname::text) FILTER (WHERE EXISTS (
+                   SELECT FROM pg_auth_members m
+                   WHERE m.roleid = pg_roles.oid AND m.member::regrole::text = $2::text)) AS owned,
+               quote_ident(session_user) AS login
+        FROM pg_roles WHERE rolname = ANY($1::text[])
+        """,  # noqa: S608 - constants
+        list(Role),
+        Role.OWNER,
+    )
+    assert row is not None, "an aggregate is one row"
+    there, owned = row["there"] or [], row["owned"] or []
+    statements = [f"CREATE ROLE {role} NOLOGIN" for role in Role if role not in there]
+    # pg_dump reads all rows or fails; nothing else depends on it.
+    statements += [] if row["sees_all"] else [f"ALTER ROLE {Role.OWNER} BYPASSRLS"]
+    statements += [f"GRANT {role} TO {Role.OWNER}" for role in ACTING if role not in owned]
+    return statements + ([] if row["may_own"] else [f"GRANT {Role.OWNER} TO {row['login']}"])
+
+
+async def _schema_missing(session: Session) -> list[str]:
+    """What lets all roles into the schema, and the owner alone make things in it."""
+    rows = await session.fetch(
+        """
+        SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
+        FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) WHERE nspname = 'public'
+        """
+    )
+    held = {(row["grantee"], row["privilege_type"]) for row in rows}
+    wanted = [*((role, "USAGE") for role in Role), (Role.OWNER, "CREATE")]
+    statements = [
+        f"GRANT {privilege} ON SCHEMA public TO {role}"
+        for role, privilege in wanted
+        if (str(role), privilege) not in held
+    ]
+    return statements + (
+        ["REVOKE CREATE ON SCHEMA public FROM PUBLIC"] if ("PUBLIC", "CREATE") in held else []
+    )
+
+
+async def _foreign_owned(session: Session) -> list[str]:
+    """What hands over the schema that somebody else has made: whoever migrated it before there were roles.
+
+    They may act as its owner from then on, so that processes that still log in as them go on.
+    """
+    before = await session.fetch(
+        """
+        SELECT format('GRANT %s TO %I', $1::text, rolname) AS statement FROM pg_roles
+        WHERE oid = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
+          AND rolname <> $1::text AND rolname <> session_user AND NOT rolsuper
+          AND NOT EXISTS (SELECT FROM pg_auth_members
+                          WHERE member = pg_roles.oid AND roleid::regrole::text = $1::text)
+        """,
+        Role.OWNER,
+    )
+    return [row["statement"] for row in [*before, *await session.fetch(_FOREIGN_OWNED, Role.OWNER)]]
+
+
+async def _rights_missing(session: Session) -> list[str]:
+    found = await differences(session)
+    return [*(right.revoke for right in found.extra), *(right.grant for right in found.missing)]
+
+
+_Missing: TypeAlias = Callable[[Session], Awaitable[list[str]]]
+_PREPARING: tuple[_Missing, ...] = (_roles_missing, _schema_missing, _foreign_owned)
+
+# Ours are the tables, sequences and functions of who owns the record of migrations. `kind` is as GRANT says it. Sequences of
+# identity columns, and what belongs to extensions, go with what they belong to.
+_OURS = """
+    SELECT 'pg_class'::regclass AS class, c.oid, c.relowner AS owner, c.oid::regclass::text AS name,
+           CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
+           coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)) AS acl
+    FROM pg_class c
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+    UNION ALL
+    SELECT 'pg_proc'::regclass, p.oid, p.proowner, p.oid::regprocedure::text, 'FUNCTION',
+           coalesce(p.proacl, acldefault('f', p.proowner))
+    FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
+"""
+_OBJECTS = f"""
+    SELECT kind, name FROM ({_OURS}) AS ours
+    WHERE owner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
+      AND NOT EXISTS (SELECT FROM pg_depend d
+                      WHERE d.classid = ours.class AND d.objid = ours.oid AND d.deptype IN ('e', 'i'))
+"""  # noqa: S608 - constants, as below
+_FOREIGN_OWNED = f"""
+    SELECT format('ALTER %s %s OWNER TO %s', kind, name, $1::text) AS statement FROM ({_OURS}) AS ours
+    WHERE owner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
+      AND owner::regrole::text <> $1
+      AND NOT EXISTS (SELECT FROM pg_depend d
+                      WHERE d.classid = ours.class AND d.objid = ours.oid
+                        AND (d.deptype = 'e' OR d.deptype IN ('a', 'i') AND ours.kind = 'SEQUENCE'))
+    ORDER BY name = 'alembic_version', name  -- that last, by which the others are known
+"""  # noqa: S608
+_RIGHTS = f"""
+    WITH ours AS ({_OURS}), objects AS ({_OBJECTS}), granted AS (
+        SELECT kind, name, '' AS column, (aclexplode(acl)).* FROM ours
+        UNION ALL
+        SELECT kind, name, a.attname, (aclexplode(a.attacl)).*
+        FROM ours JOIN pg_attribute a ON a.attrelid = ours.oid AND ours.kind = 'TABLE' AND a.attacl IS NOT NULL)
+    SELECT DISTINCT kind, name, "column", CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS who,
+           privilege_type
+    FROM granted JOIN objects USING (kind, name)
+    WHERE grantee = 0 OR grantee::regrole::text = ANY($1::text[])
+"""  # noqa: S608

@@ -1,0 +1,149 @@
+"""What each role may do, table by table: the one place where that is said. `migrate` makes it so (`granting`).
+
+Every role but the owner reads every table, row-level security permitting, and uses every sequence but READ; only what can be made anew is ever
+emptied.
+Below stands who writes. A table that is not here can be written by its owner alone, and a test fails.
+
+Whoever locks rows of a table must be allowed to update one of its columns, which is then the one that harms least: `UPDATE(x)`.
+Of the tables that only grow (entries, audit_events, code_readings, order_acts, line_events, orders) no row can be changed or deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from largesse.database.roles import ACTING, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """What the roles may do with a table besides reading it: privileges with commas between, as GRANT takes them."""
+
+    app: str = ""
+    worker: str = ""
+    operator: str = ""
+
+    def of(self, role: Role) -> tuple[str, ...]:
+        """The privileges of a role; `UPDATE(x)` is one on the column `x` alone."""
+        said = {Role.APP: self.app, Role.WORKER: self.worker, Role.OPERATOR: self.operator}.get(role, "")
+        return tuple(said.split(", ")) if said else ()
+
+
+# What can be made anew from the rest.
+_READ_MODEL = Writes(worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE, TRUNCATE")
+
+TABLES: Mapping[str, Writes] = {
+    "account_service_accounts": Writes(operator="INSERT, UPDATE, DELETE"),
+    "accounts": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "alembic_version": Writes(),
+    "api_keys": Writes(app="UPDATE(last_seen_at)", operator="INSERT, UPDATE"),
+    "audit_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
+    "audit_heads": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "captured_mail": Writes(worker="INSERT, DELETE"),
+    "catalogue_version": Writes(operator="UPDATE"),
+    "chain_keys": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "claim_addresses": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
+    "clock": Writes(),  # moved by tests alone
+    "code_readings": Writes(app="INSERT"),
+    "collections": Writes(operator="INSERT, UPDATE"),
+    "currencies": Writes(),
+    "customers": Writes(app="UPDATE(created_at)", operator="INSERT, UPDATE"),
+    "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE"),
+    "delivery_attempts": Writes(worker="INSERT, DELETE"),
+    "draft_columns": Writes(app="INSERT, UPDATE", worker="DELETE"),
+    "draft_rows": Writes(app="INSERT, DELETE"),
+    "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
+    "entries": Writes(app="INSERT", operator="INSERT"),
+    "events": Writes(app="INSERT", worker="INSERT, UPDATE(fanned_out_at), DELETE", operator="INSERT"),
+    "form_posts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
+    "line_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
+    "line_states": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "lines": Writes(
+        app="INSERT, UPDATE(recipient_name)",
+        worker="UPDATE(recipient_name)",
+        operator="UPDATE(recipient_name)",
+    ),
+    "mail_jobs": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="UPDATE"),
+    "mail_requeues": Writes(operator="INSERT, UPDATE"),
+    "master_key_proof": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "messages": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "order_acts": Writes(app="INSERT"),
+    "order_changes": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
+    "orders": Writes(app="INSERT"),
+    "people": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "pin_failures": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
+    "products": Writes(operator="INSERT, UPDATE"),
+    "recovery_codes": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
+    "report_groups": _READ_MODEL,
+    "report_orders": _READ_MODEL,
+    "report_sums": _READ_MODEL,
+    "report_words": _READ_MODEL,
+    "service_accounts": Writes(operator="INSERT, UPDATE"),
+    "sessions": Writes(app="INSERT, UPDATE", worker="DELETE", operator="UPDATE"),
+    "shipments": Writes(app="INSERT", operator="UPDATE"),
+    "sign_in_allowances": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
+    "sign_in_links": Writes(app="INSERT, UPDATE", worker="DELETE", operator="INSERT, UPDATE"),
+    "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE"),
+    "templates": Writes(operator="INSERT, UPDATE"),
+    "top_ups": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="INSERT, UPDATE"),
+    "users": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "voucher_waits": Writes(
+        app="INSERT", worker="INSERT, UPDATE(since), DELETE", operator="UPDATE(since), DELETE"
+    ),
+    "vouchers": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "webhook_subscriptions": Writes(
+        app="INSERT, UPDATE(created_at), DELETE", worker="UPDATE(created_at), DELETE"
+    ),
+}
+
+# Who may call a function; those of triggers are called by nobody.
+FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
+    "clock_now": ACTING,
+    "catalogue_changed": (),
+    "refuse_backwards": (),
+    "refuse_change": (),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One privilege of a role, or of everybody (`PUBLIC`), on an object."""
+
+    kind: str  # as GRANT says it: TABLE, SEQUENCE or FUNCTION
+    name: str  # of a function with its arguments
+    column: str  # of a privilege on a single one, else empty
+    grantee: str
+    privilege: str
+
+    @property
+    def grant(self) -> str:
+        """The statement that gives it."""
+        return f"GRANT {self._what} TO {self.grantee}"
+
+    @property
+    def revoke(self) -> str:
+        """The statement that takes it away."""
+        return f"REVOKE {self._what} FROM {self.grantee}"
+
+    @property
+    def _what(self) -> str:
+        column = f" ({self.column})" if self.column else ""
+        return f"{self.privilege}{column} ON {self.kind} {self.name}"
+
+
+def rights_on(kind: str, name: str) -> Iterator[Right]:
+    """What all roles may do with an object, which may be one that nothing is said of."""
+    if kind == "TABLE":
+        for role in ACTING:
+            for privilege in ("SELECT", *TABLES.get(name, Writes()).of(role)):
+                verb, _, column = privilege.rstrip(")").partition("(")
+                yield Right(kind, name, column, role, verb)
+    elif kind == "SEQUENCE":
+        for role in ACTING:
+            yield Right(kind, name, "", role, "SELECT")
+            if role is not Role.READ:
+                yield Right(kind, name, "", role, "USAGE")
+    else:
+        for role in FUNCTIONS.get(name.partition("(")[0], ()):
+            yield Right(kind, name, "", role, "EXECUTE")

@@ -1,0 +1,69 @@
+"""Checks of roles and their rights: as `largesse.database.rights` has them, and no more."""
+
+from __future__ import annotations
+
+from largesse.database import Connection, Role
+from largesse.database.granting import differences
+from largesse.database.rights import TABLES
+from largesse.database.roles import ACTING
+from largesse.verify.check import SHOWN_IDS, Check, Finding
+
+ROLES_HAVE_THEIR_RIGHTS = "roles-have-their-rights"
+RULES = {
+    ROLES_HAVE_THEIR_RIGHTS: "Every role has the rights that are its own, and neither it nor everybody has any others.",
+}
+
+
+def _listed(names: object) -> str:
+    return ", ".join(f"'{name}'" for name in names)  # type: ignore[attr-defined]
+
+
+RIGHTS = (
+    Check(
+        "roles-are-bounded",
+        "No role is a superuser, makes roles or databases or replicates; and but for the owner none passes row-level security, "
+        "owns anything or is a member of another.",
+        f"""
+        SELECT rolname FROM pg_roles r
+        WHERE rolname IN ({_listed(Role)}) AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication)
+           OR rolname IN ({_listed(ACTING)}) AND (
+               rolbypassrls OR EXISTS (SELECT FROM pg_auth_members m WHERE m.member = r.oid)
+               OR EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid)
+               OR EXISTS (SELECT FROM pg_proc p WHERE p.proowner = r.oid))
+        """,  # noqa: S608 - put together from constants, as below
+    ),
+    Check(
+        "tables-have-one-owner",
+        "Every table is owned by who has migrated the database.",
+        f"""
+        SELECT c.relname FROM pg_class c
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relname IN ({_listed(TABLES)})
+          AND c.relowner <> (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
+        """,  # noqa: S608
+    ),
+    Check(
+        "triggers-are-on",
+        "No trigger is switched off.",
+        f"""
+        SELECT c.relname || '/' || t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+        WHERE t.tgenabled NOT IN ('O', 'A') AND c.relnamespace = 'public'::regnamespace
+          AND c.relname IN ({_listed(TABLES)})
+        """,  # noqa: S608
+    ),
+)
+
+
+async def check_rights(connection: Connection) -> list[Finding]:
+    """Holds every role's rights against what is its own; what is missing only where the schema is the roles' owner's."""
+    found = await differences(connection)
+    handed = await connection.fetchval(
+        "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')",
+        Role.OWNER,
+    )
+    told = [f"not {right.grant}" for right in found.missing if handed] + [
+        f"{right.grant}" for right in found.extra
+    ]
+    if not told:
+        return []
+    rule = RULES[ROLES_HAVE_THEIR_RIGHTS]
+    return [Finding(ROLES_HAVE_THEIR_RIGHTS, rule, len(told), tuple(told[:SHOWN_IDS]))]
