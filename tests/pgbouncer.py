@@ -28,7 +28,7 @@ START_LIMIT_S = 10.0
 # connections of one service, so that transactions do change their sessions.
 CONFIGURATION = """
 [databases]
-* = host={socket_dir} port=5432 user=largesse
+* = host={socket_dir} port=5432 user=largesse password={password}
 
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -87,7 +87,8 @@ def transactions(port: int) -> int:
 @contextmanager
 def running(program: str, folder: Path, database_url: str) -> Iterator[int]:
     """PgBouncer in front of the server of `database_url`, as the user who owns its socket; gives its port."""
-    socket_dir = Path(parse_qs(urlsplit(database_url).query)["host"][0])
+    parts = urlsplit(database_url)
+    socket_dir = Path(parse_qs(parts.query)["host"][0])
     owner = socket_dir.stat()
     own = folder / "pgbouncer"
     own.mkdir()
@@ -96,7 +97,9 @@ def running(program: str, folder: Path, database_url: str) -> Iterator[int]:
         port = probe.getsockname()[1]
     settings = own / "pgbouncer.ini"
     settings.write_text(
-        CONFIGURATION.format(socket_dir=socket_dir, port=port, log=own / "log", pid=own / "pid")
+        CONFIGURATION.format(
+            socket_dir=socket_dir, password=parts.password, port=port, log=own / "log", pid=own / "pid"
+        )
     )
     drop = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     process = subprocess.Popen([program, "--quiet", str(settings)], cwd="/", stdin=subprocess.DEVNULL, **drop)

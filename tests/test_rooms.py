@@ -71,6 +71,7 @@ JSON_OF_OURS = {
     "base/logs.py",
     "catalogue/products.py",  # columns of JSON
     "chains/chain.py",  # what is hashed
+    "database/passwords.py",  # a file of the data directory
     "database/saving.py",  # rows on their way to a statement
     "drafts/keeping.py",  # columns of JSON
     "drafts/workbook.py",  # what its program says

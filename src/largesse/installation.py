@@ -92,7 +92,7 @@ async def database_address(settings: Settings, role: Role | None) -> AsyncIterat
         yield settings.database_url if serves else settings.owner_database_url or settings.database_url
         return
     async with embedded_server(settings) as server:
-        yield server.url()
+        yield server.url(role=role)
 
 
 @asynccontextmanager

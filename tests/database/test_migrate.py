@@ -10,7 +10,8 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from largesse.database import migrate
+from largesse.database import OPERATOR, connect_once, migrate
+from largesse.database.rights import FUNCTIONS, TABLES
 
 
 @pytest.fixture
@@ -63,3 +64,15 @@ def test_the_head_by_file_name_is_the_one_alembic_sees() -> None:
     config = Config(attributes={})
     config.set_main_option("script_location", str(migrate.MIGRATIONS))
     assert ScriptDirectory.from_config(config).get_heads() == [migrate.head_revision()]
+
+
+async def test_every_table_and_function_is_declared(module_database_url: str) -> None:
+    async with connect_once(module_database_url, OPERATOR) as connection:
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        functions = await connection.fetch(
+            "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+        )
+    assert {name for (name,) in tables} == TABLES.keys(), "say in database/rights.py who writes a new table"
+    assert {name for (name,) in functions} == FUNCTIONS.keys(), (
+        "say in database/rights.py who calls a function"
+    )

@@ -14,7 +14,7 @@ import pytest
 
 from largesse.base.settings import load_settings
 from largesse.base.slices import Steps
-from largesse.database import OPERATOR
+from largesse.database import OPERATOR, Database, connect_once
 from largesse.drafts import (
     Desk,
     Draft,
@@ -80,9 +80,10 @@ class House:
     services: Services
     desk: Desk
     ids: Any
+    database: Database  # for the test itself, which may do anything
 
     async def caller(self, email: str = "ada@acme.example", environment: str = "production") -> Caller:
-        async with self.services.database.connection(OPERATOR) as connection:
+        async with self.database.connection(OPERATOR) as connection:
             row = await connection.fetchrow("SELECT id, customer_id FROM users WHERE email = $1", email)
             return await person_calls(
                 connection, user_id=row["id"], customer_id=row["customer_id"], environment=environment
@@ -101,7 +102,7 @@ class House:
             }
         )
         principal = caller.principal
-        async with self.services.database.transaction(principal.scope) as connection:
+        async with self.database.transaction(principal.scope) as connection:
             draft = await begin_draft(connection, principal, caller.now, content)
             if sheet is not None:
                 draft = replace_columns(draft, sheet)
@@ -110,7 +111,7 @@ class House:
         return draft
 
     async def sql(self, query: str, *arguments: Any) -> list[Any]:
-        return await self.services.database.fetch(OPERATOR, query, *arguments)
+        return await self.database.fetch(OPERATOR, query, *arguments)
 
     async def quote(self, caller: Caller, draft: Draft) -> Any:
         return await self.desk.quote(caller, draft, await self.desk.recipients(caller.principal, draft))
@@ -128,9 +129,11 @@ async def house(database_url: str, tmp_path: Path) -> AsyncIterator[House]:
     )
     async with AsyncExitStack() as stack:
         services = await stack.enter_async_context(open_services(settings))
-        async with services.database.connection(OPERATOR) as connection:
+        async with connect_once(database_url, OPERATOR) as connection:
             loaded = await load_world(connection, parse_world(WORLD, "world.yaml"))
-        yield House(services, services.drafts, loaded.ids)
+        database = await Database.connect(database_url)
+        stack.push_async_callback(database.close)
+        yield House(services, services.drafts, loaded.ids, database)
 
 
 async def at_once(count: int, attempt: Callable[[], Any]) -> list[Any]:

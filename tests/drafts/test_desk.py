@@ -125,7 +125,7 @@ async def test_an_account_that_ran_dry_is_told_and_the_draft_stays(house: House)
     with pytest.raises(InsufficientBalance):
         await house.desk.send(caller, draft.id, quotes[0].token)
 
-    async with house.services.database.connection(caller.principal.scope) as connection:
+    async with house.database.connection(caller.principal.scope) as connection:
         assert (await read_draft(connection, caller.principal, draft.id)).content == draft.content
         assert len((await read_sheet(connection, caller.principal, draft.id)).rows) == 3
     assert await house.sql("SELECT balance_minor FROM accounts WHERE id = $1", small) == [(1000,)]
@@ -202,7 +202,7 @@ async def test_orders_of_people_are_theirs_and_the_administrators_to_decide_over
     cem, dot = await house.caller("cem@acme.example"), await house.caller("dot@acme.example")
     draft = await house.draft(cem, code_quantity=2)
     reference = (await house.desk.send(cem, draft.id, None)).reference
-    vault, database = house.services.vault, house.services.database
+    vault, database = house.services.vault, house.database
     for caller in (cem, admin, dot):
         async with database.transaction(caller.principal.scope) as connection:
             reading = read_order(connection, caller.principal, vault, "https://gifts.example", reference)
@@ -255,14 +255,14 @@ async def test_collections_templates_and_invoices_are_sent_too(house: House) -> 
         (1000, "confetti", "Hello"),
         (1000, "default", None),
     ]
-    report = await audit(house.services.database, house.services.vault, progress_to=io.StringIO())
+    report = await audit(house.database, house.services.vault, progress_to=io.StringIO())
     assert report.findings == []
 
 
 async def test_a_person_keeps_so_many_drafts(house: House) -> None:
     caller = await house.caller()
     drafts = [await house.draft(caller, external_reference=str(n)) for n in range(MAX_DRAFTS + 1)]
-    async with house.services.database.connection(caller.principal.scope) as connection:
+    async with house.database.connection(caller.principal.scope) as connection:
         kept = await list_drafts(connection, caller.principal)
     assert len(kept) == MAX_DRAFTS
     assert drafts[-1] in kept
@@ -273,7 +273,7 @@ async def test_columns_are_remembered_for_the_customer_alone(house: House) -> No
         await house.caller(email) for email in ("ada@acme.example", "cem@acme.example", "gil@globex.example")
     ]
     heading, columns = bytes(32), Columns(2, (0, 1), None, True)
-    database = house.services.database
+    database = house.database
     for chosen in (Columns(1), columns):
         async with database.connection(ada.principal.scope) as connection:
             await remember_columns(connection, ada.principal, heading, chosen)
@@ -287,12 +287,12 @@ async def test_a_draft_that_nobody_touches_goes_with_everybody_in_it(house: Hous
     caller = await house.caller()
     old, fresh = [await house.draft(caller, sheet()) for _ in range(2)]
     await house.sql("UPDATE drafts SET changed_at = changed_at - interval '15 days' WHERE id = $1", old.id)
-    async with house.services.database.connection(WORKER) as connection:
+    async with house.database.connection(WORKER) as connection:
         await prune(connection)
     assert [row[0] for row in await house.sql("SELECT id FROM drafts")] == [fresh.id]
     assert {row[0] for row in await house.sql("SELECT draft_id FROM draft_rows")} == {fresh.id}
     principal = caller.principal
-    async with house.services.database.transaction(principal.scope) as connection:
+    async with house.database.transaction(principal.scope) as connection:
         held = await read_draft(connection, principal, fresh.id, lock=True)
         changed = msgspec.structs.replace(held.content, message="Later")
         await save_draft(connection, principal, fresh.id, changed)

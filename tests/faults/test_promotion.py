@@ -47,14 +47,20 @@ class Pair:
 
     @property
     def standby_url(self) -> str:
-        return f"postgresql://largesse@/largesse?host={self.standby_socket}&port=5432"
+        return f"postgresql://{self._who}@/largesse?host={self.standby_socket}&port=5432"
 
     @property
     def either_url(self) -> str:
         """Whichever of the two takes writes, as an operator's setting names them."""
         primary_socket = parse_qs(urlsplit(self.primary_url).query)["host"][0]
         hosts = f"{primary_socket},{self.standby_socket}"
-        return f"postgresql://largesse@/largesse?host={hosts}&port=5432,5432&target_session_attrs=read-write"
+        return (
+            f"postgresql://{self._who}@/largesse?host={hosts}&port=5432,5432&target_session_attrs=read-write"
+        )
+
+    @property
+    def _who(self) -> str:
+        return urlsplit(self.primary_url).netloc.rstrip("@")
 
     def kill_primary(self) -> None:
         """Its processes end as those of a machine that lost its power do: nothing more is written or answered."""
@@ -79,6 +85,7 @@ class Pair:
         helper = Cluster(folder, {})
         subprocess.run(
             helper._as_server_user(self.primary_cluster, [*backup, "-D", str(self.standby_cluster)]),
+            env={**os.environ, "PGPASSWORD": urlsplit(self.primary_url).password or ""},
             check=True,
             capture_output=True,
             timeout=PATIENCE_S,

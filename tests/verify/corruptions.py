@@ -395,38 +395,4 @@ CLAIM_CORRUPTIONS = (
               SELECT id, 1, environment, product_id, country, '', now() FROM orders WHERE id = {PHYSICAL}""",
     ),
 )
-RIGHTS_CORRUPTIONS = (
-    _c("roles-are-bounded", ("largesse_app",), "ALTER ROLE largesse_app CREATEDB"),
-    _c("roles-are-bounded", ("largesse_owner",), "ALTER ROLE largesse_owner SUPERUSER"),
-    _c("roles-are-bounded", ("largesse_worker",), "GRANT pg_execute_server_program TO largesse_worker"),
-    _c(
-        "roles-are-bounded",
-        ("largesse_read",),
-        "CREATE SCHEMA mine; CREATE TABLE mine.x (); ALTER TABLE mine.x OWNER TO largesse_read",
-    ),
-    _c("tables-have-one-owner", ("products",), "ALTER TABLE products OWNER TO pg_monitor"),
-    _c(
-        "triggers-are-on",
-        ("entries/entries_append_only",),
-        "ALTER TABLE entries DISABLE TRIGGER entries_append_only",
-    ),
-    _c(
-        "roles-have-their-rights",
-        (
-            "GRANT DELETE ON TABLE entries TO largesse_app",
-            "GRANT UPDATE (sealed) ON TABLE lines TO largesse_worker",
-        ),
-        "GRANT DELETE ON entries TO largesse_app; GRANT UPDATE (sealed) ON lines TO largesse_worker",
-    ),
-    _c(
-        "roles-have-their-rights",
-        ("GRANT SELECT ON TABLE users TO PUBLIC",),
-        "GRANT SELECT ON users TO PUBLIC",
-    ),
-    _c(
-        "roles-have-their-rights",
-        ("not GRANT INSERT ON TABLE orders TO largesse_app",),
-        "REVOKE INSERT ON orders FROM largesse_app",
-    ),
-)
-CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS, *RIGHTS_CORRUPTIONS)
+CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS)

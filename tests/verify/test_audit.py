@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import msgspec
 import pytest
+from tests.verify.corrupted_rights import RIGHTS_CORRUPTIONS
 from tests.verify.corruptions import CORRUPTIONS, Corruption
 from tests.verify.forgeries import FORGERIES
 from tests.verify.report_corruptions import REPORT_CORRUPTIONS, TOLD
@@ -32,7 +33,7 @@ OTHER_KEY = "cd" * 32
 SETTINGS = {"LARGESSE_MASTER_KEY": MASTER_KEY, "LARGESSE_PUBLIC_URL": "https://gifts.example"}
 VAULT = load_vault(load_settings(SETTINGS))
 
-ALL = (*CORRUPTIONS, *FORGERIES, *REPORT_CORRUPTIONS)
+ALL = (*CORRUPTIONS, *FORGERIES, *REPORT_CORRUPTIONS, *RIGHTS_CORRUPTIONS)
 
 TWO = [{"email": "ada@acme.example"}, {"email": "Ben@acme.example", "name": "Ben", "quantity": 2}]
 

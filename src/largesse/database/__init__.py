@@ -10,7 +10,7 @@ pool is used. `migrate` brings the schema up to date: one SQL file for each step
 `saving` brings the rows of any one table in line with a list, for rooms that take world files.
 
 The embedded server is apart: `embedded` shares one among all processes of a data directory, `cluster` makes, starts and stops
-it, `postmaster` knows of a running one from outside, `launch` runs its programs as another user.
+it, `postmaster` knows of a running one from outside, `launch` runs its programs as another user, `passwords` are those of its roles.
 """
 
 from largesse.database.orphans import end_orphans, end_orphans_for_ever

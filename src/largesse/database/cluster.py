@@ -24,8 +24,18 @@ from typing import IO
 from largesse.base import clock
 from largesse.base.errors import StartError
 from largesse.database import postmaster
+from largesse.database.passwords import (
+    ADMIN,
+    ASKING,
+    TRUSTING,
+    keep_passwords,
+    make_passwords,
+    password_sql,
+    read_passwords,
+)
 
 MAJOR_VERSION = "18"
+RELOAD_LIMIT_S = 10.0
 START_LIMIT_S = 120.0  # a crash recovery of max_wal_size included
 STOP_LIMIT_S = 60.0
 COMMAND_LIMIT_S = 120.0
@@ -63,6 +73,7 @@ class Cluster:
     def __init__(self, data_dir: Path, extra_settings: Mapping[str, str]) -> None:
         self.path = data_dir / "postgres"
         self.log_path = data_dir / "postgres.log"
+        self.passwords: Mapping[str, str] = {}  # by role, once the server was started
         self._data_dir = data_dir
         self._settings = {**SETTINGS, **extra_settings}
         self._programs = programs()
@@ -82,8 +93,8 @@ class Cluster:
         self._make_private(unfinished)
         options = [
             "--no-instructions",
-            "--auth=trust",
-            "--username=largesse",
+            "--auth=trust",  # until `start` makes passwords
+            f"--username={ADMIN}",
             "--encoding=UTF8",
             "--locale=C",
             # Whoever fills a segment of the log makes the next, zeros to the disk included, and all commits wait: the smaller
@@ -116,6 +127,7 @@ class Cluster:
         while clock.passed_s() < deadline:
             server = postmaster.read(self.path)
             if server and server.status == "ready" and self.running():
+                self._ask_for_passwords(server)
                 self._create_database(server.socket_dir)
                 return server
             if child is not None and child.poll() is not None:
@@ -182,6 +194,36 @@ class Cluster:
                 f"PostgreSQL does not start: {reason.split('FATAL:')[-1].strip()} ({self.log_path})"
             )
 
+    def _ask_for_passwords(self, server: postmaster.Postmaster) -> None:
+        """Makes the roles with passwords, and the server ask for them, unless that is done."""
+        kept = read_passwords(self._data_dir)
+        if kept is None:
+            kept = make_passwords()
+            self._let_in(server, TRUSTING, asked=False)
+            self._query(server.socket_dir, password_sql(kept))
+            self._let_in(server, ASKING, asked=True)
+            keep_passwords(self._data_dir, kept)
+            _sync_folder(self._data_dir)
+        self.passwords = kept
+
+    def _let_in(self, server: postmaster.Postmaster, rules: str, *, asked: bool) -> None:
+        """Gives the server its rules on who gets in, and waits until it goes by them."""
+        unfinished = self.path / "pg_hba.conf.new"
+        unfinished.unlink(missing_ok=True)
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(rules)
+            file.flush()
+            os.fsync(file.fileno())
+        self._give(unfinished)
+        unfinished.rename(self.path / "pg_hba.conf")
+        _sync_folder(self.path)
+        os.kill(server.pid, signal.SIGHUP)
+        deadline = clock.passed_s() + RELOAD_LIMIT_S
+        while postmaster.asks_for_password(server.socket_dir) is not asked:
+            if clock.passed_s() > deadline:
+                raise StartError(f"PostgreSQL does not read {self.path / 'pg_hba.conf'}, see {self.log_path}")
+            time.sleep(POLL_S)
+
     def _create_database(self, socket_dir: str) -> None:
         """Creates the application's database where an earlier start was cut short of it."""
         if "largesse" not in self._query(socket_dir, "SELECT datname FROM pg_database").split():
@@ -189,8 +231,9 @@ class Cluster:
 
     def _query(self, socket_dir: str, sql: str) -> str:
         command = [str(self._programs / "psql"), "-XAtq", "-h", socket_dir, "-p", str(postmaster.PORT)]
-        command += ["-U", "largesse", "-d", "postgres", "-c", sql]
-        return _output(command)
+        command += ["-U", ADMIN, "-d", "postgres", "-w", "-v", "ON_ERROR_STOP=1", "-f", "-"]
+        # Not among the arguments, which everybody on the machine can read.
+        return _output(command, said=sql, password=self.passwords.get(ADMIN, ""))
 
     def _run(self, cluster: Path, command: list[str]) -> None:
         _output(self._as_server_user(cluster, command))
@@ -286,13 +329,13 @@ def programs() -> Path:
     return programs
 
 
-def _output(command: list[str]) -> str:
-    """What a program printed; its last line of complaint as a StartError where it failed."""
+def _output(command: list[str], said: str = "", password: str = "") -> str:
+    """What a program printed that was told `said`; its last line of complaint as a StartError where it failed."""
     done = subprocess.run(  # noqa: S603 - our own program and arguments
         command,
         cwd="/",
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
+        env=_environment() | ({"PGPASSWORD": password} if password else {}),
+        input=said,
         capture_output=True,
         text=True,
         timeout=COMMAND_LIMIT_S,

@@ -23,6 +23,8 @@ from largesse.base import clock
 from largesse.base.errors import StartError
 from largesse.database import postmaster
 from largesse.database.cluster import START_LIMIT_S, STOP_LIMIT_S, Cluster
+from largesse.database.passwords import ADMIN
+from largesse.database.roles import Role
 
 LOCK_LIMIT_S = START_LIMIT_S + STOP_LIMIT_S
 LOCK_POLL_S = 0.02
@@ -69,13 +71,13 @@ class EmbeddedServer:
                     f"LARGESSE_DATA_DIR: {error.strerror}: {error.filename or self._data_dir}"
                 ) from error
 
-    def url(self, database: str = "largesse") -> str:
-        """The address of one of the server's databases, for asyncpg and libpq."""
+    def url(self, database: str = "largesse", *, role: Role | None = None) -> str:
+        """The address of one of the server's databases for a role, for asyncpg and libpq; None: for the superuser."""
         if not self._socket_dir:
             raise RuntimeError("the embedded server has not been acquired")
-        return (
-            f"postgresql://largesse@/{quote(database)}?host={quote(self._socket_dir)}&port={postmaster.PORT}"
-        )
+        login = role or ADMIN
+        who = f"{login}:{self._cluster.passwords[login]}"
+        return f"postgresql://{who}@/{quote(database)}?host={quote(self._socket_dir)}&port={postmaster.PORT}"
 
     def ensure_running(self) -> None:
         """Starts the server again where it died; cheap where it runs. Raises StartError."""

@@ -92,20 +92,35 @@ def exists(pid: int) -> bool:
 
 
 def ask(socket_dir: str) -> Readiness:
-    """Opens a session as the application would and closes it again."""
+    """Begins a session as the application would, and goes before it is let in."""
+    try:
+        first, _ = _knock(socket_dir)
+    except TimeoutError:
+        return Readiness.BUSY
+    except OSError:
+        return Readiness.NONE
+    return Readiness.ACCEPTING if first == b"R" else Readiness.BUSY
+
+
+def asks_for_password(socket_dir: str) -> bool | None:
+    """Whether the server wants a password of its superuser; None where it says nothing of the kind."""
+    try:
+        first, kind = _knock(socket_dir)
+    except OSError:
+        return None
+    return kind != 0 if first == b"R" else None
+
+
+def _knock(socket_dir: str) -> tuple[bytes, int | None]:
+    """The first message that a new session gets, by its kind, and what authentication that one wants (0: none)."""
     parameters = b"user\0largesse\0database\0postgres\0\0"
     startup = struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(PROBE_LIMIT_S)
-        try:
-            connection.connect(f"{socket_dir}/.s.PGSQL.{PORT}")
-            connection.sendall(startup)
-            first = connection.recv(1)
-            if first == b"R":
-                connection.sendall(struct.pack("!cI", b"X", 4))
-                return Readiness.ACCEPTING
-        except TimeoutError:
-            return Readiness.BUSY
-        except OSError:
-            return Readiness.NONE
-    return Readiness.BUSY
+        connection.connect(f"{socket_dir}/.s.PGSQL.{PORT}")
+        connection.sendall(startup)
+        head = connection.recv(9, socket.MSG_WAITALL)  # a kind, a length, and of `R` a number
+        wanted = struct.unpack("!I", head[5:9])[0] if head[:1] == b"R" and len(head) == 9 else None
+        if wanted == 0:
+            connection.sendall(struct.pack("!cI", b"X", 4))
+        return head[:1], wanted

@@ -1,0 +1,45 @@
+"""What roles may be given beyond what is theirs, and which check must find it."""
+
+from __future__ import annotations
+
+from tests.verify.corruptions import Corruption
+
+
+def _c(check: str, ids: tuple[str, ...], sql: str) -> Corruption:
+    return Corruption(sql, check, ids)
+
+
+RIGHTS_CORRUPTIONS = (
+    _c("roles-are-bounded", ("largesse_app",), "ALTER ROLE largesse_app CREATEDB"),
+    _c("roles-are-bounded", ("largesse_owner",), "ALTER ROLE largesse_owner SUPERUSER"),
+    _c("roles-are-bounded", ("largesse_worker",), "GRANT pg_execute_server_program TO largesse_worker"),
+    _c(
+        "roles-are-bounded",
+        ("largesse_read",),
+        "CREATE SCHEMA mine; CREATE TABLE mine.x (); ALTER TABLE mine.x OWNER TO largesse_read",
+    ),
+    _c("tables-have-one-owner", ("products",), "ALTER TABLE products OWNER TO pg_monitor"),
+    _c(
+        "triggers-are-on",
+        ("entries/entries_append_only",),
+        "ALTER TABLE entries DISABLE TRIGGER entries_append_only",
+    ),
+    _c(
+        "roles-have-their-rights",
+        (
+            "GRANT DELETE ON TABLE entries TO largesse_app",
+            "GRANT UPDATE (sealed) ON TABLE lines TO largesse_worker",
+        ),
+        "GRANT DELETE ON entries TO largesse_app; GRANT UPDATE (sealed) ON lines TO largesse_worker",
+    ),
+    _c(
+        "roles-have-their-rights",
+        ("GRANT SELECT ON TABLE users TO PUBLIC",),
+        "GRANT SELECT ON users TO PUBLIC",
+    ),
+    _c(
+        "roles-have-their-rights",
+        ("not GRANT INSERT ON TABLE orders TO largesse_app",),
+        "REVOKE INSERT ON orders FROM largesse_app",
+    ),
+)
