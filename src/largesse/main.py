@@ -166,7 +166,7 @@ async def open_services(
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,
-            signing_in=SigningIn(database, vault, Passwords(), settings.environment),
+            signing_in=SigningIn(database, vault, chains, Passwords(), settings.environment),
             resolver=resolver,
             delivery_throttle=DeliveryThrottle(),
             patience=patience,

@@ -11,7 +11,7 @@ from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import InvalidRequest, NotFound, StartError
 from largesse.base.settings import Settings, load_settings
 from largesse.base.text import unfit
-from largesse.cli.running import Commands, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.database import OPERATOR, Connection
 from largesse.identity import find_customer
@@ -41,10 +41,13 @@ async def users_invite(email: str, customer: str, name: str | None, role: str, a
     address = _address(email)
     if name is not None and (not 0 < len(name.strip()) <= 100 or unfit(name)):
         raise StartError("--name must have 1 to 100 characters, and no control characters")
-    async with current_database() as database, database.transaction(OPERATOR) as connection:
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         customer_id = await find_customer(connection, customer)
         try:
             made = await invite(connection, customer_id, address, name=name and name.strip(), role=role)
+            await acting.record(
+                connection, "person.invited", address, customer_id=customer_id, after={"role": role}
+            )
         except InvalidRequest as error:
             raise StartError(error.detail) from None
     _print_link(made.secret, f"Invitation for {address}, for 7 days", as_json=as_json)
@@ -69,10 +72,18 @@ async def users_list(customer: str | None, form: str | None) -> None:
 @command
 async def users_set_role(email: str, role: str, customer: str) -> None:
     """Give EMAIL a role; they have it from their next request on."""
-    async with current_database() as database, database.transaction(OPERATOR) as connection:
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         customer_id, colleague = await _find(connection, customer, email)
         try:
             await set_role(connection, customer_id, colleague.id, role)
+            await acting.record(
+                connection,
+                "person.role_changed",
+                colleague.email,
+                customer_id=customer_id,
+                before={"role": colleague.role},
+                after={"role": role},
+            )
         except InvalidRequest as error:
             raise StartError(error.detail) from None
     click.echo(f"{colleague.email} has the role {role} at {customer}.")
@@ -84,10 +95,17 @@ async def users_set_role(email: str, role: str, customer: str) -> None:
 @command
 async def users_deactivate(email: str, customer: str) -> None:
     """Take EMAIL's place at a customer away, and end their sessions there, at once."""
-    async with current_database() as database, database.transaction(OPERATOR) as connection:
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         customer_id, colleague = await _find(connection, customer, email)
         try:
             await remove(connection, customer_id, colleague.id)
+            await acting.record(
+                connection,
+                "person.removed",
+                colleague.email,
+                customer_id=customer_id,
+                before={"role": colleague.role},
+            )
         except InvalidRequest as error:
             raise StartError(error.detail) from None
     click.echo(f"{colleague.email} does not belong to {customer} any longer.")
@@ -101,9 +119,12 @@ async def users_deactivate(email: str, customer: str) -> None:
 async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
     """Print a link by which EMAIL chooses a new password, once; it ends their sessions."""
     address = _address(email)
-    async with current_database() as database, database.transaction(OPERATOR) as connection:
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         try:
             secret = await reset(connection, address, second_step=second_step)
+            await acting.record(
+                connection, "person.reset", address, after={"keeps_second_step": not second_step}
+            )
         except NotFound as error:
             raise StartError(error.detail) from None
     _print_link(secret, f"A new password for {address}, for an hour", as_json=as_json)

@@ -31,6 +31,7 @@ class Link:
     customer_id: int | None
     customer_name: str | None
     name: str | None
+    role: str | None
     ends_at: datetime
 
 
@@ -60,7 +61,7 @@ async def find_link(connection: Connection, secret: str) -> Link:
     row = await connection.fetchrow(
         """
         SELECT l.hash, l.kind, coalesce(u.email, p.email) AS email, coalesce(l.person_id, u.person_id) AS person_id,
-               u.id AS user_id, u.customer_id, c.name AS customer_name, u.name, l.ends_at
+               u.id AS user_id, u.customer_id, c.name AS customer_name, u.name, u.role, l.ends_at
         FROM sign_in_links l
         LEFT JOIN users u ON u.id = l.user_id
         LEFT JOIN customers c ON c.id = u.customer_id
@@ -82,6 +83,7 @@ async def find_link(connection: Connection, secret: str) -> Link:
         row["customer_id"],
         row["customer_name"],
         row["name"],
+        row["role"],
         row["ends_at"],
     )
 

@@ -70,6 +70,8 @@ class Membership:
     """A customer that a person belongs to."""
 
     user_id: int
+    email: str
+    customer_id: int
     customer_name: str
     role: str
 
@@ -212,7 +214,7 @@ async def list_memberships(connection: Connection, person_id: int) -> list[Membe
     """The customers a person belongs to, by name."""
     rows = await connection.fetch(
         """
-        SELECT u.id AS user_id, c.name AS customer_name, u.role FROM users u JOIN customers c ON c.id = u.customer_id
+        SELECT u.id AS user_id, u.email, u.customer_id, c.name AS customer_name, u.role FROM users u JOIN customers c ON c.id = u.customer_id
         WHERE u.person_id = $1 AND u.is_active ORDER BY c.name, u.id
         """,
         person_id,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from largesse.audit import Acting, by_person
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
 from largesse.base.throttle import network_of
 from largesse.base.vault import Vault
-from largesse.database import LOOKUP, Connection, Database
+from largesse.chains import Chains
+from largesse.database import LOOKUP, Connection, Database, act_for, for_customer
 from largesse.identity import bind_user, note_login
 from largesse.people.allowances import Allowance, give_back, spend
 from largesse.people.known import Known, find_known, know, set_password
@@ -19,6 +21,8 @@ from largesse.people.links import ENDED, Link, find_link, use_link
 from largesse.people.passwords import LONGEST, Passwords
 from largesse.people.second_step import asks_second_step, take_code
 from largesse.people.session import (
+    Membership,
+    Person,
     Session,
     begin_session,
     choose_customer,
@@ -40,14 +44,18 @@ class Origin:
 
     address: str | None
     browser: str
+    request_id: str | None = None
 
 
 class SigningIn:
     """Begins sessions; `environment` is the one their pages are about at first."""
 
-    def __init__(self, database: Database, vault: Vault, passwords: Passwords, environment: str) -> None:
+    def __init__(
+        self, database: Database, vault: Vault, chains: Chains, passwords: Passwords, environment: str
+    ) -> None:
         self._database = database
         self._vault = vault
+        self._chains = chains
         self._passwords = passwords
         self._environment = environment
 
@@ -74,10 +82,11 @@ class SigningIn:
             if link.kind != "sign_in":
                 raise NotFound(ENDED)
             await use_link(connection, link)
-            assert link.user_id is not None, "a user's link"
             person_id = link.person_id or await know(connection, link.email)
-            await bind_user(connection, link.user_id, person_id)
-            return await self._begin(connection, person_id, origin, user_id=link.user_id)
+            place = _place_of(link)
+            act_for(connection, for_customer(place.customer_id, self._environment))
+            await bind_user(connection, place.user_id, person_id)
+            return await self._begin(connection, person_id, origin, place)
 
     async def by_new_password(self, secret: str, password: str, origin: Origin) -> str:
         """Takes up an invitation, or a reset, with a new password; ends all sessions there were. Raises NotFound.
@@ -94,11 +103,15 @@ class SigningIn:
             person_id = link.person_id or await know(connection, link.email)
             await set_password(connection, person_id, kept)
             await end_sessions(connection, person_id)
-            if link.user_id is not None:
-                await bind_user(connection, link.user_id, person_id)
-            return await self._begin(connection, person_id, origin, user_id=link.user_id)
+            if link.kind == "reset":
+                return await self._begin(connection, person_id, origin)
+            place = _place_of(link)
+            act_for(connection, for_customer(place.customer_id, self._environment))
+            await bind_user(connection, place.user_id, person_id)
+            await self._record(connection, "person.joined", place, origin)
+            return await self._begin(connection, person_id, origin, place)
 
-    async def take_up(self, secret: str, session: Session) -> bool:
+    async def take_up(self, secret: str, session: Session, origin: Origin) -> bool:
         """Takes an invitation up as who is signed in; False where it is for another address. Raises NotFound."""
         async with self._database.transaction(LOOKUP) as connection:
             link = await find_link(connection, secret)
@@ -107,18 +120,22 @@ class SigningIn:
             if link.person_id != session.person_id or link.user_id is None or session.awaits_second_step:
                 return False
             await use_link(connection, link)
-            await bind_user(connection, link.user_id, session.person_id)
-            await choose_customer(connection, session, link.user_id)
-            await note_login(connection, link.user_id)
+            place = _place_of(link)
+            act_for(connection, for_customer(place.customer_id, self._environment))
+            await bind_user(connection, place.user_id, session.person_id)
+            await choose_customer(connection, session, place.user_id)
+            await self._record(connection, "person.joined", place, origin)
+            await self._note_login(connection, place, origin)
         return True
 
     async def by_second_step(self, session: Session, typed: str, origin: Origin) -> str:
         """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
         await self._take_code(session, typed, origin)
         async with self._database.transaction(LOOKUP) as connection:
+            secret = await pass_second_step(connection, session.id)
             if session.person is not None:
-                await note_login(connection, session.person.user_id)
-            return await pass_second_step(connection, session.id)
+                await self._note_login(connection, session.person, origin)
+            return secret
 
     async def prove(self, session: Session, typed: str, origin: Origin) -> None:
         """Notes that it is still them: by a code of their second step, by their password where they have none.
@@ -132,42 +149,61 @@ class SigningIn:
         async with self._database.connection(LOOKUP) as connection:
             await note_proof(connection, session.id)
 
-    async def change_password(self, session: Session, password: str) -> None:
+    async def change_password(self, person: Person, password: str, origin: Origin) -> None:
         """Gives a person another password, and ends their other sessions."""
         kept = await self._passwords.hash(password)
-        async with self._database.transaction(LOOKUP) as connection:
-            await set_password(connection, session.person_id, kept)
-            await end_sessions(connection, session.person_id, but=session.id)
+        async with self._database.transaction(person.scope) as connection:
+            await set_password(connection, person.person_id, kept)
+            await end_sessions(connection, person.person_id, but=person.session_id)
+            await self._record(connection, "person.password_chosen", person, origin)
 
     async def find(self, secret: str) -> Session | None:
         """The session of a cookie; None where it has ended or never was."""
         return await find_session(self._database, secret)
 
-    async def choose(self, session: Session, user_id: int) -> bool:
+    async def choose(self, session: Session, user_id: int, origin: Origin) -> bool:
         """Makes the pages of the session those of that customer; False where the person does not belong to it."""
         async with self._database.transaction(LOOKUP) as connection:
-            is_theirs = await choose_customer(connection, session, user_id)
-            if is_theirs:
-                await note_login(connection, user_id)
-        return is_theirs
+            memberships = await list_memberships(connection, session.person_id)
+            place = next((one for one in memberships if one.user_id == user_id), None)
+            if place is None:
+                return False
+            act_for(connection, for_customer(place.customer_id, self._environment))
+            await choose_customer(connection, session, user_id)
+            await self._note_login(connection, place, origin)
+        return True
 
     async def _begin(
-        self, connection: Connection, person_id: int, origin: Origin, *, user_id: int | None = None
+        self, connection: Connection, person_id: int, origin: Origin, place: Membership | None = None
     ) -> str:
-        """A new session; where the person belongs to one customer alone, that one is chosen."""
-        if user_id is None:
+        """A new session at that customer; where the person belongs to one alone, at that one."""
+        if place is None:
             memberships = await list_memberships(connection, person_id)
-            user_id = memberships[0].user_id if len(memberships) == 1 else None
-        if user_id is not None and not await asks_second_step(connection, person_id):
-            await note_login(connection, user_id)
-        return await begin_session(
+            place = memberships[0] if len(memberships) == 1 else None
+            if place is not None:
+                act_for(connection, for_customer(place.customer_id, self._environment))
+        secret = await begin_session(
             connection,
             person_id,
-            user_id,
+            place.user_id if place else None,
             self._environment,
             address=origin.address,
             browser=origin.browser,
         )
+        if place is not None and not await asks_second_step(connection, person_id):
+            await self._note_login(connection, place, origin)
+        return secret
+
+    async def _note_login(self, connection: Connection, place: Membership | Person, origin: Origin) -> None:
+        await note_login(connection, place.user_id)
+        await self._record(connection, "person.signed_in", place, origin)
+
+    async def _record(
+        self, connection: Connection, act: str, place: Membership | Person, origin: Origin
+    ) -> None:
+        """Keeps in the audit log what somebody did for themselves."""
+        who = by_person(place.user_id, place.email, origin.address, origin.request_id)
+        await Acting(who, self._chains).record(connection, act, place.email, customer_id=place.customer_id)
 
     async def _check_password(self, email: str, password: str, origin: Origin) -> Known:
         """Whose password it is. Raises Refused, TooManyRequests."""
@@ -197,3 +233,10 @@ class SigningIn:
 
     async def _spend_network(self, origin: Origin) -> None:
         await spend(self._database, self._vault, Allowance.NETWORK, network_of(origin.address or ""))
+
+
+def _place_of(link: Link) -> Membership:
+    """Where a link for a user leads."""
+    assert link.user_id is not None, "a user's link"
+    assert link.customer_id is not None, "a user is of a customer"
+    return Membership(link.user_id, link.email, link.customer_id, link.customer_name or "", link.role or "")

@@ -92,7 +92,7 @@ async def choose_customer(visit: Visit) -> Response:
     assert visit.session is not None, "for who is signed in"
     chosen = visit.form["user"]
     is_number = chosen.isascii() and chosen.isdigit() and len(chosen) < 10
-    if not is_number or not await visit.services.signing_in.choose(visit.session, int(chosen)):
+    if not is_number or not await visit.services.signing_in.choose(visit.session, int(chosen), visit.origin):
         raise NotFound("There is no such customer.")
     return visit.see("/app")
 
@@ -138,7 +138,7 @@ async def _find(visit: Visit) -> Link:
 async def _take_up(visit: Visit, secret: str, found: Link) -> Response:
     """Takes an invitation up as who belongs to a customer already: signed in, or with the password they have."""
     signing_in = visit.services.signing_in
-    if visit.session is not None and await signing_in.take_up(secret, visit.session):
+    if visit.session is not None and await signing_in.take_up(secret, visit.session, visit.origin):
         return visit.see("/app", visit.say("Welcome to %(customer)s.", customer=found.customer_name))
     try:
         began = await signing_in.by_password(found.email, visit.form["password"], visit.origin)
@@ -147,8 +147,7 @@ async def _take_up(visit: Visit, secret: str, found: Link) -> Response:
         return visit.page("link.html", status=403, link=found)
     visit.begin(began)
     session = await signing_in.find(began)
-    if session is None or not await signing_in.take_up(
-        secret, session
-    ):  # after the second step, by the link once more
+    if session is None or not await signing_in.take_up(secret, session, visit.origin):
+        # The second step comes first, and then the link once more.
         return visit.see(f"/app/second-step?{urlencode({'next': f'/app/link/{secret}'})}")
     return visit.see("/app")

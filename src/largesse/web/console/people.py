@@ -45,6 +45,7 @@ async def send_invitation(visit: Visit) -> Response:
     try:
         async with visit.database.transaction(person.scope) as connection:
             made = await invite(connection, person.customer_id, email, name=name or None, role=role)
+            await visit.record(connection, "person.invited", made.email, after={"role": role})
     except AlreadyThere:
         form.error("email", visit.say("%(email)s belongs to your company already.", email=email))
     except InvalidRequest:
@@ -60,6 +61,7 @@ async def send_again(visit: Visit) -> Response:
     try:
         async with visit.database.transaction(person.scope) as connection:
             made = await invite_again(connection, person.customer_id, visit.number("user"))
+            await visit.record(connection, "person.invited", made.email)
     except AlreadyThere:
         return visit.see("/app/people", visit.say("They have signed in already: no new link is needed."))
     return _invited(visit, made)
@@ -73,6 +75,8 @@ async def give_role(visit: Visit) -> Response:
     try:
         async with visit.database.transaction(person.scope) as connection:
             colleague = await set_role(connection, person.customer_id, visit.number("user"), role)
+            before, after = {"role": colleague.role}, {"role": role}
+            await visit.record(connection, "person.role_changed", colleague.email, before=before, after=after)
     except InvalidRequest:
         return visit.see("/app/people", visit.say(_LAST))
     said = visit.say("%(name)s is %(role)s now.", name=colleague.name, role=visit.say(ROLE_NAMES[role]))
@@ -94,6 +98,7 @@ async def take_away(visit: Visit) -> Response:
     try:
         async with visit.database.transaction(person.scope) as connection:
             colleague = await remove(connection, person.customer_id, visit.number("user"))
+            await visit.record(connection, "person.removed", colleague.email, before={"role": colleague.role})
     except InvalidRequest:
         return visit.see("/app/people", visit.say(_LAST))
     said = visit.say("%(name)s was removed, and is signed out everywhere.", name=colleague.name)

@@ -53,7 +53,7 @@ async def change_password(visit: Visit) -> Response:
     password = new_password(visit, visit.person.email)
     if visit.form.errors:
         return await show(visit)
-    await visit.services.signing_in.change_password(_session(visit), password)
+    await visit.services.signing_in.change_password(visit.person, password, visit.origin)
     return visit.see(HERE, visit.say("Your password is changed, and your other sessions are signed out."))
 
 
@@ -73,10 +73,11 @@ async def turn_app_on(visit: Visit) -> Response:
         )
     except (SealBroken, ValueError):
         return visit.see(f"{HERE}/app")
-    async with visit.database.transaction(LOOKUP) as connection:
+    async with visit.database.transaction(visit.person.scope) as connection:
         codes = await turn_on(connection, visit.services.vault, session.person_id, secret, visit.form["code"])
         if codes is not None:
             await end_sessions(connection, session.person_id, but=session.id)
+            await visit.record(connection, "person.second_step_on", visit.person.email)
     if codes is None:
         visit.form.error("code", visit.say(_NOT_THAT_CODE))
         return _app(visit, secret)
@@ -86,8 +87,9 @@ async def turn_app_on(visit: Visit) -> Response:
 async def turn_app_off(visit: Visit) -> Response:
     """Asks for no second step any longer."""
     visit.require_proof(HERE)
-    async with visit.database.transaction(LOOKUP) as connection:
+    async with visit.database.transaction(visit.person.scope) as connection:
         await turn_off(connection, visit.person.person_id)
+        await visit.record(connection, "person.second_step_off", visit.person.email)
     return visit.see(HERE, visit.say("You sign in with your password alone now."))
 
 
@@ -137,6 +139,12 @@ async def require_of_all(visit: Visit) -> Response:
         return visit.see(HERE, visit.say("Set up your own second step first."))
     async with visit.database.transaction(visit.person.scope) as connection:
         await require_second_step(connection, visit.person.customer_id, required=required)
+        await visit.record(
+            connection,
+            "people.second_step_required",
+            visit.person.customer_name,
+            after={"required": required},
+        )
     return visit.see(HERE, visit.say("Saved."))
 
 

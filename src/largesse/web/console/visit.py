@@ -79,7 +79,10 @@ class Visit:
     @property
     def origin(self) -> Origin:
         """Where they come from."""
-        return Origin(client_address(self.request.scope), self.request.headers.get("user-agent", ""))
+        request = self.request
+        return Origin(
+            client_address(request.scope), request.headers.get("user-agent", ""), request.scope["request_id"]
+        )
 
     @property
     def principal(self) -> Principal:
