@@ -162,3 +162,19 @@ def test_secrets_are_not_in_the_repr_and_nothing_can_be_changed() -> None:
     assert "environment='production'" in repr(settings)
     with pytest.raises(FrozenInstanceError):
         settings.environment = "staging"  # type: ignore[misc]
+
+
+def test_transfer_details_are_lines() -> None:
+    def details(text: str) -> tuple[str, ...]:
+        return load_settings({"LARGESSE_TRANSFER_DETAILS": text}).transfer_details
+
+    assert load_settings({}).transfer_details == ()
+    assert details("Example Ltd | IBAN GB82 WEST 1234\nBIC WESTGB2L |") == (
+        "Example Ltd",
+        "IBAN GB82 WEST 1234",
+        "BIC WESTGB2L",
+    )
+    assert len(details("|".join(["x" * 100] * 10))) == 10
+    for text in ("|".join(["x"] * 11), "x" * 101, "a\x07b"):
+        with pytest.raises(StartError, match=r"^LARGESSE_TRANSFER_DETAILS must be at most 10 lines"):
+            details(text)

@@ -9,6 +9,7 @@ import base64
 import binascii
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from email.utils import parseaddr
@@ -34,6 +35,9 @@ STARTTLS: Mapping[str, bool | None] = {
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+_MOST_LINES = 10
+_LONGEST_LINE = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -54,6 +58,7 @@ class Settings:
     max_connections: (
         int | None
     )  # of callers, in a serving process; None: as many as the system allows, up to a bound
+    transfer_details: tuple[str, ...]  # lines: to which bank account top-ups are paid
     default_expiry_days: int  # after the claim, where an order does not say; 0: never
     log_format: str  # json or console
 
@@ -113,6 +118,7 @@ def _read(read: _Reader) -> Settings:
         rate_limit=int(read.number("LARGESSE_RATE_LIMIT", 0, lowest=0, highest=1_000_000)),
         max_connections=int(read.number("LARGESSE_MAX_CONNECTIONS", 0, lowest=0, highest=1_000_000)) or None,
         default_expiry_days=int(read.number("LARGESSE_DEFAULT_EXPIRY_DAYS", 365, lowest=0, highest=36_500)),
+        transfer_details=read.lines("LARGESSE_TRANSFER_DETAILS"),
         log_format=read.choice("LARGESSE_LOG_FORMAT", ("json", "console"), "json"),
     )
 
@@ -127,6 +133,17 @@ class _Reader:
     def text(self, name: str, default: str) -> str:
         self.names.append(name)
         return self._environ.get(name, "").strip() or default
+
+    def lines(self, name: str) -> tuple[str, ...]:
+        lines = [line.strip() for line in re.split(r"[|\n]", self.text(name, ""))]
+        if len(lines) > _MOST_LINES or any(
+            len(line) > _LONGEST_LINE or not line.isprintable() for line in lines
+        ):
+            raise SettingError(
+                name,
+                f"must be at most {_MOST_LINES} lines of at most {_LONGEST_LINE} characters, with | between",
+            )
+        return tuple(line for line in lines if line)
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         value = self.text(name, default)

@@ -18,6 +18,7 @@ from largesse.funding import (
     StatementEntry,
     find_funding_account,
     list_accounts,
+    month_of,
     read_statement,
     statement_entries,
     top_up,
@@ -146,7 +147,6 @@ def _statement_row(entry: StatementEntry, currency: str) -> dict[str, Any]:
 def _read_month(text: str) -> tuple[datetime, datetime]:
     """The first instant of a month and that of the next."""
     try:
-        since = datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
-        return since, since.replace(year=since.year + since.month // 12, month=since.month % 12 + 1)
+        return month_of(datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC))
     except ValueError:
         raise StartError("--month must look like 2026-11") from None

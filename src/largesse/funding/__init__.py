@@ -3,7 +3,7 @@
 `accounts` says which accounts a service account may draw from, `sources` what else an order may be paid from, and what follows.
 `saving` writes the accounts of a world file. `ledger` is the journal, and the only place that writes entries:
 rooms that move money in a larger statement take its SQL from there. `statements` reads an account's entries between two
-balances; `receivables` is what invoiced customers owe, and their payments. `top_ups` are those that customers ask for, each with one of the
+balances; `overview` is what a customer's people see of their accounts; `receivables` is what invoiced customers owe, and their payments. `top_ups` are those that customers ask for, each with one of the
 `transfer_references`; `bank_file` reads what a bank tells of transfers, and `payments` matches them with the top-ups they pay for. Why so: docs/decisions/0005-ledger.md.
 """
 
@@ -38,7 +38,14 @@ from largesse.funding.sources import (
     payment_source,
     unfitting,
 )
-from largesse.funding.statements import Statement, StatementEntry, read_statement, statement_entries
+from largesse.funding.statements import (
+    Statement,
+    StatementEntry,
+    month_of,
+    read_statement,
+    statement_entries,
+    statement_page,
+)
 
 __all__ = [
     "SOURCES",
@@ -63,6 +70,7 @@ __all__ = [
     "list_receivables",
     "list_unfunded",
     "lock_balances",
+    "month_of",
     "names_account",
     "own_accounts",
     "payment_source",
@@ -71,6 +79,7 @@ __all__ = [
     "save_accounts",
     "settle",
     "statement_entries",
+    "statement_page",
     "top_up",
     "unfitting",
 ]

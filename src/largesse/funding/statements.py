@@ -45,6 +45,16 @@ class Statement:
     closing_minor: int
 
 
+def month_of(at: datetime, months: int = 0) -> tuple[datetime, datetime]:
+    """The first instant of the month of `at`, or of one so many months later, and the first of the month after it."""
+    first = at.year * 12 + at.month - 1 + months
+    since, until = (
+        at.replace(year=n // 12, month=n % 12 + 1, day=1, hour=0, minute=0, second=0, microsecond=0)
+        for n in (first, first + 1)
+    )
+    return since, until
+
+
 async def read_statement(
     connection: Connection, account_id: int, since: datetime | None = None, until: datetime | None = None
 ) -> Statement:
@@ -64,25 +74,33 @@ async def statement_entries(
     connection: Connection, statement: Statement
 ) -> AsyncIterator[list[StatementEntry]]:
     """The entries of a statement, oldest first, some thousand at a time."""
-    after = statement.first - 1
+    after = None
     while True:
-        rows = await connection.fetch(
-            """
-            SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
-                   coalesce(o.external_reference, e.reference) AS external_reference, e.amount_minor, e.balance_minor
-            FROM entries e LEFT JOIN orders o ON o.id = e.order_id
-            WHERE e.account_id = $1 AND e.id > $2 AND e.id < $3
-            ORDER BY e.id LIMIT $4
-            """,
-            statement.account_id,
-            after,
-            statement.end,
-            _ENTRIES_AT_ONCE,
-        )
-        yield [StatementEntry(**row) for row in rows]
-        if len(rows) < _ENTRIES_AT_ONCE:
+        entries = await statement_page(connection, statement, after, _ENTRIES_AT_ONCE)
+        yield entries
+        if len(entries) < _ENTRIES_AT_ONCE:
             return
-        after = rows[-1]["id"]
+        after = entries[-1].id
+
+
+async def statement_page(
+    connection: Connection, statement: Statement, after: int | None, most: int
+) -> list[StatementEntry]:
+    """At most so many entries of a statement, oldest first: its first ones, or those after the one of that id."""
+    rows = await connection.fetch(
+        """
+        SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
+               coalesce(o.external_reference, e.reference) AS external_reference, e.amount_minor, e.balance_minor
+        FROM entries e LEFT JOIN orders o ON o.id = e.order_id
+        WHERE e.account_id = $1 AND e.id > $2 AND e.id < $3
+        ORDER BY e.id LIMIT $4
+        """,
+        statement.account_id,
+        max(statement.first - 1, after or 0),
+        statement.end,
+        most,
+    )
+    return [StatementEntry(**row) for row in rows]
 
 
 async def _balance_before(connection: Connection, account_id: int, entry_id: int) -> int:

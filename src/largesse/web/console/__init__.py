@@ -12,6 +12,8 @@
 `keys`         an administrator's pages of API keys and service accounts
 `webhooks`     an administrator's pages of subscriptions and their deliveries
 `send`         the way from a gift to a placed order
+`funding`      accounts and what they hold, and their statements
+`top_ups`      asking for a top-up, how it is paid, cancelling it
 `people`       an administrator's page of who belongs to the customer
 
 A page more is a template, a handler and a line of the table: CONTRIBUTING.md, "A console page". Rules are in the rooms below;

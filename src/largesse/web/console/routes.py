@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from largesse.base.i18n import text
 from largesse.people import Right
-from largesse.web.console import entrance, home, keys, people, security, webhooks
+from largesse.web.console import entrance, funding, home, keys, people, security, top_ups, webhooks
 from largesse.web.console.send.routes import SEND
 from largesse.web.console.table import Entry, Group, Who
 
@@ -48,6 +48,21 @@ ENTRIES = (
     # Gifts
     Entry("GET", "/app", home.show, Who.MEMBER, text("Home"), Group.GIFTS),
     *SEND,
+    # Money
+    Entry("GET", "/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY),
+    Entry("GET", "/app/funding/{account:int}", funding.show_statement, Right.SEE_FUNDS, text("Statement")),
+    Entry(
+        "GET",
+        "/app/funding/{account:int}/statement.csv",
+        funding.statement_csv,
+        Right.SEE_FUNDS,
+        text("Statement"),
+    ),
+    Entry("GET", "/app/top-ups", top_ups.list_all, Right.SEE_FUNDS, text("Top-ups")),
+    Entry("POST", "/app/top-ups", top_ups.request, Right.MOVE_FUNDS, text("Top up")),
+    Entry("GET", "/app/top-ups/new", top_ups.ask, Right.MOVE_FUNDS, text("Top up")),
+    Entry("GET", "/app/top-ups/{reference}", top_ups.show, Right.SEE_FUNDS, text("Top-up")),
+    Entry("POST", "/app/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS),
     # Set-up
     Entry("GET", "/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP),
     Entry("POST", "/app/webhooks", webhooks.create, Right.SETTINGS, text("Webhooks")),

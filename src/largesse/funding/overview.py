@@ -1,0 +1,52 @@
+"""A customer's funding accounts as its people see them: what each holds, and who draws from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from largesse.base.errors import NotFound
+from largesse.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAccount:
+    """A funding account; the balance in minor units."""
+
+    id: int
+    name: str
+    is_master: bool
+    open_to_all: bool
+    service_accounts: list[str]  # the names of those it is assigned to
+    currency: str
+    balance_minor: int
+
+
+async def list_seen_accounts(
+    connection: Connection, customer_id: int, environment: str, *, open_only: bool
+) -> list[SeenAccount]:
+    """The funding accounts of a customer in an environment, the master ones first; with `open_only` those that are open to all."""
+    rows = await connection.fetch(
+        """
+        SELECT a.id, a.name, a.is_master, a.open_to_all, a.currency, a.balance_minor,
+               ARRAY(SELECT s.name FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
+                     WHERE x.account_id = a.id ORDER BY s.name) AS service_accounts
+        FROM accounts a
+        WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'funding' AND (a.open_to_all OR NOT $3)
+        ORDER BY a.is_master DESC, a.id
+        """,
+        customer_id,
+        environment,
+        open_only,
+    )
+    return [SeenAccount(**row) for row in rows]
+
+
+async def find_seen_account(
+    connection: Connection, customer_id: int, environment: str, account_id: int, *, open_only: bool
+) -> SeenAccount:
+    """One of them. Raises NotFound."""
+    accounts = await list_seen_accounts(connection, customer_id, environment, open_only=open_only)
+    found = next((account for account in accounts if account.id == account_id), None)
+    if found is None:
+        raise NotFound("There is no such funding account.")
+    return found

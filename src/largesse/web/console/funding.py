@@ -1,0 +1,146 @@
+"""Where the money is: the accounts with what they hold and who may use them, and the statement of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+
+from babel.dates import format_skeleton
+from starlette.responses import Response
+
+from largesse.base import clock
+from largesse.base.i18n import text
+from largesse.base.money import to_decimal
+from largesse.database import Connection
+from largesse.funding import StatementEntry, month_of, read_statement, statement_entries, statement_page
+from largesse.funding.overview import (
+    SeenAccount,
+    find_seen_account,
+    list_seen_accounts,
+)
+from largesse.funding.top_ups import list_top_ups
+from largesse.funding.transfer_references import spelled_reference
+from largesse.people import Right
+from largesse.people.roles import Reach
+from largesse.reports import OrderFilter, add_up
+from largesse.web.console.visit import Visit
+
+_AT_ONCE = 100
+_MONTH = re.compile(r"(2[01][0-9]{2})-(0[1-9]|1[0-2])")
+KINDS = {
+    "order": text("Order"),
+    "refund": text("Returned"),
+    "top_up": text("Top-up"),
+    "settlement": text("Payment"),
+}
+_COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency")
+
+
+def sees_open_only(visit: Visit) -> bool:
+    """Whether the person sees no accounts but those open to all: the ones they may use."""
+    return visit.person.reach(Right.SEE_FUNDS) is Reach.OWN
+
+
+async def show(visit: Visit) -> Response:
+    """The accounts as cards, and the top-ups that wait."""
+    person = visit.person
+    since, _ = month_of(clock.now())
+    async with visit.database.connection(person.scope) as connection:
+        accounts = await list_seen_accounts(
+            connection, person.customer_id, person.environment, open_only=sees_open_only(visit)
+        )
+        added = await add_up(
+            connection,
+            OrderFilter(customer_id=person.customer_id, environment=person.environment, since=since.date()),
+            by="account",
+        )
+        top_ups = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
+    seen = {account.id for account in accounts}
+    return visit.page(
+        "funding.html",
+        accounts=accounts,
+        spent={one.key: one.sums.spent_minor - one.sums.refunded_minor for one in added},
+        top_ups=[(one, spelled_reference(one.reference)) for one in top_ups if one.account_id in seen],
+        may_pay_in=person.may(Right.MOVE_FUNDS),
+    )
+
+
+async def show_statement(visit: Visit) -> Response:
+    """A month of an account, some entries at a time, oldest first. Raises NotFound."""
+    since, until = _month(visit)
+    after = _whole(visit.query("after"))
+    async with (
+        visit.database.connection(visit.person.scope) as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        account = await _account(visit, connection)
+        statement = await read_statement(connection, account.id, since, until)
+        entries = await statement_page(connection, statement, after, _AT_ONCE + 1)
+    return visit.page(
+        "statement.html",
+        account=account,
+        statement=statement,
+        entries=entries[:_AT_ONCE],
+        more=entries[_AT_ONCE - 1].id if len(entries) > _AT_ONCE else None,
+        is_first=after is None,
+        month=since,
+        earlier=month_of(since, -1)[0],
+        later=until if until <= clock.now() else None,
+        kinds={kind: visit.say(name) for kind, name in KINDS.items()},
+        month_name=lambda at: format_skeleton("yMMMM", at, locale=visit.language.locale),
+    )
+
+
+async def statement_csv(visit: Visit) -> Response:
+    """The same month whole, as a file. Raises NotFound."""
+    since, until = _month(visit)
+    async with visit.database.connection(visit.person.scope) as connection:
+        account = await _account(visit, connection)
+    return visit.csv(f"{account.name} {since:%Y-%m}.csv", _COLUMNS, _rows(visit, account, since, until))
+
+
+async def _rows(
+    visit: Visit, account: SeenAccount, since: datetime, until: datetime
+) -> AsyncIterator[Sequence[object]]:
+    async with (
+        visit.database.connection(visit.person.scope) as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        statement = await read_statement(connection, account.id, since, until)
+        async for entries in statement_entries(connection, statement):
+            for entry in entries:
+                yield _row(entry, account.currency)
+
+
+def _row(entry: StatementEntry, currency: str) -> Sequence[object]:
+    return (
+        entry.at.isoformat(timespec="seconds"),
+        entry.kind,
+        entry.order_reference,
+        entry.external_reference,
+        to_decimal(entry.amount_minor, currency),
+        to_decimal(entry.balance_minor, currency),
+        currency,
+    )
+
+
+async def _account(visit: Visit, connection: Connection) -> SeenAccount:
+    person = visit.person
+    return await find_seen_account(
+        connection,
+        person.customer_id,
+        person.environment,
+        visit.number("account"),
+        open_only=sees_open_only(visit),
+    )
+
+
+def _month(visit: Visit) -> tuple[datetime, datetime]:
+    """The month that the address names, in UTC; this one where it names none that there was."""
+    named = _MONTH.fullmatch(visit.query("month"))
+    return month_of(datetime(int(named[1]), int(named[2]), 1, tzinfo=UTC) if named else clock.now())
+
+
+def _whole(typed: str) -> int | None:
+    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 19 else None

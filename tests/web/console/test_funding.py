@@ -1,0 +1,277 @@
+"""Accounts, their statements and top-ups, as each role sees them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from tests.web.api.conftest import Service, ServiceFactory, on_database
+from tests.web.console.conftest import Browser
+
+from largesse.audit import Acting, by_command
+from largesse.base.vault import load_vault
+from largesse.chains import open_chains
+from largesse.delivery.webhooks.fan_out import fan_out
+from largesse.funding.top_ups import MAX_WAITING, confirm_top_up
+from largesse.funding.transfer_references import parse_transfer_reference
+from largesse.reports import take_in
+
+WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    users:
+      - {email: admin@acme.example, name: Admin, role: admin}
+      - {email: member@acme.example, name: Member, role: member}
+      - {email: finance@acme.example, name: Finn, role: finance}
+      - {email: viewer@acme.example, name: Viewer, role: viewer}
+    service_accounts: [{key: bot, name: HR bot}]
+    api_keys: [{key: acme, service_account: bot, environment: production}]
+    funding_accounts:
+      - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000.00}
+      - {key: team, name: "=People team", currency: GBP, balance: 50.00, service_accounts: [bot]}
+      - {key: yen, name: Yen float, master: true, currency: JPY, environment: staging}
+  - key: globex
+    name: Globex
+    plan: pro
+    funding: balance
+    users: [{email: gil@globex.example, name: Gil, role: admin}]
+    funding_accounts: [{key: globex, name: Globex float, master: true, currency: GBP, balance: 7.00}]
+products:
+  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5]}
+"""
+People = Callable[[str], Browser]
+
+
+@pytest.fixture(scope="module")
+def service(start_service: ServiceFactory) -> Service:
+    service = start_service(WORLD, transfer_details=("Example Ltd", "IBAN GB82 <WEST>"))
+    for account in ("gbp", "team", "gbp"):
+        assert service.send("gift", "coffee", key="acme", account=account, value=5).status_code == 200
+    on_database(service.database_url, report)
+    return service
+
+
+async def report(connection: Any) -> None:
+    """Adds the orders up, as the worker does."""
+    async with connection.transaction():
+        await fan_out(connection, 100)
+        assert await take_in(connection) > 0
+
+
+def account(service: Service, key: str) -> int:
+    return int(service.sql("SELECT id FROM accounts WHERE key = $1 ORDER BY id", key)[0]["id"])
+
+
+def ask(browser: Browser, service: Service, amount: str = "250", key: str = "gbp") -> str:
+    """The reference of a top-up that the person has asked for."""
+    browser.get("/app/top-ups/new")
+    answer = browser.post("/app/top-ups", account=str(account(service, key)), amount=amount)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"].removeprefix("/app/top-ups/")
+
+
+def confirm(service: Service, reference: str, amount_minor: int | None = None) -> None:
+    async def work(connection: Any) -> None:
+        async with connection.transaction():
+            chains = await open_chains(connection, load_vault(service.settings), keep=True)
+            await confirm_top_up(connection, Acting(by_command("test"), chains), reference, amount_minor)
+
+    on_database(service.database_url, work)
+
+
+@pytest.mark.parametrize("role", ["admin", "finance", "viewer"])
+def test_accounts_show_what_they_hold_and_who_may_use_them(sign_in: People, role: str) -> None:
+    browser = sign_in(f"{role}@acme.example")
+    assert browser.get("/app/funding").status_code == 200
+    for said in (
+        "Acme float",
+        "=People team",
+        "Everybody may use it",
+        "Used by HR bot",
+        "£5.00 spent this month",
+    ):
+        assert said in browser.text
+    assert "Globex" not in browser.text
+    assert "Yen" not in browser.text
+    assert ("Top up" in browser.text) is (role != "viewer")
+
+
+def test_a_member_sees_what_they_may_use(sign_in: People, service: Service) -> None:
+    browser = sign_in("member@acme.example")
+    browser.get("/app/funding")
+    assert "Acme float" in browser.text
+    assert "People team" not in browser.text
+    assert browser.get(f"/app/funding/{account(service, 'gbp')}").status_code == 200
+    team = account(service, "team")
+    for path in (f"/app/funding/{team}", f"/app/funding/{team}/statement.csv"):
+        assert browser.get(path).status_code == 404
+    browser.get("/app/top-ups/new")
+    assert browser.post("/app/top-ups", account=str(team), amount="1").status_code == 422
+    theirs = ask(sign_in("finance@acme.example"), service, key="team")
+    assert browser.get(f"/app/top-ups/{theirs}").status_code == 404
+    browser.get("/app/top-ups")
+    assert theirs not in " ".join(browser.links)
+
+
+def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: People, service: Service) -> None:
+    browser = sign_in("viewer@acme.example")
+    path = f"/app/funding/{account(service, 'gbp')}"
+    browser.get(path)
+    assert re.search(
+        r"Opening balance £0\.00 .*Top-up.* £1,000\.00 £1,000\.00 .*-£5\.00 £995\.00 .*-£5\.00 £990\.00",
+        browser.text,
+    )
+    assert re.search(r"Closing balance £\d", browser.text)
+    [earlier] = [link for link in browser.links if "month=" in link and "csv" not in link]
+    browser.get(earlier)
+    assert (
+        "Opening balance £0.00 Nothing was paid in or out in this month. Closing balance £0.00"
+        in browser.text
+    )
+    for month in ("0001-01", "9999-12", "2026-13", "x"):
+        assert browser.get(f"{path}?month={month}&after=x").status_code == 200
+    answer = browser.get(f"{path}/statement.csv")
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff"))))
+    assert [(row["kind"], row["amount"], row["balance"]) for row in rows[:3]] == [
+        ("top_up", "1000.00", "1000.00"),
+        ("order", "-5.00", "995.00"),
+        ("order", "-5.00", "990.00"),
+    ]
+
+
+def test_a_long_statement_comes_in_pieces(
+    sign_in: People, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.web.console.funding._AT_ONCE", 2)
+    browser = sign_in("viewer@acme.example")
+    browser.get(f"/app/funding/{account(service, 'gbp')}")
+    assert "Opening balance" in browser.text
+    assert "Closing balance" not in browser.text
+    [following] = [link for link in browser.links if "after=" in link]
+    browser.get(following.replace("&amp;", "&"))
+    assert "£990.00" in browser.text
+    assert "Opening balance" not in browser.text
+
+
+def test_nobody_of_elsewhere_finds_anything(sign_in: People, service: Service) -> None:
+    reference = ask(sign_in("admin@acme.example"), service)
+    browser = sign_in("gil@globex.example")
+    browser.get("/app/funding")
+    assert "Acme" not in browser.text
+    own = account(service, "gbp")
+    for path in (
+        f"/app/funding/{own}",
+        f"/app/funding/{own}/statement.csv",
+        f"/app/top-ups/{reference}",
+        "/app/top-ups/RF00",
+    ):
+        assert browser.get(path).status_code == 404
+    browser.get("/app/top-ups/new")
+    assert browser.post("/app/top-ups", account=str(own), amount="1").status_code == 422
+    assert browser.post(f"/app/top-ups/{reference}/cancel").status_code == 404
+
+
+def test_a_top_up_is_asked_for_paid_and_credited(sign_in: People, service: Service) -> None:
+    browser = sign_in("finance@acme.example")
+    reference = ask(browser, service, "250,50")
+    assert parse_transfer_reference(reference) == reference
+    browser.get(f"/app/top-ups/{reference}")
+    for said in (
+        "£250.50 for Acme float",
+        "Waits for the transfer",
+        "Example Ltd",
+        "IBAN GB82 <WEST>",
+        "It is no invoice",
+    ):
+        assert said in browser.text
+    assert " ".join(reference[at : at + 4] for at in range(0, 16, 4)) in browser.text
+    assert browser.get("/app/funding").status_code == 200
+    assert f"/app/top-ups/{reference}" in browser.links
+    confirm(service, reference)
+    browser.get(f"/app/top-ups/{reference}")
+    assert "Credited" in browser.text
+    assert "How to pay" not in browser.text
+    assert browser.post(f"/app/top-ups/{reference}/cancel").status_code in {303, 403}
+    browser.get("/app/top-ups")
+    assert "Credited" in browser.text
+    browser.get(f"/app/funding/{account(service, 'gbp')}")
+    assert f"Top-up {reference} £250.50" in browser.text
+    browser.get("/app/funding")
+    assert f"/app/top-ups/{reference}" not in browser.links
+
+
+def test_a_top_up_is_cancelled_and_a_viewer_only_looks(sign_in: People, service: Service) -> None:
+    admin, viewer = sign_in("admin@acme.example"), sign_in("viewer@acme.example")
+    reference = ask(admin, service)
+    viewer.get(f"/app/top-ups/{reference}")
+    assert "Cancel" not in viewer.text
+    assert viewer.post(f"/app/top-ups/{reference}/cancel").status_code == 403
+    assert viewer.get("/app/top-ups/new").status_code == 403
+    admin.get(f"/app/top-ups/{reference}")
+    assert admin.post(f"/app/top-ups/{reference}/cancel").status_code == 303
+    admin.get("/app/funding")
+    assert "The top-up was cancelled" in admin.text
+    viewer.get(f"/app/top-ups/{reference}")
+    assert "Cancelled" in viewer.text
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        ("", "Type an amount"),
+        ("ten", "Type an amount"),
+        ("0", "Type an amount"),
+        ("-5", "Type an amount"),
+        ("1,000.00", "Type an amount"),
+        ("NaN", "This is no amount of GBP"),
+        ("1e30", "This is no amount of GBP"),
+        ("1.001", "This is no amount of GBP"),
+        ("<script>", "Type an amount"),
+    ],
+)
+def test_an_amount_that_is_none_is_said_beside_it(
+    sign_in: People, service: Service, amount: str, said: str
+) -> None:
+    browser = sign_in("admin@acme.example")
+    browser.get("/app/top-ups/new")
+    before = service.sql("SELECT count(*) FROM top_ups")[0][0]
+    answer = browser.post("/app/top-ups", account=str(account(service, "gbp")), amount=amount)
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert "<script>" not in answer.text.replace("<script src", "")
+    assert service.sql("SELECT count(*) FROM top_ups")[0][0] == before
+
+
+def test_a_form_sent_many_times_at_once_asks_once(sign_in: People, service: Service) -> None:
+    browser = sign_in("admin@acme.example")
+    browser.get("/app/top-ups/new")
+    token, before = browser.token, service.sql("SELECT count(*) FROM top_ups")[0][0]
+
+    def post(_: int) -> tuple[int, str | None]:
+        answer = browser.post("/app/top-ups", token=token, account=str(account(service, "gbp")), amount="5")
+        return answer.status_code, answer.headers.get("location")
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = set(pool.map(post, range(8)))
+    assert {status for status, _ in answers} <= {303, 409}
+    assert len({path for status, path in answers if status == 303}) == 1
+    assert service.sql("SELECT count(*) FROM top_ups")[0][0] == before + 1
+
+
+def test_too_many_that_wait_are_refused_and_said(sign_in: People, service: Service) -> None:
+    browser = sign_in("gil@globex.example")
+    theirs = service.sql("SELECT id FROM accounts WHERE name = 'Globex float'")[0]["id"]
+    for number in range(MAX_WAITING + 1):
+        browser.get("/app/top-ups/new")
+        answer = browser.post("/app/top-ups", account=str(theirs), amount="1")
+        assert answer.status_code == (303 if number < MAX_WAITING else 422)
+    assert f"{MAX_WAITING} top-ups wait already" in answer.text
