@@ -48,7 +48,7 @@ TABLES: Mapping[str, Writes] = {
     "code_readings": Writes(app="INSERT"),
     "collections": Writes(operator="INSERT, UPDATE"),
     "currencies": Writes(),
-    "customers": Writes(app="UPDATE(created_at)", operator="INSERT, UPDATE"),
+    "customers": Writes(app="UPDATE(created_at), UPDATE(requires_second_step)", operator="INSERT, UPDATE"),
     "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE"),
     "delivery_attempts": Writes(worker="INSERT, DELETE"),
     "draft_columns": Writes(app="INSERT, UPDATE", worker="DELETE"),
