@@ -145,7 +145,7 @@ def test_what_is_typed_is_shown_and_never_run(service: Service, sign_in: Callabl
         assert ("script-src 'self'" in policy) is (part not in {"mail", "claim"})
     mail = browser.get(f"{path}/mail?lang=de")
     assert "sandbox" in mail.headers["content-security-policy"]
-    assert "Ada</span>" in mail.text
+    assert "Wer Code und PIN hat" in mail.text
     assert "&lt;script&gt;" in mail.text
     assert "x-frame-options" not in mail.headers
 

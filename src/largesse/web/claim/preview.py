@@ -28,5 +28,6 @@ class Previews:
         recipient: str | None,
     ) -> str:
         """The page that the link leads to; what is on it leads nowhere."""
-        values = {"wrapping": wrapping, "sender": sender, "recipient": recipient, "state": "issued"}
+        said = {"wrapping": wrapping, "sender": sender, "recipient": recipient}
+        values = {**said, "state": "issued", "is_preview": True}
         return Renderer(self._base, environment, self._assets).render("link.html", language, values)

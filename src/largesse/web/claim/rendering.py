@@ -52,6 +52,7 @@ class Renderer:
                     "languages": LANGUAGES.values(),
                     "theme": shown,
                     "is_staging": self._environment == "staging",
+                    "is_preview": values.get("is_preview", False),
                     "asset": self._asset,
                 }
             )

@@ -57,7 +57,8 @@ async def mail(visit: Visit) -> Response:
     said = await chosen(visit, opened)
     if said is None:
         return page("", _OF_MAIL)
-    return page(_letter(visit, opened, said, _language(visit, said)).html, _OF_MAIL)
+    name = await _name(visit, opened)
+    return page(_letter(visit, opened, said, _language(visit, said), name).html, _OF_MAIL)
 
 
 async def claim(visit: Visit) -> Response:
@@ -79,7 +80,7 @@ async def claim(visit: Visit) -> Response:
 async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
     said = await chosen(visit, opened)
     language = _language(visit, said) if said else visit.language
-    shown: Shown | None = None if said is None else _letter(visit, opened, said, language)
+    shown = None if said is None else _letter(visit, opened, said, language, None)
     options = said.options if said else None
     response = await step(
         visit,
@@ -108,7 +109,7 @@ def _language(visit: Visit, said: Chosen) -> Language:
     return LANGUAGES.get(visit.query("lang")) or language_of_country(said.gift.country)
 
 
-def _letter(visit: Visit, opened: Open, said: Chosen, language: Language) -> Shown:
+def _letter(visit: Visit, opened: Open, said: Chosen, language: Language, name: str | None) -> Shown:
     gift, options = said.gift, said.options
     is_parcel = said.product is not None and not said.product.is_digital
     letter = Letter(
@@ -118,7 +119,7 @@ def _letter(visit: Visit, opened: Open, said: Chosen, language: Language) -> Sho
         environment=visit.person.environment,
         language=language,
         email=visit.person.email,
-        name=visit.person.name,
+        name=name,
         sender=options.from_name,
         message=options.message,
         wrapping_key=options.wrapping_key or DEFAULT_WRAPPING,
