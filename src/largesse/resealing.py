@@ -21,10 +21,20 @@ from largesse.delivery.mail.resealing import CAPTURED
 from largesse.delivery.webhooks.resealing import SECRETS
 from largesse.fulfilment.resealing import ADDRESSES, EMAILS, VOUCHERS
 from largesse.lines.resealing import CODES
+from largesse.people.resealing import SECOND_STEPS
 from largesse.sealing import IDLE, KeyRecord, SealedTable, Step, list_master_keys, retire, sealing_elsewhere
 
 # Everything that is sealed in the database, but for the keys themselves (tests/resealing holds the columns against this list).
-SEALED: tuple[SealedTable, ...] = (CODES, EMAILS, VOUCHERS, ADDRESSES, SECRETS, CAPTURED, CHAIN_KEYS)
+SEALED: tuple[SealedTable, ...] = (
+    CODES,
+    EMAILS,
+    VOUCHERS,
+    ADDRESSES,
+    SECRETS,
+    CAPTURED,
+    CHAIN_KEYS,
+    SECOND_STEPS,
+)
 
 _AT_ONCE = 1_000
 _LOOK_AGAIN_S = 0.5

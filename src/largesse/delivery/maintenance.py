@@ -8,8 +8,9 @@ from largesse.delivery.mail import maintenance as mail
 from largesse.delivery.queue import maintenance, metrics, plan_by_index
 from largesse.delivery.webhooks import maintenance as webhooks
 from largesse.drafts import maintenance as drafts
+from largesse.people import maintenance as people
 
-ALL_OLD = (*webhooks.OLD, events.OLD, *mail.OLD, *drafts.OLD)
+ALL_OLD = (*webhooks.OLD, events.OLD, *mail.OLD, *drafts.OLD, *people.OLD)
 _QUEUES = (events.WAITING, events.CHANGES, *mail.QUEUES, webhooks.DELIVERIES)
 
 

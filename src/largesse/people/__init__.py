@@ -4,7 +4,7 @@
 form of it once. `passwords` keeps passwords, `links` what may be used once, `allowances` how often anything may be tried;
 `second_step` is what is asked for beside a password;
 `signing_in` is the way in, from all of those. `managing` is what an administrator and an operator do with a customer's people.
-`known` is who signs in by which address, `secrets` what a browser or a link carries.
+`maintenance` says what of it is old, `resealing` brings second steps under the newest key. `known` is who signs in by which address, `secrets` what a browser or a link carries.
 """
 
 from largesse.people.links import Link, new_link
