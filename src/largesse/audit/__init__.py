@@ -6,7 +6,7 @@
 
 from largesse.audit.acting import INSTALLATION, Acting, Who, by_command, by_key, by_person, by_worker
 from largesse.audit.acts import ACTS
-from largesse.audit.listing import AuditEvent, list_events
+from largesse.audit.listing import AuditEvent, list_events, newest_events
 
 __all__ = [
     "ACTS",
@@ -19,4 +19,5 @@ __all__ = [
     "by_person",
     "by_worker",
     "list_events",
+    "newest_events",
 ]

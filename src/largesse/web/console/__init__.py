@@ -10,6 +10,7 @@
 `home`         the first page
 `security`     one's own password, second step and sessions
 `keys`         an administrator's pages of API keys and service accounts
+`log`          the audit log
 `webhooks`     an administrator's pages of subscriptions and their deliveries
 `send`         the way from a gift to a placed order
 `funding`      accounts and what they hold, and their statements

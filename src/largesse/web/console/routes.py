@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from largesse.base.i18n import text
 from largesse.people import Right
-from largesse.web.console import entrance, funding, home, keys, people, security, top_ups, webhooks
+from largesse.web.console import (
+    entrance,
+    funding,
+    home,
+    keys,
+    log,
+    people,
+    security,
+    top_ups,
+    webhooks,
+)
 from largesse.web.console.send.routes import SEND
 from largesse.web.console.table import Entry, Group, Who
 
@@ -99,6 +109,8 @@ ENTRIES = (
         "GET", "/app/people/{user:int}/remove", people.ask_removal, Right.SETTINGS, text("Remove somebody")
     ),
     Entry("POST", "/app/people/{user:int}/remove", people.take_away, Right.SETTINGS),
+    Entry("GET", "/app/audit", log.show, Right.AUDIT, text("Audit log"), Group.SETUP),
+    Entry("GET", "/app/audit.csv", log.download, Right.AUDIT, text("Audit log")),
     # Whatever else there is not
     Entry("GET", "/app/{rest:path}", entrance.nothing, Who.ANYONE, text("Not found")),
 )

@@ -1,0 +1,73 @@
+"""The page of the audit log: who did what to what, newest first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from largesse.audit import ACTS, AuditEvent, list_events, newest_events
+from largesse.base.i18n import text
+from largesse.web.console.visit import Visit
+
+_PAGE = 50
+_MOST_WHO = 100
+_COLUMNS = (
+    "id", "at", "environment", "actor", "actor_name", "address", "request_id", "act", "subject", "before", "after"
+)  # fmt: skip
+ACTORS = {
+    "person": text("Person"),
+    "key": text("API key"),
+    "command": text("Operator"),
+    "worker": text("By itself"),
+}
+
+
+async def show(visit: Visit) -> Response:
+    """A page of the log, by what was done and by whom."""
+    act, who = visit.query("act"), visit.query("who").strip()[:_MOST_WHO]
+    before = visit.query("before")
+    async with visit.database.connection(visit.person.scope) as connection:
+        found = await newest_events(
+            connection,
+            visit.person.customer_id,
+            act=act if act in ACTS else "",
+            who=who,
+            before=int(before) if before.isdecimal() and len(before) < 19 else None,
+            limit=_PAGE + 1,
+        )
+    return visit.page(
+        "log.html",
+        events=[(event, _members(event.before), _members(event.after)) for event in found[:_PAGE]],
+        actors=ACTORS,
+        acts=sorted(ACTS),
+        act=act,
+        who=who,
+        older=visit.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
+        newest=visit.here(before=None) if before else None,
+        is_filtered=bool(act or who or before),
+    )
+
+
+async def download(visit: Visit) -> Response:
+    """The whole log of the customer as a file, oldest first."""
+    return visit.csv("audit-log.csv", _COLUMNS, _rows(visit))
+
+
+async def _rows(visit: Visit) -> AsyncIterator[Sequence[object]]:
+    async with visit.database.connection(visit.person.scope) as connection:
+        async for events in list_events(connection, customer_id=visit.person.customer_id):
+            for event in events:
+                yield _row(event)
+
+
+def _row(event: AuditEvent) -> list[object]:
+    values = (getattr(event, column) for column in _COLUMNS)
+    return [value.isoformat() if hasattr(value, "isoformat") else value for value in values]
+
+
+def _members(changed: str | None) -> dict[str, Any]:
+    members = json.loads(changed) if changed else {}
+    return members if isinstance(members, dict) else {}
