@@ -26,6 +26,8 @@ def test_a_key_is_made_listed_without_its_secret_and_deleted(
         "name",
         "service_account",
         "environment",
+        "scopes",
+        "networks",
         "created_at",
         "last_seen_at",
     }
@@ -64,3 +66,37 @@ def test_keys_that_cannot_be_made(run: Run, loaded: dict[str, Any]) -> None:
     assert_refused(run(*CREATE, "--name", " "), "--name")
     assert_refused(run(*CREATE, "--name", "x" * 101), "--name")
     assert_refused(run(*CREATE, "--name", "a\nb"), "--name")
+
+
+def test_a_key_is_narrowed_as_it_is_made_and_afterwards(
+    run: Run, database: str, loaded: dict[str, Any]
+) -> None:
+    narrow = ("--scope", "read", "--scope", "send", "--network", "192.0.2.0/24", "--network", "2001:db8::/32")
+    made = json.loads(run(*CREATE, "--name", "narrow", *narrow, "--json").stdout)
+    key = json.loads(run("keys", "list", "--json").stdout)[-1]
+    assert (key["scopes"], key["networks"]) == (["read", "send"], ["192.0.2.0/24", "2001:db8::/32"])
+    assert "for read, send  from 192.0.2.0/24, 2001:db8::/32" in run("keys", "list").stdout
+    set_ = ("keys", "set", str(made["id"]))
+    done = run(*set_, "--all-scopes")
+    assert (
+        done.stdout == f"API key {made['id']} (narrow) is for everything, from 192.0.2.0/24, 2001:db8::/32.\n"
+    )
+    assert run(*set_, "--scope", "codes", "--any-network").stdout.endswith("is for codes, from everywhere.\n")
+    key = json.loads(run("keys", "list", "--json").stdout)[-1]
+    assert (key["scopes"], key["networks"]) == (["codes"], None)
+
+
+def test_how_a_key_cannot_be_narrowed(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    made = json.loads(run(*CREATE, "--name", "narrow", "--json").stdout)
+    set_ = ("keys", "set", str(made["id"]))
+    before = run("keys", "list", "--json").stdout
+    assert_refused(run(*set_), "--scope, --all-scopes, --network or --any-network")
+    assert_refused(run(*set_, "--all-scopes", "--scope", "read"), "--all-scopes")
+    assert_refused(run(*set_, "--scope", "write"), "--scope", "read")
+    assert_refused(run(*set_, "--network", "192.0.2.1/24"), "--network", "192.0.2.1/24")
+    assert_refused(run(*set_, "--network", "here"), "--network")
+    assert_refused(run(*set_, *["--network", "192.0.2.0/24"] * 101), "100 times at most")
+    assert run(*set_, *["--network", "192.0.2.0/24"] * 100).exit_code == 0
+    run(*set_, "--any-network")
+    assert run("keys", "list", "--json").stdout == before
+    assert_refused(run("keys", "set", "999", "--all-scopes"), "there is no API key 999")

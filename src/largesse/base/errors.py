@@ -8,6 +8,10 @@
     ├── InsufficientBalance the funding account does not hold what it costs
     ├── Inactive            the service account has been switched off
     ├── OtherServiceAccount the order is another service account's to decide over
+    ├── ScopeRequired       the API key is not for that
+    ├── NetworkNotAllowed   the API key is not for use from there
+    ├── OrderLimit          more than the service account may order at once
+    ├── DailyLimit          more than the service account may order in a day
     ├── NotFound            there is nothing of that name, or it is somebody else's
     ├── ReferenceUsed       an order holds the external reference
     ├── QuoteChanged        the order is not the one that was quoted
@@ -98,6 +102,30 @@ class OtherServiceAccount(Problem):
     """Another service account placed the order, and decides over it."""
 
     slug = "other-service-account"
+
+
+class ScopeRequired(Problem):
+    """The API key was made for other things."""
+
+    slug = "scope-required"
+
+
+class NetworkNotAllowed(Problem):
+    """The API key is used from a network that it was not made for."""
+
+    slug = "network-not-allowed"
+
+
+class OrderLimit(Problem):
+    """The order costs more than the service account may order at once."""
+
+    slug = "order-limit"
+
+
+class DailyLimit(Problem):
+    """With what it has ordered today, the order costs more than the service account may order in a day."""
+
+    slug = "daily-limit"
 
 
 class NotFound(Problem):

@@ -2,7 +2,7 @@
 
 Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `audit`,
 `rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `top_ups`, `receivables`, `orders`,
-`mail`, `stock`, `shipments`, `resealing` (`reseal`).
+`mail`, `stock`, `shipments`, `resealing` (`reseal`), `service_accounts`.
 
 All share `running` (settings, the database, errors in one line), `instants`, `tables` (lists for people, `--json` and `--csv`) and `files`
 (progress, and files for their owner alone). A new group is a file here and a line below, which is read when the command is
@@ -44,6 +44,7 @@ class _Main(Commands):
         "receivables": "receivables:receivables",
         "reseal": "resealing:reseal",
         "serve": "service:serve",
+        "service-accounts": "service_accounts:service_accounts",
         "shipments": "shipments:shipments",
         "statement": "funding:statement",
         "stock": "stock:stock",

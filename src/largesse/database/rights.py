@@ -49,6 +49,7 @@ TABLES: Mapping[str, Writes] = {
     "collections": Writes(operator="INSERT, UPDATE"),
     "currencies": Writes(),
     "customers": Writes(app="UPDATE(created_at), UPDATE(requires_second_step)", operator="INSERT, UPDATE"),
+    "daily_spending": Writes(app="INSERT, UPDATE"),
     "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE"),
     "delivery_attempts": Writes(worker="INSERT, DELETE"),
     "draft_columns": Writes(app="INSERT, UPDATE", worker="DELETE"),

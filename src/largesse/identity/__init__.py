@@ -2,7 +2,8 @@
 
 `keys` looks up who calls on every request (`Authenticator`), and makes and deletes keys; `secret` is what a key looks like;
 `guessing` bounds wrong ones. `people` is a person who acts in the web application; `service_accounts` is what programs act as. A
-`principal` is whom a request acts for; `standing` decides what a key may do at all, and locks it for what writes. `saving` writes
+`principal` is whom a request acts for; `standing` decides what a key may do at all, and locks it for what writes. `narrowing` is how
+far keys and service accounts are narrowed, `limits` sets what one may order. `saving` writes
 those of a world file; `customers` and `users` list an installation's customers and a customer's people.
 """
 
@@ -22,8 +23,22 @@ from largesse.identity.keys import (
     create_key,
     delete_key,
     deleted_keys,
+    find_key,
     key_holds,
     list_keys,
+    narrow_key,
+)
+from largesse.identity.limits import ServiceAccountRecord, limit_service_account, list_limits
+from largesse.identity.narrowing import (
+    CODES,
+    READ,
+    SCOPES,
+    SEND,
+    WEBHOOKS,
+    Limit,
+    read_limits,
+    require_network,
+    require_scope,
 )
 from largesse.identity.people import person_calls
 from largesse.identity.principal import SENDERS, Principal
@@ -57,14 +72,21 @@ from largesse.identity.users import (
 )
 
 __all__ = [
+    "CODES",
+    "READ",
+    "SCOPES",
+    "SEND",
     "SENDERS",
+    "WEBHOOKS",
     "Authenticator",
     "Caller",
     "CustomerRecord",
     "KeyRecord",
+    "Limit",
     "NameTaken",
     "Principal",
     "ServiceAccount",
+    "ServiceAccountRecord",
     "Standing",
     "TooManyServiceAccounts",
     "User",
@@ -78,18 +100,25 @@ __all__ = [
     "delete_key",
     "deleted_keys",
     "find_customer",
+    "find_key",
     "hold_key",
     "is_own",
     "key_holds",
+    "limit_service_account",
     "list_customers",
     "list_keys",
+    "list_limits",
     "list_service_accounts",
     "list_users",
+    "narrow_key",
     "note_login",
     "people_standing",
     "person_calls",
+    "read_limits",
     "require_admission",
+    "require_network",
     "require_own",
+    "require_scope",
     "require_second_step",
     "require_sender",
     "require_standing",

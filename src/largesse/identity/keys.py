@@ -19,6 +19,7 @@ import structlog
 from largesse.base import clock
 from largesse.base.batching import Batcher
 from largesse.base.errors import StartError, Unauthorized
+from largesse.base.settings import Network
 from largesse.base.throttle import Pacer
 from largesse.database import DATABASE_AWAY, LOOKUP, Connection, Database
 from largesse.identity.guessing import MALFORMED, UNKNOWN, WrongKeys
@@ -112,8 +113,8 @@ class Authenticator:
         rows = await self._database.fetch(
             LOOKUP,
             """
-            SELECT k.hash, k.id, k.environment, c.id, c.name, c.plan, c.funding, s.id, s.name, s.active, v.version,
-                   (SELECT clock_now())
+            SELECT k.hash, k.id, k.environment, c.id, c.name, c.plan, c.funding, s.id, s.name, s.active,
+                   NULL::int, NULL::text, k.scopes, k.networks, s.limits, v.version, (SELECT clock_now())
             FROM api_keys k
             JOIN customers c ON c.id = k.customer_id
             JOIN service_accounts s ON s.id = k.service_account_id
@@ -123,7 +124,7 @@ class Authenticator:
             list(set(hashes)),
             self._environment,
         )
-        callers = {row[0]: Caller(Principal(*tuple(row)[1:10]), row[10], row[11]) for row in rows}
+        callers = {row[0]: Caller(Principal(*tuple(row)[1:15]), row[15], row[16]) for row in rows}
         return [callers.get(hash_) or Unauthorized(_UNKNOWN_KEY) for hash_ in hashes]
 
     async def _write_last_seen_for_ever(self) -> None:
@@ -158,13 +159,15 @@ class KeyRecord:
     key: str
     service_account: str
     environment: str
+    scopes: Sequence[str] | None  # None: all
+    networks: Sequence[Network] | None  # None: everywhere
     created_at: datetime
     last_seen_at: datetime | None
     deleted_at: datetime | None
 
 
-class DeletedKey(NamedTuple):
-    """Whose key it was that was deleted, and what it was called."""
+class NamedKey(NamedTuple):
+    """Whose key it is that was changed or deleted, and what it is called."""
 
     customer_id: int
     environment: str
@@ -176,17 +179,24 @@ class NameTaken(Exception):
 
 
 async def add_key(
-    connection: Connection, *, customer_id: int, service_account_id: int, environment: str, key: str
+    connection: Connection,
+    *,
+    customer_id: int,
+    service_account_id: int,
+    environment: str,
+    key: str,
+    scopes: Sequence[str] | None = None,
+    networks: Sequence[Network] | None = None,
 ) -> tuple[int, str]:
     """Makes an API key called `key` for a service account of the customer; returns its id and its secret, told only here.
 
-    Raises NameTaken; one that was deleted leaves its name free.
+    It is for those `scopes` alone, and for use from those `networks`, where they are given. Raises NameTaken; one that was deleted leaves its name free.
     """
     secret = new_secret(environment)
     key_id: int | None = await connection.fetchval(
         """
-        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash)
-        VALUES ($1, $2, $3, $4, $5)
+        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash, scopes, networks)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (customer_id, key) WHERE deleted_at IS NULL DO NOTHING
         RETURNING id
         """,
@@ -195,6 +205,8 @@ async def add_key(
         key,
         environment,
         secret_hash(secret),
+        scopes,
+        networks,
     )
     if key_id is None:
         raise NameTaken
@@ -202,7 +214,14 @@ async def add_key(
 
 
 async def create_key(
-    connection: Connection, *, customer: str, service_account: str, environment: str, key: str
+    connection: Connection,
+    *,
+    customer: str,
+    service_account: str,
+    environment: str,
+    key: str,
+    scopes: Sequence[str] | None = None,
+    networks: Sequence[Network] | None = None,
 ) -> tuple[int, str]:
     """What `add_key` does, for an operator, by the keys of the customer and the service account.
 
@@ -222,7 +241,9 @@ async def create_key(
     if owner["service_account_id"] is None:
         raise StartError(f"customer {customer!r} has no service account {service_account!r}")
     try:
-        return await add_key(connection, **owner, environment=environment, key=key)
+        return await add_key(
+            connection, **owner, environment=environment, key=key, scopes=scopes, networks=networks
+        )
     except NameTaken:
         raise StartError(f"customer {customer!r} already has an API key {key!r}") from None
 
@@ -241,24 +262,35 @@ async def list_keys(
     customer: str | None = None,
     *,
     customer_id: int | None = None,
+    key_id: int | None = None,
     with_deleted: bool = False,
 ) -> list[KeyRecord]:
-    """All API keys, or those of one customer, by its key or id, oldest first; those that were deleted only when asked for."""
+    """All API keys, or those of one customer, by its key or id, or the one of an id, oldest first; those that were deleted only when asked for."""
     rows = await connection.fetch(
         """
-        SELECT k.id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.created_at, k.last_seen_at,
-               k.deleted_at
+        SELECT k.id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.scopes, k.networks,
+               k.created_at, k.last_seen_at, k.deleted_at
         FROM api_keys k
         JOIN customers c ON c.id = k.customer_id
         JOIN service_accounts s ON s.id = k.service_account_id
         WHERE ($1::text IS NULL OR c.key = $1) AND ($2::int IS NULL OR k.customer_id = $2) AND (k.deleted_at IS NULL OR $3)
+          AND ($4::int IS NULL OR k.id = $4)
         ORDER BY k.id
         """,
         customer,
         customer_id,
         with_deleted,
+        key_id,
     )
     return [KeyRecord(**row) for row in rows]
+
+
+async def find_key(connection: Connection, key_id: int) -> KeyRecord:
+    """The API key of an id. Raises StartError for an unknown one, or a deleted key."""
+    found = await list_keys(connection, key_id=key_id)
+    if not found:
+        raise StartError(f"there is no API key {key_id}")
+    return found[0]
 
 
 async def deleted_keys(
@@ -277,7 +309,32 @@ async def deleted_keys(
     return {(row["customer_id"], row["key"]): row["deleted_at"] for row in rows}
 
 
-async def delete_key(connection: Connection, key_id: int) -> DeletedKey:
+async def narrow_key(
+    connection: Connection,
+    key_id: int,
+    *,
+    scopes: Sequence[str] | None,
+    networks: Sequence[Network] | None,
+) -> NamedKey:
+    """Says what a key is for and from where it may be used, from the next request on; None: everything, everywhere.
+
+    Raises StartError for an unknown id, or a deleted key.
+    """
+    narrowed = await connection.fetchrow(
+        """
+        UPDATE api_keys SET scopes = $2, networks = $3 WHERE id = $1 AND deleted_at IS NULL
+        RETURNING customer_id, environment, key
+        """,
+        key_id,
+        scopes,
+        networks,
+    )
+    if narrowed is None:
+        raise StartError(f"there is no API key {key_id}")
+    return NamedKey(**narrowed)
+
+
+async def delete_key(connection: Connection, key_id: int) -> NamedKey:
     """Deletes a key: what is under way with it is finished or refused, and nothing is done with it afterwards.
 
     Its row stays, with its name and without its hash. Raises StartError for an unknown id, or one deleted before.
@@ -291,4 +348,4 @@ async def delete_key(connection: Connection, key_id: int) -> DeletedKey:
     )
     if deleted is None:
         raise StartError(f"there is no API key {key_id}")
-    return DeletedKey(**deleted)
+    return NamedKey(**deleted)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from largesse.base.settings import Network
 from largesse.database import Scope, for_customer
 
 ADMIN = "admin"
@@ -29,6 +31,9 @@ class Principal:
     service_account_active: bool
     user_id: int | None = None
     role: str | None = None  # of the person
+    scopes: Sequence[str] | None = None  # what the key is for; None: everything
+    networks: Sequence[Network] | None = None  # where it may be used; None: everywhere
+    limits: str | None = None  # what the service account may order, for `read_limits`
 
     @property
     def draws_on_all(self) -> bool:

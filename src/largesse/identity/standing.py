@@ -22,15 +22,16 @@ class Standing(NamedTuple):
 
     plan: str
     service_account_active: bool
+    limits: str | None = None  # what the service account may order, for `read_limits`
 
 
 def standings(key_ids: str) -> str:
-    """SQL for the standing of each key of those ids that is there: `id`, `plan` and `active`; locks the keys.
+    """SQL for the standing of each key of those ids that is there: `id`, `plan`, `active` and `limits`; locks the keys.
 
     `key_ids` is SQL for an array of integers. Nothing but a deletion waits for the locks.
     """
     return f"""
-        SELECT k.id, c.plan, s.active FROM api_keys k
+        SELECT k.id, c.plan, s.active, s.limits FROM api_keys k
         JOIN customers c ON c.id = k.customer_id JOIN service_accounts s ON s.id = k.service_account_id
         WHERE k.id = ANY({key_ids}) AND k.deleted_at IS NULL FOR KEY SHARE OF k
     """  # noqa: S608 - put together from constants

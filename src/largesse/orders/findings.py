@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from types import TracebackType
 
-from largesse.base.errors import FieldError, InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
+from largesse.base.errors import (
+    DailyLimit,
+    FieldError,
+    InsufficientBalance,
+    InvalidRequest,
+    OrderLimit,
+    Problem,
+    ReferenceUsed,
+)
 from largesse.orders.recipients import count_more
 
 _NAMED = re.compile(r"`([A-Za-z_]+)")
@@ -14,6 +22,8 @@ _CAPITAL = re.compile(r"[A-Z]")
 _KEPT: dict[type[Problem], str | None] = {
     ReferenceUsed: "external_reference",
     InvalidRequest: None,
+    OrderLimit: "value",
+    DailyLimit: "value",
     InsufficientBalance: "account_id",
 }
 

@@ -22,9 +22,10 @@ from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey, new_or
 from largesse.orders.quotes import make_quote
 from largesse.orders.reading import read_account, read_references
 from largesse.orders.recipients import OrderRecipient
-from largesse.orders.request import Asked, Wanted, read_send
+from largesse.orders.request import Asked, Wanted, read_send, require_codes
 from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
 from largesse.orders.sending import Intake
+from largesse.orders.spending import limited_daily, read_spending
 
 # A field is refused once, the recipients perhaps twice, and there are fewer fields.
 _MOST_READINGS = 32
@@ -64,6 +65,7 @@ class Quoter:
 
         Raises what the send would raise, for as long as nothing changes, with all else that is wrong in its `errors`.
         """
+        require_codes(caller.principal, asked)
         asked, wanted = self._read(caller, asked, found)
         with found:
             await self._intake.check_account_given(caller.principal, wanted)
@@ -102,6 +104,9 @@ class Quoter:
             order = _order(caller, gift, wanted)
             keys = [] if order.reference_key is None else [order.reference_key]
             context = _context(order, caller.now, account, await read_references(connection, keys))
+            context.spending = await read_spending(
+                connection, limited_daily([order], context.standings), caller.now
+            )
         decided = decide([order], context)
         while refusal := decided.refusals.get(0):
             with found:
@@ -187,7 +192,7 @@ def _context(
         transfer_ids=count(),
         standings={}
         if principal.key_id is None
-        else {principal.key_id: Standing(principal.plan, principal.service_account_active)},
+        else {principal.key_id: Standing(principal.plan, principal.service_account_active, principal.limits)},
         people={}
         if principal.user_id is None or principal.role is None
         else {principal.user_id: principal.role},

@@ -15,6 +15,7 @@ from largesse.identity import Standing, people_standing, standings
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import BatchContext, Held, LedgerAccount
+from largesse.orders.spending import limited_daily, read_spending
 
 # The longest that a batch waits for anything that another transaction holds. Placers that share an account have it some
 # ten milliseconds each; who waits longer waits for something else, and had better make room (largesse.orders.aside).
@@ -40,6 +41,7 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
         *_columns(references),
     )
     assert row is not None
+    standings = {key_id: Standing(*rest) for key_id, *rest in row["standings"]}
     people = {order.principal.user_id for order in batch if order.principal.user_id is not None}
     return BatchContext(
         now=row["now"],
@@ -47,11 +49,12 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
         locked=frozenset(account[0] for account in row["locked"]),
         ids_left=row["ids_left"],
         transfer_ids=iter(row["transfer_ids"]),
-        standings={key_id: Standing(*rest) for key_id, *rest in row["standings"]},
+        standings=standings,
         # Asked for apart, by the few batches that have orders of people.
         people=await people_standing(connection, people) if people else {},
         references=_taken(references, row["holders"]),
         accounts={account[0]: LedgerAccount(*account) for account in (*row["locked"], *row["held"])},
+        spending=await read_spending(connection, limited_daily(batch, standings), row["now"]),
     )
 
 
@@ -140,7 +143,7 @@ def _context(lock: str) -> str:
         SELECT now() + ahead_by AS now, pg_current_xact_id()::text AS transaction_id,
                {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
                ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
-               ARRAY(SELECT ROW(id, plan, active) FROM ({standings("$2::int[]")}) AS keys) AS standings,
+               ARRAY(SELECT ROW(id, plan, active, limits) FROM ({standings("$2::int[]")}) AS keys) AS standings,
                ARRAY(SELECT ROW({_ACCOUNT}) FROM locked AS a) AS locked,
                ARRAY(SELECT ROW({_ACCOUNT}) FROM accounts AS a
                      WHERE id = ANY($3::int[]) AND id NOT IN (SELECT id FROM locked)) AS held,

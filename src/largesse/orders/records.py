@@ -6,7 +6,7 @@ import asyncio
 
 from largesse.base.vault import Vault
 from largesse.database import Connection
-from largesse.identity import Principal, require_own
+from largesse.identity import CODES, Principal, require_own, require_scope
 from largesse.lines import CODES_AT_ONCE, IssuedCode, give_codes, open_code
 from largesse.orders.acts import record_reading
 from largesse.orders.finding import find_order
@@ -25,12 +25,14 @@ async def read_order(
     """The receipt again, for whoever lost it.
 
     Codes of a batch are given out again, to who decides over it alone, and that is recorded with `address`; call it inside a
-    transaction. Raises NotFound for an order of another customer or environment, OtherServiceAccount.
+    transaction. Raises NotFound for an order of another customer or environment, OtherServiceAccount, and ScopeRequired
+    for a key that may not be given codes.
     """
     row = await find_order(connection, principal, reference)
     codes: list[IssuedCode] = []
     if row["delivery_mode"] == "manual":
         require_own(principal, row["service_account_id"], row["user_id"], row["reference"])
+        require_scope(principal, CODES)
         codes = await _read_codes(connection, vault, reference, row["id"])
         await record_reading(connection, principal, address, row["id"])
     return Receipt(kept_order(row), await give_codes(codes, vault, public_url))

@@ -14,6 +14,7 @@ import msgspec
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
+from largesse.identity import CODES, Principal, require_scope
 from largesse.orders.options import Options, check_options
 from largesse.orders.recipients import AskedRecipient, OrderRecipient, count_codes
 from largesse.orders.texts import read_key
@@ -113,6 +114,12 @@ def read_send(asked: Asked, *, plan: str, now: datetime) -> Wanted:
         expiry_after_days=asked.expiry_after_days if plan == "enterprise" else None,
         external_reference=read_reference(asked.external_reference),
     )
+
+
+def require_codes(principal: Principal, asked: Asked) -> None:
+    """Raises ScopeRequired where codes are asked for with a key that may not be given any."""
+    if asked.code_quantity is not None:
+        require_scope(principal, CODES)
 
 
 def read_reference(text: str | None) -> str | None:

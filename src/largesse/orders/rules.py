@@ -9,8 +9,9 @@ from datetime import datetime
 from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.base.money import canonical
 from largesse.funding import Entry, FromAccount
-from largesse.identity import Standing, require_sender, require_standing
+from largesse.identity import Limit, Standing, require_sender, require_standing
 from largesse.orders.order import Order, ReferenceKey
+from largesse.orders.spending import SpendingKey, limit_of, require_within, spending_key
 
 NO_SUCH_ACCOUNT = "`account_id` names no funding account that this key can draw from."
 
@@ -64,6 +65,7 @@ class BatchContext:
     people: Mapping[int, str]  # the roles of the people who may still sign in
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
     accounts: Mapping[int, LedgerAccount]
+    spending: dict[SpendingKey, int] = field(default_factory=dict)  # today, of those with a daily limit
 
 
 @dataclass(slots=True)
@@ -75,6 +77,7 @@ class Decided:
 
     placed: list[Order] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
+    spent: dict[SpendingKey, int] = field(default_factory=dict)  # what is to be added to daily sums
     refusals: dict[int, Problem | Held] = field(default_factory=dict)  # by place in the batch
 
 
@@ -83,34 +86,47 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
     decided = Decided()
     for at, order in enumerate(batch):
         try:
-            _refuse(order, context)
+            limit = _refuse(order, context)
         except (Problem, Held) as refusal:
             decided.refusals[at] = refusal
             continue
         decided.placed.append(order)
         decided.entries += _post(len(decided.placed), order, context)
+        if limit is not None and limit.daily_minor is not None:
+            key, total_minor = spending_key(order), order.total_minor
+            context.spending[key] = context.spending.get(key, 0) + total_minor
+            decided.spent[key] = decided.spent.get(key, 0) + total_minor
         if order.reference_key is not None:
             context.references[order.reference_key] = order.reference
     return decided
 
 
-def _refuse(order: Order, context: BatchContext) -> None:
-    """Raises the problem that keeps `order` from being placed, in the order of checks of the contract, or Held."""
+def _refuse(order: Order, context: BatchContext) -> Limit | None:
+    """Raises the problem that keeps `order` from being placed, in the order of checks of the contract, or Held.
+
+    Returns what its service account is held to.
+    """
     principal = order.principal
+    standing = None
     if principal.user_id is not None:
         require_sender(principal, context.people.get(principal.user_id))
     elif principal.key_id is not None:
-        require_standing(principal, context.standings.get(principal.key_id))
+        standing = context.standings.get(principal.key_id)
+        require_standing(principal, standing)
     if order.reference_key is not None and (holder := context.references.get(order.reference_key)):
         raise reference_used(holder)
     account = _funding_account(order, context) if isinstance(order.source, FromAccount) else None
     if not context.locked.issuperset(order.account_ids):
         raise Held
+    limit = limit_of(order, standing)
+    if limit is not None:
+        require_within(order, limit, context.spending.get(spending_key(order), 0))
     if account is not None and account.balance_minor < order.total_minor:
         raise InsufficientBalance(
             f"The order costs {canonical(order.total_minor, order.currency)} {order.currency}, "
             f"the account holds {canonical(account.balance_minor, account.currency)} {account.currency}."
         )
+    return limit
 
 
 def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:

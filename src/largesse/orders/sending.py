@@ -44,6 +44,7 @@ from largesse.orders.request import (
     Wanted,
     read_reference,
     read_send,
+    require_codes,
 )
 from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
 from largesse.templates import Template, read_template
@@ -135,6 +136,7 @@ class Intake:
 
     async def _prepare(self, caller: Caller, asked: Asked) -> Order:
         principal = caller.principal
+        require_codes(principal, asked)
         wanted = read_send(asked, plan=principal.plan, now=caller.now)
         await self.check_account_given(principal, wanted)
         gift, wanted = await self.find_gift(caller, asked.choice, wanted)

@@ -25,6 +25,7 @@ from largesse.orders.kept import COLUMNS, KeptOrder, sql_columns
 from largesse.orders.order import Order, Placed
 from largesse.orders.record import TOLD_COLUMNS, order_record
 from largesse.orders.rules import Decided
+from largesse.orders.spending import add_spending
 
 _encode = msgspec.json.Encoder().encode
 _ROWS_AT_ONCE = 100
@@ -55,6 +56,7 @@ async def write_orders(
         len(orders),
         _encode(beside).decode(),
     )
+    await add_spending(connection, decided.spent, at)
     return [Placed(order, at) for order in decided.placed]
 
 

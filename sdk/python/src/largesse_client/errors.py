@@ -13,8 +13,12 @@
         ├── Unauthorized            401
         ├── PlanRequired            402
         ├── InsufficientBalance     402
+        ├── DailyLimit              403
         ├── InactiveServiceAccount  403
+        ├── NetworkNotAllowed       403
+        ├── OrderLimit              403
         ├── OtherServiceAccount     403
+        ├── ScopeRequired           403
         ├── NotFound                404
         ├── MethodNotAllowed        405
         ├── SlowRequest             408
@@ -142,6 +146,22 @@ class InactiveServiceAccount(Problem, slug="inactive-service-account"):
 
 class OtherServiceAccount(Problem, slug="other-service-account"):
     """Another service account of the customer placed the order."""
+
+
+class ScopeRequired(Problem, slug="scope-required"):
+    """The key was made for other things; `detail` names what it is for."""
+
+
+class NetworkNotAllowed(Problem, slug="network-not-allowed"):
+    """The key may not be used from this network address."""
+
+
+class OrderLimit(Problem, slug="order-limit"):
+    """The order costs more than the service account may order at once. Nothing was placed."""
+
+
+class DailyLimit(Problem, slug="daily-limit"):
+    """The service account may order no more for so much today. Nothing was placed."""
 
 
 class NotFound(Problem, slug="not-found"):

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Router
 from largesse.base import clock
 from largesse.base.errors import NotFound, StartError
 from largesse.base.throttle import Rate, Throttle
-from largesse.identity import Caller, require_admission
+from largesse.identity import Caller, require_admission, require_network, require_scope
 from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import read_query, read_secret
@@ -185,7 +185,10 @@ class Application:
     async def _identify(self, operation: Operation, scope: Scope, headers: Headers) -> Caller:
         secret = read_secret(headers)
         caller = await self.services.authenticator.authenticate(secret, client_address(scope))
+        require_network(caller.principal, caller.address)
         require_admission(caller.principal, inactive_too=not operation.needs_active)
+        if operation.scope is not None:
+            require_scope(caller.principal, operation.scope)
         if self._requests is not None and caller.principal.key_id is not None:
             self._requests.spend(caller.principal.key_id, self._too_many)
         return caller

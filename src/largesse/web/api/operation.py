@@ -16,9 +16,11 @@ from largesse.audit import Acting, by_key
 from largesse.base.errors import (
     Inactive,
     InvalidRequest,
+    NetworkNotAllowed,
     NotFound,
     PlanRequired,
     Problem,
+    ScopeRequired,
     TooManyRequests,
     Unauthorized,
     Unavailable,
@@ -147,7 +149,7 @@ class Operation:
     `path_types` gives the JSON schema of each path parameter; `shape` is the type of a successful body, None when
     it has none; `example` shows one. `also` holds further statuses that answer in the same shape, each with an
     example. `problems` are those beyond what every operation can answer. A key whose service account is switched off is
-    let in only where `needs_active` is false.
+    let in only where `needs_active` is false, and one that is narrowed only where it has the `scope`, None for any.
     """
 
     method: str
@@ -168,14 +170,16 @@ class Operation:
     problems: tuple[type[Problem], ...] = ()
     needs_key: bool = True
     needs_active: bool = True
+    scope: str | None = None
 
     @property
     def all_problems(self) -> tuple[ProblemType, ...]:
         """Every kind of problem this operation can answer, by status."""
         common: list[type[Problem]] = [HeadersTooLarge, InvalidRequest, InternalError, Unavailable]
         if self.needs_key:
-            common += [Unauthorized, PlanRequired, TooManyRequests]
+            common += [Unauthorized, NetworkNotAllowed, PlanRequired, TooManyRequests]
             common += [Inactive] if self.needs_active else []
+            common += [ScopeRequired] if self.scope is not None else []
         if self.body is not None:
             common += [SlowRequest, TooLarge, UnsupportedBody]
         possible = {*common, *self.problems}

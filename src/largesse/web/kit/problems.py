@@ -21,16 +21,20 @@ import math
 from dataclasses import dataclass
 
 from largesse.base.errors import (
+    DailyLimit,
     Inactive,
     InsufficientBalance,
     InvalidRequest,
+    NetworkNotAllowed,
     NotFound,
+    OrderLimit,
     OtherServiceAccount,
     PlanRequired,
     Problem,
     QuoteChanged,
     QuoteExpired,
     ReferenceUsed,
+    ScopeRequired,
     TooManyRequests,
     Unauthorized,
     Unavailable,
@@ -131,16 +135,42 @@ PROBLEMS = (
         "The API is available on the Pro plan and above.",
     ),
     ProblemType(
+        DailyLimit,
+        403,
+        "The service account has ordered too much today",
+        "What it may order in a day of UTC is limited; the detail says how much that is and what it has ordered. Nothing was placed "
+        "or charged. The operator of this service sets the limit.",
+    ),
+    ProblemType(
         Inactive,
         403,
         "The service account is not active",
         "The key is valid, but the service account it acts as has been switched off.",
     ),
     ProblemType(
+        NetworkNotAllowed,
+        403,
+        "The API key may not be used from there",
+        "The key may be used from certain networks alone, and the request came from an address in none of them.",
+    ),
+    ProblemType(
+        OrderLimit,
+        403,
+        "The order is larger than the service account may place",
+        "What it may order at once is limited; the detail says how much that is. Nothing was placed or charged. The operator of this "
+        "service sets the limit.",
+    ),
+    ProblemType(
         OtherServiceAccount,
         403,
         "Another service account placed the order",
         "Codes are read again, and an order is cancelled or mailed again, with a key of the service account that placed it.",
+    ),
+    ProblemType(
+        ScopeRequired,
+        403,
+        "The API key may not be used for that",
+        "A key may be made for some of `read`, `send`, `codes` and `webhooks` alone; the detail names what it lacks.",
     ),
     ProblemType(
         NotFound,

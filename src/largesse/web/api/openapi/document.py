@@ -145,8 +145,7 @@ def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:
         "summary": operation.summary,
         "tags": [operation.tag],
     }
-    if operation.description:
-        described["description"] = operation.description
+    described["description"] = " ".join(filter(None, (operation.description, _scope(operation))))
     # One of the two ways: generated clients send a key in each that an operation lists, and two of them are refused.
     described["security"] = [{"bearer": []}] if operation.needs_key else []
     parameters = [*path_parameters(operation), *query_parameters(operation.query)]
@@ -164,6 +163,11 @@ def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:
         }
     described["responses"] = dict(_responses(operation, schema_of))
     return described
+
+
+def _scope(operation: Operation) -> str:
+    """What a key that is narrowed must be for."""
+    return f"Takes a key that is for `{operation.scope}`." if operation.scope is not None else ""
 
 
 def _responses(operation: Operation, schema_of: dict[int, Json]) -> Iterator[tuple[str, Json]]:

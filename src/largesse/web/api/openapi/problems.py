@@ -19,6 +19,11 @@ _DETAILS = {
     "insufficient-balance": "The order costs 250.00 GBP, the account holds 100.00 GBP.",
     "inactive-service-account": "The service account 'HR bot' is not active.",
     "other-service-account": "Another service account placed order 0WBQK7M2PXR4D9VA1C3E: a key of that one is needed here.",
+    "scope-required": "This API key may not be used for `send`, only for `read`.",
+    "network-not-allowed": "This API key may not be used from 203.0.113.7.",
+    "order-limit": "The order costs 250.00 GBP, and the service account 'HR bot' may order 100.00 GBP at once.",
+    "daily-limit": "The order costs 50.00 GBP, and the service account 'HR bot' has ordered 480.00 of the 500.00 GBP that it may "
+    "order in a day (UTC).",
     "not-found": "There is nothing at this address.",
     "method-not-allowed": "PUT is not allowed here; GET, POST is.",
     "reference-used": "`externalReference` is already used by order 0WBQK7M2PXR4D9VA1C3E; nothing was placed.",

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
+from largesse.identity import READ
 from largesse.orders import DEFAULT_COUNTRY
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.shapes.catalogue import CollectionShape, ProductShape
@@ -137,6 +138,7 @@ OPERATIONS = (
         "List the products that can be sent to a country",
         _products,
         "Catalogue",
+        scope=READ,
         description="Those that everybody may send, and those that are sold to this customer alone, in the order of their ids. A page with "
         "fewer than `limit` is the last.",
         shape=list[ProductShape],
@@ -150,6 +152,7 @@ OPERATIONS = (
         "Show one product",
         _product,
         "Catalogue",
+        scope=READ,
         description="As sent to `country`; a physical gift's `totalPrice` holds postage and VAT to there.",
         shape=ProductShape,
         query=ProductQuery,
@@ -164,6 +167,7 @@ OPERATIONS = (
         "List curated collections and the customer's own",
         _collections,
         "Catalogue",
+        scope=READ,
         description="Each is sent in a country and a currency of its own.",
         shape=list[CollectionShape],
         query=CollectionsQuery,
@@ -176,6 +180,7 @@ OPERATIONS = (
         "Show one collection",
         _collection,
         "Catalogue",
+        scope=READ,
         description="A curated collection, or one of the customer's own.",
         shape=CollectionShape,
         path_types=_ID,

@@ -12,6 +12,7 @@ from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.delivery.mail import list_order_deliveries, resend
 from largesse.delivery.webhooks import list_deliveries, redeliver, send_sample
 from largesse.events import ORDER_CREATED
+from largesse.identity import READ, SEND, WEBHOOKS
 from largesse.web.api.operation import INT64, Call, Operation
 from largesse.web.api.paging import Paging
 from largesse.web.api.shapes import in_shape
@@ -168,6 +169,7 @@ OPERATIONS = (
         "List what was delivered to a subscription",
         _deliveries,
         "Webhooks",
+        scope=WEBHOOKS,
         shape=list[DeliveryRecordShape],
         query=DeliveriesQuery,
         path_types=_WEBHOOK,
@@ -182,6 +184,7 @@ OPERATIONS = (
         "Deliver once more",
         _redeliver,
         "Webhooks",
+        scope=WEBHOOKS,
         status=202,
         shape=DeliveryRecordShape,
         path_types=_DELIVERY,
@@ -200,6 +203,7 @@ OPERATIONS = (
         "Deliver a signed sample",
         _test,
         "Webhooks",
+        scope=WEBHOOKS,
         status=202,
         shape=DeliveryRecordShape,
         path_types=_WEBHOOK,
@@ -217,6 +221,7 @@ OPERATIONS = (
         "Tell how the mail and the codes of an order are doing",
         _order_deliveries,
         "Orders",
+        scope=READ,
         shape=list[RecipientDeliveryShape],
         query=Paging,
         path_types=_ORDER,
@@ -234,6 +239,7 @@ OPERATIONS = (
         "Mail a recipient's codes once more",
         _resend,
         "Orders",
+        scope=SEND,
         status=202,
         shape=RecipientDeliveryShape,
         body=Resend,

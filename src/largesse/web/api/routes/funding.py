@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from largesse.base.money import label, to_number
 from largesse.funding import FundingAccount, list_funding_accounts, names_account
+from largesse.identity import READ
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -57,6 +58,7 @@ OPERATIONS = (
         "List the funding accounts the key can draw from",
         _funding_accounts,
         "Funding",
+        scope=READ,
         shape=list[FundingAccountShape],
         description="Accounts assigned to the key's service account and those open to all, of every currency. "
         "An empty array means that orders are invoiced: omit `accountId` when sending. A customer that pays from a balance gets one "

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.identity import User, list_users
+from largesse.identity import READ, User, list_users
 from largesse.people import ROLES
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.paging import Paging
@@ -102,6 +102,7 @@ OPERATIONS = (
         "List the people on the account",
         _users,
         "Identity",
+        scope=READ,
         description="The people of the customer, newest first.",
         shape=list[UserShape],
         query=Paging,

@@ -10,15 +10,18 @@ from msgspec import Meta
 
 from largesse.base.decoding import Unreadable, WrongItem, decode_body
 from largesse.base.errors import (
+    DailyLimit,
     InsufficientBalance,
     InvalidRequest,
     NotFound,
+    OrderLimit,
     OtherServiceAccount,
     QuoteChanged,
     QuoteExpired,
     ReferenceUsed,
 )
 from largesse.events import ORDER_CREATED, OrderRecord, Sampled
+from largesse.identity import READ, SEND
 from largesse.orders import (
     Asked,
     cancel_order,
@@ -165,10 +168,11 @@ def _send_operation(
         summary,
         _sending(body),
         "Orders",
+        scope=SEND,
         shape=SendResponse,
         body=body,
         description=description,
-        problems=(InsufficientBalance, ReferenceUsed, QuoteChanged, QuoteExpired),
+        problems=(InsufficientBalance, OrderLimit, DailyLimit, ReferenceUsed, QuoteChanged, QuoteExpired),
         example=_RESPONSE,
         body_examples={
             "emailed": {
@@ -185,7 +189,7 @@ def _send_operation(
 _PLACING = (
     "The order is placed and paid whole, or not at all. Give `recipients` to have codes emailed, or `codeQuantity` "
     "to get them in the answer. With an `externalReference` a repeated request is never placed twice: it gets 409. "
-    "With a `quote` it is placed only as it was quoted."
+    "With a `quote` it is placed only as it was quoted. A key that gets codes in the answer must be for `codes`, too."
 )
 
 OPERATIONS = (
@@ -205,6 +209,7 @@ OPERATIONS = (
         "List the newest orders, or those after one",
         _orders,
         "Orders",
+        scope=READ,
         shape=list[OrderRecord],
         query=OrdersQuery,
         description="Newest first, each as the order.created event tells it; for polling. With `after`, an addition to the "
@@ -219,11 +224,12 @@ OPERATIONS = (
         "Give the send response of an order again",
         _order,
         "Orders",
+        scope=READ,
         shape=SendResponse,
         path_types=_REFERENCE,
         problems=(NotFound, OtherServiceAccount),
         description="For whoever lost the answer. The codes of a batch are included: those go to a key of the service account "
-        "that placed it alone, and reading them is recorded.",
+        "that placed it alone, which must be for `codes` too, and reading them is recorded.",
         example=_RESPONSE,
     ),
     Operation(
@@ -233,6 +239,7 @@ OPERATIONS = (
         "Tell what was asked for with an order",
         _order_request,
         "Orders",
+        scope=READ,
         shape=OrderRequestShape,
         path_types=_REFERENCE,
         problems=(NotFound,),
@@ -266,6 +273,7 @@ OPERATIONS = (
         "Void and refund the codes nobody has claimed",
         _cancel,
         "Orders",
+        scope=SEND,
         shape=CancellationShape,
         path_types=_REFERENCE,
         problems=(NotFound, OtherServiceAccount),

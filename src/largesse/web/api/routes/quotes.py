@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from largesse.base.errors import InsufficientBalance, ReferenceUsed
+from largesse.base.errors import DailyLimit, InsufficientBalance, OrderLimit, ReferenceUsed
+from largesse.identity import SEND
 from largesse.orders import Findings
 from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.api.shapes.orders import QuoteShape, quote_shape
@@ -52,10 +53,11 @@ def _quote_operation(what: str, body: type[SendBody], summary: str, member: dict
         summary,
         _quoting(body),
         "Quotes",
+        scope=SEND,
         shape=QuoteShape,
         body=body,
         description=_DESCRIPTION,
-        problems=(InsufficientBalance, ReferenceUsed),
+        problems=(InsufficientBalance, OrderLimit, DailyLimit, ReferenceUsed),
         example=_EXAMPLE,
         body_examples={
             "emailed": {

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from largesse.catalogue import Snapshot
+from largesse.identity import READ
 from largesse.templates import Template, list_templates
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.paging import Paging
@@ -73,6 +74,7 @@ OPERATIONS = (
         "List templates, newest first",
         _templates,
         "Templates",
+        scope=READ,
         description="Presets of the customer, ready for `POST /send/template`.",
         shape=list[TemplateShape],
         query=Paging,

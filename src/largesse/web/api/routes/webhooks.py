@@ -19,6 +19,7 @@ from largesse.delivery.webhooks import (
     parse_target,
 )
 from largesse.events import EVENTS, ORDER_CREATED
+from largesse.identity import WEBHOOKS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -110,6 +111,7 @@ OPERATIONS = (
         "Subscribe a URL to an event",
         _subscribe,
         "Webhooks",
+        scope=WEBHOOKS,
         status=201,
         shape=SubscriptionShape,
         body=Subscribe,
@@ -130,6 +132,7 @@ OPERATIONS = (
         "List subscriptions, newest first",
         _subscriptions,
         "Webhooks",
+        scope=WEBHOOKS,
         description="Those of the customer in the key's environment; secrets are not shown again.",
         shape=list[ListedSubscription],
         example=[
@@ -148,6 +151,7 @@ OPERATIONS = (
         "Stop deliveries to a subscription",
         _unsubscribe,
         "Webhooks",
+        scope=WEBHOOKS,
         description="From then on nothing more is sent to it.",
         status=204,
         path_types=_ID,

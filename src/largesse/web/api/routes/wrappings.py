@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from largesse.identity import READ
 from largesse.orders.wrappings import ALIASES, WRAPPINGS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
@@ -44,6 +45,7 @@ OPERATIONS = (
         "List the known wrappings",
         _wrappings,
         "Catalogue",
+        scope=READ,
         shape=list[WrappingShape],
         description="How a gift can be wrapped. Any other key is kept with the order, and looks like `default`. "
         "An addition to the specification.",

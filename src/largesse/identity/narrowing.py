@@ -1,0 +1,74 @@
+"""How far a key or a service account is narrowed: what for, from where, and how much.
+
+    read       everything that only tells: the catalogue, templates, accounts, orders, how they are doing
+    send       orders and quotes, cancellations, mail once more
+    codes      codes and PINs in answers: orders of code batches, and reading those again
+    webhooks   subscriptions and their deliveries
+
+A key has all of these unless it was told otherwise. `GET /me` takes none.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from largesse.base.errors import NetworkNotAllowed, ScopeRequired
+from largesse.base.settings import Network
+from largesse.identity.principal import Principal
+
+READ, SEND, CODES, WEBHOOKS = SCOPES = ("read", "send", "codes", "webhooks")
+
+
+class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a service account may order in one currency, in its minor units; None: as much as it likes."""
+
+    largest_order_minor: int | None = None
+    daily_minor: int | None = None  # in a day of UTC
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Limit]).decode
+
+
+@lru_cache(maxsize=1_000)
+def read_limits(limits: str | None) -> Mapping[str, Limit]:
+    """The limits of a service account by currency, from what the database keeps of them."""
+    return {} if limits is None else _decode(limits)
+
+
+def write_limits(limits: Mapping[str, Limit]) -> str | None:
+    """What the database keeps of limits by currency; those that limit nothing are left out."""
+    kept = {currency: limit for currency, limit in sorted(limits.items()) if limit != Limit()}
+    return _encode(kept).decode() if kept else None
+
+
+def require_scope(principal: Principal, scope: str) -> None:
+    """Raises ScopeRequired unless the key was made for that, too."""
+    if principal.scopes is not None and scope not in principal.scopes:
+        raise ScopeRequired(
+            f"This API key may not be used for `{scope}`, only for {_listed(principal.scopes)}."
+        )
+
+
+def require_network(principal: Principal, address: str | None) -> None:
+    """Raises NetworkNotAllowed where the key may be used from some networks and `address` is in none of them."""
+    if principal.networks is not None and not _is_within(address, principal.networks):
+        raise NetworkNotAllowed(f"This API key may not be used from {address or 'an unknown address'}.")
+
+
+def _is_within(address: str | None, networks: Sequence[Network]) -> bool:
+    try:
+        found = ipaddress.ip_address(address or "")
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return any(found in network for network in networks)
+
+
+def _listed(scopes: Sequence[str]) -> str:
+    return ", ".join(f"`{scope}`" for scope in SCOPES if scope in scopes)

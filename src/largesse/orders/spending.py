@@ -1,0 +1,104 @@
+"""What service accounts with a daily limit have ordered today, kept under the lock of their customer's sales account.
+
+Every order of a customer in an environment and currency holds that lock, so that no two of a service account are decided at once,
+whichever funding accounts they are paid from. Where nobody has such a limit nothing is read or written. A day is one of UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from largesse.base.errors import DailyLimit, OrderLimit
+from largesse.base.money import canonical
+from largesse.database import Connection
+from largesse.identity import Limit, Standing, read_limits
+from largesse.orders.order import Order
+
+# Whose daily sum it is: customer, service account, environment and currency.
+SpendingKey = tuple[int, int | None, str, str]
+
+
+def limit_of(order: Order, standing: Standing | None) -> Limit | None:
+    """What holds for the order's service account in its currency; None where nothing does."""
+    if standing is None or standing.limits is None:
+        return None
+    return read_limits(standing.limits).get(order.currency)
+
+
+def spending_key(order: Order) -> SpendingKey:
+    """Whose daily sum the order counts towards."""
+    principal = order.principal
+    return principal.customer_id, principal.service_account_id, principal.environment, order.currency
+
+
+def limited_daily(orders: Iterable[Order], standings: Mapping[int, Standing]) -> list[SpendingKey]:
+    """Whose daily sums the orders are held to."""
+    limited = {
+        spending_key(order): None
+        for order in orders
+        if order.principal.key_id is not None
+        and (limit := limit_of(order, standings.get(order.principal.key_id)))
+        and limit.daily_minor is not None
+    }
+    return list(limited)
+
+
+def require_within(order: Order, limit: Limit, spent_minor: int) -> None:
+    """Raises OrderLimit or DailyLimit when the order costs more than its service account may order, or may today."""
+    total, currency = order.total_minor, order.currency
+    name = order.principal.service_account_name
+    if limit.largest_order_minor is not None and total > limit.largest_order_minor:
+        raise OrderLimit(
+            f"The order costs {canonical(total, currency)} {currency}, and the service account {name!r} may order "
+            f"{canonical(limit.largest_order_minor, currency)} {currency} at once."
+        )
+    if limit.daily_minor is not None and spent_minor + total > limit.daily_minor:
+        raise DailyLimit(
+            f"The order costs {canonical(total, currency)} {currency}, and the service account {name!r} has ordered "
+            f"{canonical(spent_minor, currency)} of the {canonical(limit.daily_minor, currency)} {currency} that it may order "
+            "in a day (UTC)."
+        )
+
+
+async def read_spending(
+    connection: Connection, keys: Sequence[SpendingKey], at: datetime
+) -> dict[SpendingKey, int]:
+    """What was ordered on the day of that instant, in minor units; call it when the accounts are locked, by a statement of its own.
+
+    What another transaction committed before it gave the lock back is seen by no statement that began before.
+    """
+    if not keys:
+        return {}
+    rows = await connection.fetch(
+        """
+        SELECT customer_id, service_account_id, environment, currency, spent_minor
+        FROM daily_spending JOIN unnest($1::int[], $2::int[], $3::text[], $4::text[])
+            AS asked (customer_id, service_account_id, environment, currency)
+            USING (customer_id, service_account_id, environment, currency)
+        WHERE day = $5
+        """,
+        *map(list, zip(*keys, strict=True)),
+        at.date(),
+    )
+    return {tuple(row)[:4]: row["spent_minor"] for row in rows}
+
+
+async def add_spending(connection: Connection, spent: Mapping[SpendingKey, int], at: datetime) -> None:
+    """Adds to what was ordered on the day of that instant; an earlier day is forgotten."""
+    if not spent:
+        return
+    await connection.execute(
+        """
+        INSERT INTO daily_spending AS known (customer_id, service_account_id, environment, currency, day, spent_minor)
+        SELECT customer_id, service_account_id, environment, currency, $6, spent_minor
+        FROM unnest($1::int[], $2::int[], $3::text[], $4::text[], $5::bigint[])
+            AS new (customer_id, service_account_id, environment, currency, spent_minor)
+        ON CONFLICT (customer_id, service_account_id, environment, currency) DO UPDATE SET
+            spent_minor = excluded.spent_minor + CASE WHEN known.day = excluded.day THEN known.spent_minor ELSE 0 END,
+            day = excluded.day
+        """,
+        *map(list, zip(*spent, strict=True)),
+        list(spent.values()),
+        at.date(),
+    )
