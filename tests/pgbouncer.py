@@ -28,7 +28,7 @@ START_LIMIT_S = 10.0
 # connections of one service, so that transactions do change their sessions.
 CONFIGURATION = """
 [databases]
-* = host={socket_dir} port=5432 user=largesse password={password}
+* = host={socket_dir} port=5432 user={login} password={login}
 
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -45,6 +45,9 @@ logfile = {log}
 pidfile = {pid}
 """
 
+# Who may do what a serving process does and nothing else, as docs/scaling.md has it.
+LOGIN = "largesse_serves"
+
 SERVER_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "max_connections": "300"}
 
 
@@ -58,6 +61,7 @@ def main() -> None:
     try:
         with (
             EmbeddedServer(folder / "data", extra_settings=SERVER_SETTINGS) as server,
+            login(server.url()),
             running(program, folder, server.url()) as port,
         ):
             environment = {
@@ -71,6 +75,14 @@ def main() -> None:
     finally:
         shutil.rmtree(folder)
     sys.exit(done.returncode)
+
+
+@contextmanager
+def login(url: str) -> Iterator[None]:
+    """Makes the login; it goes with the server."""
+    sql = f"CREATE ROLE {LOGIN} LOGIN PASSWORD '{LOGIN}' IN ROLE largesse_app"
+    subprocess.run([str(programs() / "psql"), "-XAtq", url, "-c", sql], check=True)
+    yield
 
 
 def transactions(port: int) -> int:
@@ -87,8 +99,7 @@ def transactions(port: int) -> int:
 @contextmanager
 def running(program: str, folder: Path, database_url: str) -> Iterator[int]:
     """PgBouncer in front of the server of `database_url`, as the user who owns its socket; gives its port."""
-    parts = urlsplit(database_url)
-    socket_dir = Path(parse_qs(parts.query)["host"][0])
+    socket_dir = Path(parse_qs(urlsplit(database_url).query)["host"][0])
     owner = socket_dir.stat()
     own = folder / "pgbouncer"
     own.mkdir()
@@ -97,9 +108,7 @@ def running(program: str, folder: Path, database_url: str) -> Iterator[int]:
         port = probe.getsockname()[1]
     settings = own / "pgbouncer.ini"
     settings.write_text(
-        CONFIGURATION.format(
-            socket_dir=socket_dir, password=parts.password, port=port, log=own / "log", pid=own / "pid"
-        )
+        CONFIGURATION.format(socket_dir=socket_dir, login=LOGIN, port=port, log=own / "log", pid=own / "pid")
     )
     drop = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     process = subprocess.Popen([program, "--quiet", str(settings)], cwd="/", stdin=subprocess.DEVNULL, **drop)
