@@ -7,6 +7,8 @@ PORT ?= 8000
 # Unset: the tests start an embedded one. A DATABASE_URL of the environment, meant for something else, does not count.
 DATABASE_URL =
 PYTEST_ARGS ?= -n 2
+# How often `make test-patroni` kills the leader.
+KILLS ?= 10
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -14,7 +16,7 @@ CREATED := .venv/.created
 INSTALLED := .venv/.installed
 INSTALLED_DEV := .venv/.installed-dev
 
-.PHONY: help install install-dev demo test pytest test-bounds test-pgbouncer check format lock docs dist bench performance-doc clean
+.PHONY: help install install-dev demo test pytest test-bounds test-pgbouncer test-patroni check format lock docs dist bench performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +56,9 @@ pytest: install-dev  ## All tests; DATABASE_URL= names an external server, PYTES
 
 test-pgbouncer: install-dev  ## The API's tests behind PgBouncer in transaction mode (needs pgbouncer)
 	$(BIN)/python tests/pgbouncer.py $(PYTEST_ARGS)
+
+test-patroni: install-dev  ## Orders while Patroni's leader is killed ten times (KILLS=10; needs patroni, etcd-server, postgresql)
+	PATRONI_KILLS=$(KILLS) $(BIN)/pytest -s tests/patroni
 
 test-client-%: install  ## The Python client's tests on another Python, such as test-client-3.13
 	python$* -m venv --clear build/client-$*
