@@ -72,10 +72,10 @@ def account(service: Service, key: str) -> int:
 
 def ask(browser: Browser, service: Service, amount: str = "250", key: str = "gbp") -> str:
     """The reference of a top-up that the person has asked for."""
-    browser.get("/app/top-ups/new")
-    answer = browser.post("/app/top-ups", account=str(account(service, key)), amount=amount)
+    browser.get("/app/funding/top-ups/new")
+    answer = browser.post("/app/funding/top-ups", account=str(account(service, key)), amount=amount)
     assert answer.status_code == 303, answer.text
-    return answer.headers["location"].removeprefix("/app/top-ups/")
+    return answer.headers["location"].removeprefix("/app/funding/top-ups/")
 
 
 def confirm(service: Service, reference: str, amount_minor: int | None = None) -> None:
@@ -113,11 +113,11 @@ def test_a_member_sees_what_they_may_use(sign_in: People, service: Service) -> N
     team = account(service, "team")
     for path in (f"/app/funding/{team}", f"/app/funding/{team}/statement.csv"):
         assert browser.get(path).status_code == 404
-    browser.get("/app/top-ups/new")
-    assert browser.post("/app/top-ups", account=str(team), amount="1").status_code == 422
+    browser.get("/app/funding/top-ups/new")
+    assert browser.post("/app/funding/top-ups", account=str(team), amount="1").status_code == 422
     theirs = ask(sign_in("finance@acme.example"), service, key="team")
-    assert browser.get(f"/app/top-ups/{theirs}").status_code == 404
-    browser.get("/app/top-ups")
+    assert browser.get(f"/app/funding/top-ups/{theirs}").status_code == 404
+    browser.get("/app/funding/top-ups")
     assert theirs not in " ".join(browser.links)
 
 
@@ -171,20 +171,20 @@ def test_nobody_of_elsewhere_finds_anything(sign_in: People, service: Service) -
     for path in (
         f"/app/funding/{own}",
         f"/app/funding/{own}/statement.csv",
-        f"/app/top-ups/{reference}",
-        "/app/top-ups/RF00",
+        f"/app/funding/top-ups/{reference}",
+        "/app/funding/top-ups/RF00",
     ):
         assert browser.get(path).status_code == 404
-    browser.get("/app/top-ups/new")
-    assert browser.post("/app/top-ups", account=str(own), amount="1").status_code == 422
-    assert browser.post(f"/app/top-ups/{reference}/cancel").status_code == 404
+    browser.get("/app/funding/top-ups/new")
+    assert browser.post("/app/funding/top-ups", account=str(own), amount="1").status_code == 422
+    assert browser.post(f"/app/funding/top-ups/{reference}/cancel").status_code == 404
 
 
 def test_a_top_up_is_asked_for_paid_and_credited(sign_in: People, service: Service) -> None:
     browser = sign_in("finance@acme.example")
     reference = ask(browser, service, "250,50")
     assert parse_transfer_reference(reference) == reference
-    browser.get(f"/app/top-ups/{reference}")
+    browser.get(f"/app/funding/top-ups/{reference}")
     for said in (
         "£250.50 for Acme float",
         "Waits for the transfer",
@@ -195,32 +195,32 @@ def test_a_top_up_is_asked_for_paid_and_credited(sign_in: People, service: Servi
         assert said in browser.text
     assert " ".join(reference[at : at + 4] for at in range(0, 16, 4)) in browser.text
     assert browser.get("/app/funding").status_code == 200
-    assert f"/app/top-ups/{reference}" in browser.links
+    assert f"/app/funding/top-ups/{reference}" in browser.links
     confirm(service, reference)
-    browser.get(f"/app/top-ups/{reference}")
+    browser.get(f"/app/funding/top-ups/{reference}")
     assert "Credited" in browser.text
     assert "How to pay" not in browser.text
-    assert browser.post(f"/app/top-ups/{reference}/cancel").status_code in {303, 403}
-    browser.get("/app/top-ups")
+    assert browser.post(f"/app/funding/top-ups/{reference}/cancel").status_code in {303, 403}
+    browser.get("/app/funding/top-ups")
     assert "Credited" in browser.text
     browser.get(f"/app/funding/{account(service, 'gbp')}")
     assert f"Top-up {reference} £250.50" in browser.text
     browser.get("/app/funding")
-    assert f"/app/top-ups/{reference}" not in browser.links
+    assert f"/app/funding/top-ups/{reference}" not in browser.links
 
 
 def test_a_top_up_is_cancelled_and_a_viewer_only_looks(sign_in: People, service: Service) -> None:
     admin, viewer = sign_in("admin@acme.example"), sign_in("viewer@acme.example")
     reference = ask(admin, service)
-    viewer.get(f"/app/top-ups/{reference}")
+    viewer.get(f"/app/funding/top-ups/{reference}")
     assert "Cancel" not in viewer.text
-    assert viewer.post(f"/app/top-ups/{reference}/cancel").status_code == 403
-    assert viewer.get("/app/top-ups/new").status_code == 403
-    admin.get(f"/app/top-ups/{reference}")
-    assert admin.post(f"/app/top-ups/{reference}/cancel").status_code == 303
+    assert viewer.post(f"/app/funding/top-ups/{reference}/cancel").status_code == 403
+    assert viewer.get("/app/funding/top-ups/new").status_code == 403
+    admin.get(f"/app/funding/top-ups/{reference}")
+    assert admin.post(f"/app/funding/top-ups/{reference}/cancel").status_code == 303
     admin.get("/app/funding")
     assert "The top-up was cancelled" in admin.text
-    viewer.get(f"/app/top-ups/{reference}")
+    viewer.get(f"/app/funding/top-ups/{reference}")
     assert "Cancelled" in viewer.text
 
 
@@ -242,9 +242,9 @@ def test_an_amount_that_is_none_is_said_beside_it(
     sign_in: People, service: Service, amount: str, said: str
 ) -> None:
     browser = sign_in("admin@acme.example")
-    browser.get("/app/top-ups/new")
+    browser.get("/app/funding/top-ups/new")
     before = service.sql("SELECT count(*) FROM top_ups")[0][0]
-    answer = browser.post("/app/top-ups", account=str(account(service, "gbp")), amount=amount)
+    answer = browser.post("/app/funding/top-ups", account=str(account(service, "gbp")), amount=amount)
     assert answer.status_code == 422
     assert said in answer.text
     assert "<script>" not in answer.text.replace("<script src", "")
@@ -253,11 +253,13 @@ def test_an_amount_that_is_none_is_said_beside_it(
 
 def test_a_form_sent_many_times_at_once_asks_once(sign_in: People, service: Service) -> None:
     browser = sign_in("admin@acme.example")
-    browser.get("/app/top-ups/new")
+    browser.get("/app/funding/top-ups/new")
     token, before = browser.token, service.sql("SELECT count(*) FROM top_ups")[0][0]
 
     def post(_: int) -> tuple[int, str | None]:
-        answer = browser.post("/app/top-ups", token=token, account=str(account(service, "gbp")), amount="5")
+        answer = browser.post(
+            "/app/funding/top-ups", token=token, account=str(account(service, "gbp")), amount="5"
+        )
         return answer.status_code, answer.headers.get("location")
 
     with ThreadPoolExecutor(8) as pool:
@@ -271,7 +273,7 @@ def test_too_many_that_wait_are_refused_and_said(sign_in: People, service: Servi
     browser = sign_in("gil@globex.example")
     theirs = service.sql("SELECT id FROM accounts WHERE name = 'Globex float'")[0]["id"]
     for number in range(MAX_WAITING + 1):
-        browser.get("/app/top-ups/new")
-        answer = browser.post("/app/top-ups", account=str(theirs), amount="1")
+        browser.get("/app/funding/top-ups/new")
+        answer = browser.post("/app/funding/top-ups", account=str(theirs), amount="1")
         assert answer.status_code == (303 if number < MAX_WAITING else 422)
     assert f"{MAX_WAITING} top-ups wait already" in answer.text

@@ -65,7 +65,7 @@ async def request(visit: Visit) -> Response:
     except InvalidRequest:
         form.error("amount", visit.say(_TOO_MANY, most=MAX_WAITING))
         return await _asked(visit, status=422)
-    return visit.see(f"/app/top-ups/{made.reference}")
+    return visit.see(f"/app/funding/top-ups/{made.reference}")
 
 
 async def show(visit: Visit) -> Response:
@@ -107,7 +107,7 @@ async def cancel(visit: Visit) -> Response:
                 connection, visit.acting, person.customer_id, person.environment, found.reference
             )
     except InvalidRequest:
-        return visit.see(f"/app/top-ups/{found.reference}", visit.say(_CREDITED))
+        return visit.see(f"/app/funding/top-ups/{found.reference}", visit.say(_CREDITED))
     return visit.see("/app/funding", visit.say("The top-up was cancelled. Do not pay it any more."))
 
 
