@@ -52,7 +52,7 @@ _ORDERS = """
            CASE WHEN n % 2 = 0 THEN 'PO-' || n END, 'gift', 1 + least(pick * pick / 40000, $4 - 1), 'GB', 'GBP', 500, 500, 1, 1,
            'send', 'default', 'Team ' || pick % 7, 'Thank you for message' || pick % $3, nullif(pick % ($5 + 1), 0),
            date_trunc('second', now()) - ($1 - n) * (interval '365 days' / $1)
-    FROM generate_series(1, $1::int) AS n, LATERAL (SELECT (n * 7919 + n / 1000 * 31) % 1000 AS pick) AS p,
+    FROM generate_series(1, $1::int) AS n, LATERAL (SELECT ((n::bigint * 7919 + n / 1000 * 31) % 1000)::int AS pick) AS p,
          LATERAL (SELECT CASE WHEN pick % 10 = 9 THEN 2 + n % 4 ELSE 1 END AS customer_id) AS c
 """
 _LINES = """

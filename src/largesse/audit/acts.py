@@ -14,6 +14,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "key.narrowed": "it was said what an API key is for, and from where it may be used",
         "mail.requeued": "mail that was given up or held was made due again",
         "order.cancelled": "codes of an order were voided and refunded",
+        "order.readdressed": "a recipient's address was corrected, and the mail sent there",
         "order.resent": "a recipient's mail was asked for again",
         "people.second_step_required": "whether everybody needs a second step was decided",
         "person.invited": "somebody was invited, or invited again",

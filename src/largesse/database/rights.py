@@ -61,7 +61,7 @@ TABLES: Mapping[str, Writes] = {
     "line_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
     "line_states": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "lines": Writes(
-        app="INSERT, UPDATE(recipient_name)",
+        app="INSERT, UPDATE(recipient_name), UPDATE(recipient_email)",
         worker="UPDATE(recipient_name)",
         operator="UPDATE(sealed), UPDATE(code_lookup)",
     ),
@@ -79,7 +79,7 @@ TABLES: Mapping[str, Writes] = {
     "report_groups": _READ_MODEL,
     "report_orders": _READ_MODEL,
     "report_sums": _READ_MODEL,
-    "report_words": _READ_MODEL,
+    "report_words": Writes(app="DELETE", worker=_READ_MODEL.worker, operator=_READ_MODEL.operator),
     "service_accounts": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "sessions": Writes(app="INSERT, UPDATE", worker="DELETE", operator="UPDATE"),
     "shipments": Writes(app="INSERT", operator="UPDATE"),

@@ -7,7 +7,7 @@ and each opens with the balance that the one before closed with.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -101,6 +101,29 @@ async def statement_page(
         most,
     )
     return [StatementEntry(**row) for row in rows]
+
+
+async def order_entries(
+    connection: Connection, account_id: int, order_id: int, moments: Iterable[datetime]
+) -> list[StatementEntry]:
+    """The entries of an order on the account that paid for it, written about those moments: its own, and those of refunds."""
+    found: dict[int, StatementEntry] = {}
+    for at in moments:
+        first = await _first_entry(connection, account_id, at - _SKEW)
+        rows = await connection.fetch(
+            """
+            SELECT e.id, e.created_at AS at, e.kind, NULL AS order_reference, NULL AS external_reference,
+                   e.amount_minor, e.balance_minor
+            FROM entries e
+            WHERE e.account_id = $1 AND e.id >= $2 AND e.id < $3 AND e.order_id = $4 ORDER BY e.id
+            """,
+            account_id,
+            first,
+            await _first_entry(connection, account_id, at + _SKEW),
+            order_id,
+        )
+        found |= {row["id"]: StatementEntry(**row) for row in rows}
+    return [found[id_] for id_ in sorted(found)]
 
 
 async def _balance_before(connection: Connection, account_id: int, entry_id: int) -> int:

@@ -45,3 +45,13 @@ def lines_cte(lines: str, *, order_id: str) -> str:
 async def copy_lines(connection: Connection, lines: Sequence[LineColumns]) -> None:
     """Writes lines by COPY, which for many rows takes less time than any INSERT."""
     await connection.copy_records_to_table("lines", records=lines, columns=_COLUMNS)
+
+
+async def readdress_lines(connection: Connection, order_id: int, numbers: Sequence[int], email: str) -> None:
+    """Has lines of an order be to another address. Call it inside a transaction that has locked them."""
+    await connection.execute(
+        "UPDATE lines SET recipient_email = $3 WHERE order_id = $1 AND number = ANY($2::int[])",
+        order_id,
+        numbers,
+        email,
+    )

@@ -13,7 +13,9 @@ who did what. `reference` and `ids` are its two keys; `overview` is the operator
 docs/decisions/0004-natural-batching.md and 0013-locked-accounts-wait-aside.md.
 """
 
+from largesse.orders.acts import OrderAct, list_acts
 from largesse.orders.cancelling import Cancellation, cancel_order
+from largesse.orders.finding import find_order
 from largesse.orders.findings import Findings
 from largesse.orders.ids import FEW_IDS, LAST_ID, IdWatch, read_ids_left
 from largesse.orders.kept import Receipt
@@ -65,6 +67,7 @@ __all__ = [
     "IdWatch",
     "Intake",
     "Options",
+    "OrderAct",
     "OrderLists",
     "OrderRecipient",
     "OrderRequest",
@@ -76,6 +79,8 @@ __all__ = [
     "TemplateChoice",
     "cancel_order",
     "check_recipient",
+    "find_order",
+    "list_acts",
     "options_of",
     "read_ids_left",
     "read_order",

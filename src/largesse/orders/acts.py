@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
 from largesse.database import Connection
 from largesse.identity import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class OrderAct:
+    """What somebody did with an order after it was placed, and how often in one go."""
+
+    act: str  # cancel, resend, or read: its codes were read again
+    at: datetime
+    by: str  # a person or a service account
+    times: int
 
 
 async def record_reading(
@@ -23,18 +37,42 @@ async def record_reading(
     )
 
 
+async def list_acts(connection: Connection, order_id: int, *, limit: int = 100) -> list[OrderAct]:
+    """What was done with an order after it was placed, the newest first."""
+    rows = await connection.fetch(
+        """
+        SELECT act, acted_at AS at, coalesce(u.name, s.name, '') AS by, count(*)::int AS times
+        FROM (
+            SELECT act, acted_at, user_id, service_account_id FROM order_acts WHERE order_id = $1
+            UNION ALL
+            SELECT 'read', read_at, user_id, service_account_id FROM code_readings WHERE order_id = $1
+        ) AS acts
+        LEFT JOIN users AS u ON u.id = user_id
+        LEFT JOIN service_accounts AS s ON s.id = service_account_id
+        GROUP BY 1, 2, 3 ORDER BY 2 DESC LIMIT $2
+        """,
+        order_id,
+        limit,
+    )
+    return [OrderAct(**row) for row in rows]
+
+
 async def record_cancel(
     connection: Connection, principal: Principal, address: str | None, order_id: int
 ) -> None:
     """Keeps that codes of an order were voided."""
-    await _record(connection, principal, address, order_id, "cancel", None)
+    await _record(connection, principal, address, order_id, "cancel", [None])
 
 
-async def record_resend(
-    connection: Connection, principal: Principal, address: str | None, order_id: int, message_id: int
+async def record_resends(
+    connection: Connection,
+    principal: Principal,
+    address: str | None,
+    order_id: int,
+    message_ids: Sequence[int],
 ) -> None:
-    """Keeps that a recipient's mail was asked for again, as that message."""
-    await _record(connection, principal, address, order_id, "resend", message_id)
+    """Keeps that the mail of recipients was asked for again, as those messages."""
+    await _record(connection, principal, address, order_id, "resend", message_ids)
 
 
 async def _record(
@@ -43,16 +81,16 @@ async def _record(
     address: str | None,
     order_id: int,
     act: str,
-    message_id: int | None,
+    message_ids: Sequence[int | None],
 ) -> None:
     await connection.execute(
         """
         INSERT INTO order_acts (order_id, act, message_id, service_account_id, api_key_id, user_id, address, acted_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7::text::inet, clock_now())
+        SELECT $1, $2, message_id, $4, $5, $6, $7::text::inet, clock_now() FROM unnest($3::bigint[]) AS message_id
         """,
         order_id,
         act,
-        message_id,
+        message_ids,
         principal.service_account_id,
         principal.key_id,
         principal.user_id,

@@ -8,6 +8,7 @@ keeping.py     the worker's step: changes are taken in; a recipient is forgotten
 rebuilding.py  `largesse rebuild-reports`
 filters.py     which orders somebody wants to see
 finding.py     the orders that pass a filter, page by page; searching.py what is typed into a search
+listing.py     orders as a list shows them, and what it can be filtered by
 summing.py     what they add up to, by day, month, and what they have in common
 
 What has changed, `largesse.events` keeps (`order_changes`). What these tables say follows from the orders alone, `verify` holds them to
@@ -17,22 +18,30 @@ it, and they may be made anew at any time: docs/decisions/0036-read-models.md.
 from largesse.reports.filters import GroupFilter, OrderFilter, Place
 from largesse.reports.finding import Found, find_orders, place_of
 from largesse.reports.keeping import forget_recipient, take_in
+from largesse.reports.listing import Choices, ListedOrder, OrderPage, list_page, read_choices, read_listed
 from largesse.reports.rebuilding import rebuild
 from largesse.reports.standing import OrderState, Sums
-from largesse.reports.summing import Added, add_up
+from largesse.reports.summing import Added, add_up, add_up_found
 
 __all__ = [
     "Added",
+    "Choices",
     "Found",
     "GroupFilter",
+    "ListedOrder",
     "OrderFilter",
+    "OrderPage",
     "OrderState",
     "Place",
     "Sums",
     "add_up",
+    "add_up_found",
     "find_orders",
     "forget_recipient",
+    "list_page",
     "place_of",
+    "read_choices",
+    "read_listed",
     "rebuild",
     "take_in",
 ]

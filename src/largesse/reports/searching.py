@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from largesse.database import Connection
+from largesse.orders.reference import is_reference
 from largesse.reports.filters import OrderFilter, Place
 from largesse.reports.words import MAX_WORD, plain, whole, words_of
 
@@ -54,7 +55,7 @@ async def _read_term(
     connection: Connection, wanted: OrderFilter, typed: str, beginnings: Iterable[str]
 ) -> Term:
     ranges = sorted(beginning for beginning in beginnings if len(beginning) >= _SHORTEST)
-    orders: set[Place] = set()
+    orders = await _of_reference(connection, wanted, typed.upper())
     for beginning in ranges:
         rows = await connection.fetch(
             """
@@ -68,6 +69,19 @@ async def _read_term(
         if len(rows) == LOOKED_AT:
             return await _common(connection, wanted, typed, ranges)
     return Term(typed, frozenset(orders), [])
+
+
+async def _of_reference(connection: Connection, wanted: OrderFilter, reference: str) -> set[Place]:
+    """The order of that reference, which is found by the whole of it."""
+    if not is_reference(reference):
+        return set()
+    rows = await connection.fetch(
+        "SELECT created_at, id FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3",
+        reference,
+        wanted.customer_id,
+        wanted.environment,
+    )
+    return {Place(*row) for row in rows}
 
 
 async def _common(connection: Connection, wanted: OrderFilter, typed: str, beginnings: Sequence[str]) -> Term:

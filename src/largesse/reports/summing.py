@@ -9,6 +9,8 @@ from typing import Any
 
 from largesse.database import Connection
 from largesse.reports.filters import OrderFilter
+from largesse.reports.finding import find_orders
+from largesse.reports.searching import LOOKED_AT
 from largesse.reports.standing import SUMS, OrderState, Sums
 
 _FIRST, _LAST = date(1, 1, 1), date(9999, 12, 31)
@@ -82,3 +84,21 @@ def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, dat
 
 def _next_month(day: date) -> date:
     return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+
+
+async def add_up_found(connection: Connection, wanted: OrderFilter) -> tuple[list[Added], bool]:
+    """The sums by currency of the orders that a search finds, and whether these are all: of many, the newest are added up."""
+    found = await find_orders(connection, wanted, LOOKED_AT)
+    rows = await connection.fetch(
+        """
+        SELECT g.currency, count(*) AS orders, sum(o.codes)::bigint AS codes, sum(o.spent_minor)::bigint AS spent_minor
+        FROM unnest($2::int[]) AS found (order_id)
+        JOIN report_orders AS o ON o.customer_id = $1 AND o.order_id = found.order_id
+        JOIN report_groups AS g ON g.customer_id = $1 AND g.id = o.group_id
+        GROUP BY 1 ORDER BY 1
+        """,
+        wanted.customer_id,
+        [place.order_id for place in found.places],
+    )
+    sums = [Added(row[0], row[0], Sums(orders=row[1], codes=row[2], spent_minor=row[3])) for row in rows]
+    return sums, found.goes_on is None

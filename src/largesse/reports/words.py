@@ -15,6 +15,8 @@ _PARTS = re.compile(r"[^\W_]+")
 
 def plain(text: str) -> str:
     """A text without regard to letter case and accents: `Zoë` is `zoe`."""
+    if text.isascii():
+        return text.lower()
     split = unicodedata.normalize("NFKD", text.casefold())
     return "".join(character for character in split if not unicodedata.combining(character))
 

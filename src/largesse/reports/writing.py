@@ -139,16 +139,12 @@ _TYPES = {"environment": "text", "currency": "text", "source": 'text COLLATE "C"
 _GROUP_TYPES = ", ".join(f"{name} {_TYPES.get(name, 'integer')}" for name in Group.__struct_fields__)
 
 _ORDER_COLUMNS = ", ".join(ReportedOrder.__struct_fields__)
-_CHANGING = [
-    name
-    for name in ReportedOrder.__struct_fields__
-    if name not in {"customer_id", "order_id", "environment", "created_at"}
-]
+_TOLD = [name for name in ReportedOrder.__struct_fields__ if name not in {"customer_id", "order_id"}]
 _WRITE_ORDERS = f"""
     INSERT INTO report_orders ({_ORDER_COLUMNS})
     SELECT {_ORDER_COLUMNS} FROM json_populate_recordset(NULL::report_orders, $1::json)
     ORDER BY customer_id, order_id
-    ON CONFLICT (customer_id, order_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _CHANGING)}
+    ON CONFLICT (customer_id, order_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _TOLD)}
 """  # noqa: S608 - constants
 
 _SUMS_KEY = ("customer_id", "grain", "day", "group_id", "state")

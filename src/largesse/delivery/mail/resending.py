@@ -1,15 +1,16 @@
-"""Sending a recipient's mail once more."""
+"""Sending a recipient's mail once more, or that of all who have not claimed."""
 
 from __future__ import annotations
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.database import Connection
+from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.mail.records import RecipientDelivery
 from largesse.delivery.queue import notify
 from largesse.events import record_changes
 from largesse.identity import Principal
-from largesse.orders.acts import record_resend
+from largesse.orders.acts import record_resends
 from largesse.orders.finding import find_own_order
 
 MAX_RESENDS_A_DAY = 5  # of one recipient of one order
@@ -61,7 +62,7 @@ async def resend(
     )
     if row is None:
         raise InvalidRequest("The codes of this recipient were cancelled.")
-    await record_resend(connection, principal, address, order_id, row["id"])
+    await record_resends(connection, principal, address, order_id, [row["id"]])
     await record_changes(connection, [order_id])
     await notify(connection)
     return RecipientDelivery(
@@ -76,6 +77,58 @@ async def resend(
         attempts=0,
         resends=row["edition"],
     )
+
+
+async def resend_unclaimed(
+    connection: Connection, principal: Principal, reference: str, *, address: str | None = None
+) -> int:
+    """Sends the mail of every recipient who has claimed nothing once more, with the codes that were not voided; returns how many.
+
+    Left out is whose mail has not left yet, and who was sent it again MAX_RESENDS_A_DAY times in 24 hours. Who asked, from
+    `address`, is kept. Call it inside a transaction.
+
+    Raises NotFound for an unknown order, OtherServiceAccount for one that another placed.
+    """
+    order_id = (await find_own_order(connection, principal, reference))["id"]
+    # As `resend`, which locks one of them.
+    await connection.execute(
+        "SELECT FROM messages WHERE order_id = $1 AND kind = 'gift' AND edition = 0 ORDER BY id FOR UPDATE",
+        order_id,
+    )
+    rows = await connection.fetch(
+        """
+        WITH latest AS (
+            SELECT DISTINCT ON (email) environment, edition, email, name, state, line_numbers,
+                   count(*) FILTER (WHERE edition > 0 AND created_at > (SELECT clock_now()) - interval '1 day')
+                       OVER (PARTITION BY email) AS resends
+            FROM messages WHERE order_id = $1 AND kind = 'gift' ORDER BY email, edition DESC
+        ), unclaimed AS (
+            SELECT *, row_number() OVER (ORDER BY line_numbers[1]) - 1 AS place
+            FROM latest, LATERAL (
+                SELECT ARRAY(
+                    SELECT line FROM unnest(line_numbers) AS line WHERE NOT EXISTS (
+                        SELECT FROM line_states AS s
+                        WHERE s.order_id = $1 AND s.number = line AND s.state = 'cancelled') ORDER BY line) AS standing,
+                    EXISTS (SELECT FROM line_states AS s
+                            WHERE s.order_id = $1 AND s.number = ANY(line_numbers) AND s.state <> 'cancelled') AS has_claimed
+            ) AS lines
+            WHERE state NOT IN ('pending', 'held') AND resends < $2 AND NOT has_claimed AND standing <> '{}')
+        INSERT INTO messages (order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
+        SELECT $1, environment, edition + 1, email, name, standing, now,
+               now + (place / $3::int) * $4::float8 * interval '1 second', now
+        FROM unclaimed, (SELECT clock_now()) AS clock (now) ORDER BY place
+        RETURNING id
+        """,
+        order_id,
+        MAX_RESENDS_A_DAY,
+        RANKED_TOGETHER,
+        RANK_GAP_S,
+    )
+    if rows:
+        await record_resends(connection, principal, address, order_id, [row["id"] for row in rows])
+        await record_changes(connection, [order_id])
+        await notify(connection)
+    return len(rows)
 
 
 async def _hold_to_limits(connection: Connection, order_id: int, email: str) -> None:

@@ -106,6 +106,31 @@ async def list_deliveries(
     return await _with_attempts(connection, rows)
 
 
+async def list_order_webhooks(
+    connection: Connection, order_id: int, placed_at: datetime
+) -> list[tuple[str, DeliveryRecord]]:
+    """The deliveries of an order's event, with the address each goes to; none once they were pruned.
+
+    Both tables are read by their times: an event is as old as its order, and its deliveries were made when it was fanned out.
+    """
+    event = await connection.fetchrow(
+        "SELECT id, fanned_out_at FROM events WHERE created_at = $1 AND order_id = $2", placed_at, order_id
+    )
+    if event is None or event["fanned_out_at"] is None:
+        return []
+    rows = await connection.fetch(
+        f"""
+        SELECT {_COLUMNS}, coalesce(s.target_url, '') AS target_url
+        FROM deliveries LEFT JOIN events ON events.id = event_id
+        LEFT JOIN webhook_subscriptions AS s ON s.id = subscription_id
+        WHERE deliveries.created_at = $1 AND event_id = $2 ORDER BY deliveries.id
+        """,  # noqa: S608 - the columns are a constant
+        event["fanned_out_at"],
+        event["id"],
+    )
+    return list(zip([row["target_url"] for row in rows], await _with_attempts(connection, rows), strict=True))
+
+
 async def redeliver(
     connection: Connection, principal: Principal, subscription_id: UUID, delivery_id: int
 ) -> DeliveryRecord:

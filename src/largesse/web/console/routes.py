@@ -19,6 +19,7 @@ from largesse.web.console import (
     top_ups,
     webhooks,
 )
+from largesse.web.console.order_routes import ORDERS
 from largesse.web.console.send.routes import SEND
 from largesse.web.console.table import Entry, Group, Who
 
@@ -58,6 +59,7 @@ ENTRIES = (
     # Gifts
     Entry("GET", "/app", home.show, Who.MEMBER, text("Home"), Group.GIFTS),
     *SEND,
+    *ORDERS,
     # Money
     Entry("GET", "/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY),
     Entry("GET", "/app/funding/{account:int}", funding.show_statement, Right.SEE_FUNDS, text("Statement")),

@@ -1,0 +1,78 @@
+"""Correcting a recipient's address, and sending the mail there."""
+
+from __future__ import annotations
+
+from largesse.base.email import email_key
+from largesse.base.errors import InvalidRequest
+from largesse.database import Connection
+from largesse.delivery.mail.resending import resend
+from largesse.identity import Principal
+from largesse.lines.writing import readdress_lines
+from largesse.orders.finding import find_own_order
+from largesse.reports import forget_recipient
+
+
+async def correct_address(
+    connection: Connection,
+    principal: Principal,
+    reference: str,
+    email: str,
+    corrected: str,
+    *,
+    address: str | None = None,
+) -> None:
+    """Has the recipient of an order who is at `email` be at `corrected`, in its normal form, and their mail go there.
+
+    Mail that has left is sent again, with the same codes; what has not left goes there at once. Who asked, from `address`, is
+    kept. Call it inside a transaction.
+
+    Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, TooManyRequests as `resend`, and
+    InvalidRequest where nobody of the order is at `email`, somebody is at `corrected`, a gift was claimed, or the mail is just leaving.
+    """
+    order = await find_own_order(connection, principal, reference)
+    # As a fan-out, which is waited for or finds what was corrected, and then as a claim.
+    await connection.execute("SELECT FROM mail_jobs WHERE order_id = $1 FOR UPDATE", order["id"])
+    lines = await connection.fetch(
+        "SELECT number, recipient_email FROM lines WHERE order_id = $1 ORDER BY number FOR UPDATE",
+        order["id"],
+    )
+    numbers = [line["number"] for line in lines if _is_at(line["recipient_email"], email)]
+    if not numbers:
+        raise InvalidRequest("`email` is no recipient of this order.")
+    if any(_is_at(line["recipient_email"], corrected) for line in lines):
+        raise InvalidRequest("Somebody at that address is a recipient of this order already.")
+    if await connection.fetchval(
+        """
+        SELECT EXISTS (SELECT FROM line_states WHERE order_id = $1 AND number = ANY($2::int[]) AND state <> 'cancelled')
+        """,
+        order["id"],
+        numbers,
+    ):
+        raise InvalidRequest("This recipient has claimed the gift.")
+    has_left = await _move_mail(connection, order["id"], email, corrected)
+    await readdress_lines(connection, order["id"], numbers, corrected)
+    await forget_recipient(connection, order["customer_id"], [order["id"]], [(email, None)])
+    if has_left:
+        await resend(connection, principal, reference, corrected, address=address)
+
+
+async def _move_mail(connection: Connection, order_id: int, email: str, corrected: str) -> bool:
+    """Has the recipient's messages be to the other address; whether the last of them has left."""
+    rows = await connection.fetch(
+        """
+        SELECT id, email, edition, state IN ('pending', 'held') AS waits, leased_until > clock_now() AS is_leaving
+        FROM messages WHERE order_id = $1 AND kind = 'gift' ORDER BY edition FOR UPDATE
+        """,
+        order_id,
+    )
+    own = [row for row in rows if _is_at(row["email"], email)]
+    if any(row["is_leaving"] and row["waits"] for row in own):
+        raise InvalidRequest("The mail to this recipient is just leaving. Try again in a minute.")
+    await connection.execute(
+        "UPDATE messages SET email = $2 WHERE id = ANY($1::bigint[])", [row["id"] for row in own], corrected
+    )
+    return bool(own) and not own[-1]["waits"]
+
+
+def _is_at(email: str | None, asked: str) -> bool:
+    return email is not None and email_key(email) == email_key(asked.strip())

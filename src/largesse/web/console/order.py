@@ -1,0 +1,252 @@
+"""One order: what became of each gift, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.responses import Response
+
+from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
+from largesse.base.i18n import text
+from largesse.database import Connection, Row
+from largesse.delivery.mail.correcting import correct_address
+from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
+from largesse.delivery.mail.resending import resend, resend_unclaimed
+from largesse.delivery.webhooks.records import list_order_webhooks
+from largesse.funding import order_entries, own_accounts, payment_source
+from largesse.identity import Principal, is_own, person_calls
+from largesse.orders import OrderAct, cancel_order, find_order, list_acts
+from largesse.people import Reach, Right
+from largesse.reports import Place, read_listed
+from largesse.web.console.order_filters import STATES
+from largesse.web.console.visit import Visit
+
+_RECIPIENTS_AT_ONCE = 100
+# How mail is doing, as a kind of state and a word.
+MAIL = {
+    "scheduled": ("waiting", text("Scheduled")),
+    "pending": ("waiting", text("Leaves soon")),
+    "held": ("waiting", text("Held: no mail server is set")),
+    "sent": ("good", text("Mailed")),
+    "captured": ("good", text("In the test mailbox")),
+    "bounced": ("bad", text("Mail refused")),
+    "exhausted": ("bad", text("Mail given up")),
+    "cancelled": ("still", text("Cancelled")),
+    "manual": ("still", text("Handed over as a code")),
+}
+STEPS = (
+    ("opened_at", text("Opened")),
+    ("claimed_at", text("Claimed")),
+    ("chosen_at", text("Chosen")),
+    ("fulfilled_at", text("Fulfilled")),
+    ("expired_at", text("Expired")),
+    ("cancelled_at", text("Cancelled")),
+)
+ACTS = {
+    "cancel": text("Unclaimed codes were cancelled"),
+    "resend": text("Mail was sent again"),
+    "read": text("Codes were read again"),
+}
+DELIVERIES = {
+    "pending": ("waiting", text("On its way")),
+    "delivered": ("good", text("Delivered")),
+    "dropped": ("bad", text("Refused")),
+    "exhausted": ("bad", text("Given up")),
+    "cancelled": ("still", text("Cancelled")),
+}
+ENTRIES = {"order": text("Order"), "refund": text("Refund")}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How many of a recipient's codes have come so far, and when the last did."""
+
+    word: str
+    count: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A recipient, with how far their gift has come and what may be done."""
+
+    delivery: RecipientDelivery
+    steps: list[Step]
+    may_resend: bool
+    may_correct: bool
+
+
+async def show(visit: Visit) -> Response:
+    """The order of a reference. Raises NotFound for none that the person may see."""
+    return await _shown(visit)
+
+
+async def send_again(visit: Visit) -> Response:
+    """Sends one recipient's mail again. Raises NotFound."""
+    email, reference = visit.form["email"], _reference(visit)
+    try:
+        async with visit.database.transaction(visit.person.scope) as connection:
+            principal = await _principal(visit, connection)
+            await resend(connection, principal, reference, email, address=visit.origin.address)
+            await visit.record(connection, "order.resent", f"order {reference}")
+    except (InvalidRequest, TooManyRequests) as problem:
+        return visit.see(f"/app/orders/{reference}", _said(visit, problem))
+    return visit.see(
+        f"/app/orders/{reference}", visit.say("The mail to %(email)s leaves again.", email=email)
+    )
+
+
+async def send_all_again(visit: Visit) -> Response:
+    """Sends the mail of all who have claimed nothing again. Raises NotFound."""
+    reference = _reference(visit)
+    async with visit.database.transaction(visit.person.scope) as connection:
+        principal = await _principal(visit, connection)
+        count = await resend_unclaimed(connection, principal, reference, address=visit.origin.address)
+        if count:
+            await visit.record(connection, "order.resent", f"order {reference}", after={"recipients": count})
+    return visit.see(f"/app/orders/{reference}", visit.say("Mails that leave again: %(count)s.", count=count))
+
+
+async def correct(visit: Visit) -> Response:
+    """Corrects a recipient's address and has the mail go there. Raises NotFound."""
+    reference, old = _reference(visit), visit.form["email"]
+    corrected = visit.form.email("corrected")
+    if visit.form.errors:
+        return visit.see(f"/app/orders/{reference}", visit.form.errors["corrected"])
+    try:
+        async with visit.database.transaction(visit.person.scope) as connection:
+            principal = await _principal(visit, connection)
+            await correct_address(
+                connection, principal, reference, old, corrected, address=visit.origin.address
+            )
+            await visit.record(connection, "order.readdressed", f"order {reference}")
+    except (InvalidRequest, TooManyRequests) as problem:
+        return visit.see(f"/app/orders/{reference}", _said(visit, problem))
+    return visit.see(
+        f"/app/orders/{reference}",
+        visit.say("The address is corrected, and the mail goes to %(email)s.", email=corrected),
+    )
+
+
+async def ask_cancelling(visit: Visit) -> Response:
+    """Asks whether what nobody has claimed is to be cancelled, with what comes back. Raises NotFound."""
+    async with visit.database.connection(visit.person.scope) as connection:
+        principal, order = await _find(visit, connection)
+        if not is_own(principal, order["service_account_id"], order["user_id"]):
+            raise NotFound("There is no order of that reference.")
+        unclaimed = await connection.fetchval(_UNCLAIMED, order["id"])
+        account = await connection.fetchval("SELECT name FROM accounts WHERE id = $1", order["account_id"])
+    back_minor = order["total_minor"] // order["code_count"] * unclaimed
+    return visit.page(
+        "cancel_order.html", order=order, unclaimed=unclaimed, back_minor=back_minor, account=account
+    )
+
+
+async def cancel(visit: Visit) -> Response:
+    """Cancels what nobody has claimed. Raises NotFound."""
+    reference = _reference(visit)
+    async with visit.database.transaction(visit.person.scope) as connection:
+        principal = await _principal(visit, connection)
+        done = await cancel_order(connection, principal, reference, address=visit.origin.address)
+        if done.has_voided:
+            told = {"cancelled": done.cancelled_count, "refunded_minor": done.refunded_minor}
+            await visit.record(connection, "order.cancelled", f"order {reference}", after=told)
+    said = visit.say(
+        "Codes cancelled: %(count)s. Returned: %(amount)s.",
+        count=done.cancelled_count,
+        amount=visit.language.amount(done.refunded_minor, done.currency),
+    )
+    return visit.see(f"/app/orders/{reference}", said)
+
+
+_UNCLAIMED = """
+    SELECT count(*) FROM lines AS l WHERE order_id = $1 AND NOT EXISTS (
+        SELECT FROM line_states AS s WHERE s.order_id = l.order_id AND s.number = l.number)
+"""
+
+
+def _reference(visit: Visit) -> str:
+    return str(visit.request.path_params["reference"])
+
+
+def _said(visit: Visit, problem: InvalidRequest | TooManyRequests) -> str:
+    return visit.say("That cannot be done now: %(why)s", why=problem.detail)
+
+
+async def _principal(visit: Visit, connection: Connection) -> Principal:
+    """The person as who decides over orders. Raises Unauthorized for who may not sign in any longer."""
+    person = visit.person
+    caller = await person_calls(
+        connection, user_id=person.user_id, customer_id=person.customer_id, environment=person.environment
+    )
+    return caller.principal
+
+
+async def _find(visit: Visit, connection: Connection) -> tuple[Principal, Row]:
+    """The order, as far as the person may see it. Raises NotFound."""
+    principal = await _principal(visit, connection)
+    order = await find_order(connection, principal, _reference(visit))
+    if visit.person.reach(Right.SEE_ORDERS) is Reach.OWN and order["user_id"] != visit.person.user_id:
+        raise NotFound("There is no order of that reference.")
+    return principal, order
+
+
+async def _shown(visit: Visit) -> Response:
+    person = visit.person
+    typed = visit.query("from")
+    offset = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 6 else 0
+    async with visit.database.connection(person.scope) as connection:
+        principal, order = await _find(visit, connection)
+        listed = await read_listed(connection, person.customer_id, [Place(order["created_at"], order["id"])])
+        deliveries = await list_order_deliveries(
+            connection, principal, order["reference"], offset=offset, limit=_RECIPIENTS_AT_ONCE
+        )
+        acts = await list_acts(connection, order["id"])
+        entries = await order_entries(
+            connection, await _payer(connection, order), order["id"], _moments(order, acts)
+        )
+        webhooks = await list_order_webhooks(connection, order["id"], order["created_at"])
+    may_act = person.may(Right.SEND) and is_own(principal, order["service_account_id"], order["user_id"])
+    count = order["recipient_count"] or order["code_count"]
+    return visit.page(
+        "order.html",
+        order=order,
+        listed=listed[0] if listed else None,
+        ways=[_way(visit, delivery, may_act=may_act) for delivery in deliveries],
+        older=offset + _RECIPIENTS_AT_ONCE if offset + _RECIPIENTS_AT_ONCE < count else None,
+        newer=max(offset - _RECIPIENTS_AT_ONCE, 0) if offset else None,
+        acts=acts,
+        entries=entries,
+        webhooks=webhooks,
+        may_act=may_act,
+        states=STATES,
+        mail=MAIL,
+        act_words=ACTS,
+        entry_words=ENTRIES,
+        deliveries=DELIVERIES,
+    )
+
+
+async def _payer(connection: Connection, order: Row) -> int:
+    own = await own_accounts(connection, order["customer_id"], order["environment"], order["currency"])
+    return payment_source(order["account_id"]).payer_id(own["receivable"])
+
+
+def _moments(order: Row, acts: Sequence[OrderAct]) -> list[datetime]:
+    """When the order changed a balance."""
+    return [order["created_at"], *(act.at for act in acts if act.act == "cancel")]
+
+
+def _way(visit: Visit, delivery: RecipientDelivery, *, may_act: bool) -> Way:
+    steps = []
+    for name, word in STEPS:
+        times = [at for line in delivery.lines if (at := getattr(line, name)) is not None]
+        if times:
+            steps.append(Step(visit.say(word), len(times), max(times)))
+    is_open = any(line.claimed_at is None and line.cancelled_at is None for line in delivery.lines)
+    has_claimed = any(line.claimed_at is not None for line in delivery.lines)
+    has_left = delivery.state in {"sent", "captured", "bounced", "exhausted"}
+    is_mailed = may_act and delivery.email is not None and is_open
+    return Way(delivery, steps, is_mailed and has_left, is_mailed and not has_claimed)

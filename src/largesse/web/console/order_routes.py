@@ -1,0 +1,21 @@
+"""The part of the table of routes that is about orders."""
+
+from __future__ import annotations
+
+from largesse.base.i18n import text
+from largesse.people import Right
+from largesse.web.console import order, orders
+from largesse.web.console.table import Entry, Group
+
+_LIST, _ONE = "/app/orders", "/app/orders/{reference}"
+
+ORDERS = (
+    Entry("GET", _LIST, orders.show, Right.SEE_ORDERS, text("Orders"), Group.GIFTS),
+    Entry("GET", f"{_LIST}.csv", orders.download, Right.MOVE_FUNDS, text("Orders")),
+    Entry("GET", _ONE, order.show, Right.SEE_ORDERS, text("Order")),
+    Entry("POST", f"{_ONE}/resend", order.send_again, Right.SEND),
+    Entry("POST", f"{_ONE}/resend-unclaimed", order.send_all_again, Right.SEND),
+    Entry("POST", f"{_ONE}/correct", order.correct, Right.SEND),
+    Entry("GET", f"{_ONE}/cancel", order.ask_cancelling, Right.SEND, text("Cancel what is unclaimed")),
+    Entry("POST", f"{_ONE}/cancel", order.cancel, Right.SEND),
+)

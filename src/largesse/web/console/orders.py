@@ -1,0 +1,124 @@
+"""Orders: the list with its filters and search, and the same as a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from starlette.responses import Response
+
+from largesse.base.money import to_decimal
+from largesse.database import Connection
+from largesse.people import Right
+from largesse.reports import (
+    Added,
+    ListedOrder,
+    OrderFilter,
+    Place,
+    add_up,
+    add_up_found,
+    list_page,
+    place_of,
+    read_choices,
+)
+from largesse.web.console.order_filters import STATES, read_filter
+from largesse.web.console.visit import Visit
+
+_AT_ONCE = 50
+_OF_FILE_AT_ONCE = 1_000
+_MOST_OF_FILE = 100_000
+_COLUMNS = (
+    *(
+        "reference",
+        "own reference",
+        "placed at (UTC)",
+        "gift",
+        "codes",
+        "claimed",
+        "cancelled",
+        "total",
+        "currency",
+    ),
+    *("state", "source", "placed by", "account"),
+)
+
+
+async def show(visit: Visit) -> Response:
+    """The newest orders that pass the filter in the address, or those from a place on, with what all of them add up to."""
+    wanted, person = read_filter(visit), visit.person
+    async with visit.database.connection(person.scope) as connection:
+        before, after = (
+            await _place(connection, visit, wanted, "before"),
+            await _place(connection, visit, wanted, "after"),
+        )
+        page = await list_page(connection, wanted, _AT_ONCE, before=before, after=after)
+        sums, is_all = await _sums(connection, wanted)
+        choices = await read_choices(connection, person.customer_id, person.environment)
+    is_filtered = any(
+        visit.query(name) for name in ("q", "state", "since", "until", "gift", "source", "account", "by")
+    )
+    return visit.page(
+        "orders.html",
+        page=page,
+        sums=sums,
+        is_all=is_all,
+        choices=choices,
+        states=STATES,
+        query=visit.query,
+        is_filtered=is_filtered,
+        csv=_file_of(visit) if person.may(Right.MOVE_FUNDS) else None,
+        status=422 if visit.form.errors else 200,
+    )
+
+
+async def download(visit: Visit) -> Response:
+    """The orders that pass the filter as CSV, the newest first; at most so many."""
+    return visit.csv("orders.csv", _COLUMNS, _rows(visit, read_filter(visit)))
+
+
+def _file_of(visit: Visit) -> str:
+    """The address of the same list as a file."""
+    return visit.here(before=None, after=None).replace("/app/orders", "/app/orders.csv", 1)
+
+
+async def _place(connection: Connection, visit: Visit, wanted: OrderFilter, name: str) -> Place | None:
+    typed = visit.query(name)
+    if not (typed.isascii() and typed.isdigit() and len(typed) < 10):
+        return None
+    return await place_of(connection, wanted, int(typed))
+
+
+async def _sums(connection: Connection, wanted: OrderFilter) -> tuple[list[Added], bool]:
+    if wanted.search.strip():
+        return await add_up_found(connection, wanted)
+    return [one for one in await add_up(connection, wanted) if one.sums.orders], True
+
+
+async def _rows(visit: Visit, wanted: OrderFilter) -> AsyncIterator[Sequence[object]]:
+    before, left = None, _MOST_OF_FILE
+    while left > 0:
+        async with visit.database.connection(visit.person.scope) as connection:
+            page = await list_page(connection, wanted, min(_OF_FILE_AT_ONCE, left), before=before)
+            before = None if page.older is None else await place_of(connection, wanted, page.older)
+        for order in page.orders:
+            yield _row(order)
+        left -= len(page.orders) or 1
+        if before is None:
+            return
+
+
+def _row(order: ListedOrder) -> Sequence[object]:
+    return (
+        order.reference,
+        order.external_reference,
+        f"{order.created_at:%Y-%m-%d %H:%M:%S}",
+        order.gift,
+        order.codes,
+        order.claimed,
+        order.cancelled,
+        to_decimal(order.spent_minor, order.currency),
+        order.currency,
+        order.state,
+        order.source,
+        order.placed_by,
+        order.account,
+    )

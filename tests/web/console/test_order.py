@@ -1,0 +1,237 @@
+"""One order: what became of each gift, and what may be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.claim.conftest import Recipient
+from tests.web.console.conftest import Browser
+from tests.web.console.orders import (
+    WORLD,
+    ada,
+    cem,
+    filled,
+    listed,
+    placed_by,
+    put_away,
+    send,
+    sent_mail,
+    work,
+)
+
+__all__ = ["WORLD", "ada", "cem", "filled"]
+
+
+def test_one_order_tells_its_way_money_and_webhooks(
+    ada: Browser, service: Service, filled: dict[str, str]
+) -> None:
+    ada.get(f"/app/orders/{filled['sent']}")
+    assert "Order PO-77" in ada.text
+    assert "Ada King ada.king@acme.example 2 codes" in ada.text
+    assert "Well done" in ada.text
+    assert "-£30.00" in ada.text
+    assert "Acme float" in ada.text
+    codes = service.send("gift", "coffee", value=5, codeQuantity=2).json()
+    Recipient(service).gift(codes["codes"][1])
+    work(service)
+    ada.get(f"/app/orders/{codes['reference']}")
+    assert "1 of 2" in ada.text
+    assert "Code 2 Handed over as a code Opened" in ada.text
+    service.client("hr").post(f"/orders/{codes['reference']}/cancel")
+    put_away(service, codes["reference"])
+
+
+def test_orders_of_others_are_not_there(ada: Browser, filled: dict[str, str]) -> None:
+    for name in ("foreign", "staging"):
+        assert ada.get(f"/app/orders/{filled[name]}").status_code == 404
+        ada.get("/app/orders")
+        ada.get(f"/app/orders/{filled['sent']}")
+        for act in ("resend", "resend-unclaimed", "correct", "cancel"):
+            answer = ada.post(
+                f"/app/orders/{filled[name]}/{act}", email="x@y.example", corrected="z@y.example"
+            )
+            assert answer.status_code == 404, act
+    assert ada.get("/app/orders/nothing").status_code == 404
+
+
+@pytest.fixture
+def order(service: Service, ada: Browser, filled: dict[str, str]) -> Iterator[str]:
+    """An order whose mail has left, which is out of the way afterwards."""
+    reference = send(service)
+    work(service)
+    sent_mail(service, reference)
+    yield reference
+    put_away(service, reference)
+
+
+def mails(service: Service, reference: str) -> list[tuple[str, int, str]]:
+    rows = service.sql(
+        """
+        SELECT email, edition, m.state FROM messages m JOIN orders o ON o.id = m.order_id
+        WHERE reference = $1 ORDER BY email, edition
+        """,
+        reference,
+    )
+    return [tuple(row) for row in rows]
+
+
+def test_one_recipients_mail_is_sent_again(ada: Browser, service: Service, order: str) -> None:
+    ada.get(f"/app/orders/{order}")
+    assert ada.post(f"/app/orders/{order}/resend", email="ben@acme.example").status_code == 303
+    ada.get(f"/app/orders/{order}")
+    assert "The mail to ben@acme.example leaves again." in ada.text
+    assert ": Mail was sent again, Ada" in ada.text.replace(" : ", ": ")
+    assert ("ben@acme.example", 1, "pending") in mails(service, order)
+    ada.post(f"/app/orders/{order}/resend", email="ben@acme.example")
+    ada.get(f"/app/orders/{order}")
+    assert "That cannot be done now" in ada.text
+
+
+def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Service, order: str) -> None:
+    service.sql(
+        """
+        WITH claimed AS (
+            INSERT INTO line_states (order_id, number, state, claimed_at) SELECT id, 3, 'claimed', now() FROM orders
+            WHERE reference = $1 RETURNING order_id)
+        INSERT INTO line_events (order_id, number, event, at) SELECT order_id, 3, 'claimed', now() FROM claimed
+        """,
+        order,
+    )
+    for _ in range(2):
+        ada.get(f"/app/orders/{order}")
+        assert ada.post(f"/app/orders/{order}/resend-unclaimed").status_code == 303
+    assert mails(service, order) == [
+        ("ada.king@acme.example", 0, "sent"),
+        ("ada.king@acme.example", 1, "pending"),
+        ("ben@acme.example", 0, "sent"),
+    ]
+    acts = service.sql(
+        "SELECT act, a.user_id IS NOT NULL FROM order_acts a JOIN orders o ON o.id = order_id WHERE reference = $1",
+        order,
+    )
+    assert [tuple(row) for row in acts] == [("resend", True)]
+    [audited] = service.sql("SELECT after FROM audit_events WHERE subject = $1", f"order {order}")
+    assert audited["after"] == '{"recipients":1}'
+
+
+def test_an_address_is_corrected_and_the_mail_goes_there(ada: Browser, service: Service, order: str) -> None:
+    sent_mail(service, order, "bounced", "recipient")
+    work(service)
+    ada.get(f"/app/orders/{order}")
+    assert "The address does not take the mail: 550 no such user" in ada.text
+    for wrong, said in (
+        ("no address", "not an e-mail address"),
+        ("BEN@acme.example", "recipient of this order already"),
+    ):
+        ada.post(f"/app/orders/{order}/correct", email="ada.king@acme.example", corrected=wrong)
+        ada.get(f"/app/orders/{order}")
+        assert said in ada.text
+    answer = ada.post(
+        f"/app/orders/{order}/correct", email="Ada.King@acme.example", corrected="ada.queen@ACME.example"
+    )
+    assert answer.status_code == 303
+    ada.get(f"/app/orders/{order}")
+    assert "the mail goes to ada.queen@acme.example" in ada.text
+    assert mails(service, order)[:2] == [
+        ("ada.queen@acme.example", 0, "bounced"),
+        ("ada.queen@acme.example", 1, "pending"),
+    ]
+    lines = service.sql(
+        "SELECT recipient_email FROM lines l JOIN orders o ON o.id = order_id WHERE reference = $1 ORDER BY number",
+        order,
+    )
+    assert [row[0] for row in lines] == [
+        "ada.queen@acme.example",
+        "ada.queen@acme.example",
+        "ben@acme.example",
+    ]
+    work(service)
+    assert order in listed(ada, "?q=ada.queen")
+    assert order not in listed(ada, "?q=ada.king%40acme.example")
+
+
+def test_what_was_claimed_or_is_leaving_is_not_corrected(ada: Browser, service: Service, order: str) -> None:
+    service.sql(
+        "INSERT INTO line_states (order_id, number, state, claimed_at) SELECT id, 3, 'claimed', now() FROM orders WHERE reference = $1",
+        order,
+    )
+    service.sql(
+        """
+        UPDATE messages m SET state = 'pending', finished_at = NULL, leased_until = now() + interval '1 minute' FROM orders o
+        WHERE o.id = m.order_id AND reference = $1 AND email LIKE 'ada%'
+        """,
+        order,
+    )
+    before = mails(service, order)
+    for email, said in (
+        ("ben@acme.example", "has claimed"),
+        ("ada.king@acme.example", "just leaving"),
+        ("x@y.example", "no recipient"),
+    ):
+        ada.get(f"/app/orders/{order}")
+        ada.post(f"/app/orders/{order}/correct", email=email, corrected="new@acme.example")
+        ada.get(f"/app/orders/{order}")
+        assert said in ada.text
+    assert mails(service, order) == before
+    service.sql(
+        "INSERT INTO line_events (order_id, number, event, at) SELECT id, 3, 'claimed', now() FROM orders WHERE reference = $1",
+        order,
+    )
+
+
+def test_what_comes_back_is_said_before_it_is_cancelled(ada: Browser, service: Service, order: str) -> None:
+    before = service.balance("gbp")
+    ada.get(f"/app/orders/{order}/cancel")
+    assert "Void 3 codes and return £30.00 to Acme float" in ada.text
+    token = ada.token
+    for _ in range(3):
+        assert ada.post(f"/app/orders/{order}/cancel", token=token).status_code == 303
+    assert service.balance("gbp") == before + 30
+    ada.get(f"/app/orders/{order}")
+    assert "Codes cancelled: 3. Returned: £30.00." in ada.text
+    assert "Refund" in ada.text
+    ada.get(f"/app/orders/{order}/cancel")
+    assert "there is nothing to cancel" in ada.text
+
+
+def test_a_member_does_it_with_their_own(cem: Browser, service: Service, order: str) -> None:
+    assert cem.get(f"/app/orders/{order}/cancel").status_code == 404
+    placed_by(service, order, "cem@acme.example")
+    cem.get(f"/app/orders/{order}/cancel")
+    assert cem.post(f"/app/orders/{order}/cancel").status_code == 303
+    [act] = service.sql(
+        "SELECT act FROM order_acts a JOIN orders o ON o.id = order_id WHERE reference = $1", order
+    )
+    assert act["act"] == "cancel"
+
+
+def test_markup_in_texts_is_text(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+    evil = "<script>alert(1)</script>"
+    reference = send(
+        service,
+        fromName="<b>x</b>",
+        message=evil,
+        externalReference=evil,
+        recipients=[{"email": "eve@acme.example", "name": evil}],
+    )
+    work(service)
+    for path in ("/app/orders?q=script", f"/app/orders/{reference}"):
+        ada.get(path)
+        assert evil in ada.page.text.replace("&lt;", "<").replace("&gt;", ">")
+        assert "<script>alert" not in ada.page.text
+        assert "<b>x" not in ada.page.text
+    put_away(service, reference)
+
+
+def test_many_recipients_come_in_pages(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+    reference = send(service, recipients=[{"email": f"r{n}@acme.example"} for n in range(150)])
+    work(service)
+    ada.get(f"/app/orders/{reference}")
+    assert "r99@acme.example" in ada.text
+    assert "r149@acme.example" not in ada.text
+    ada.get(f"/app/orders/{reference}?from=100")
+    assert "r149@acme.example" in ada.text
+    assert "r99@acme.example" not in ada.text
+    put_away(service, reference)
