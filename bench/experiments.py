@@ -172,13 +172,13 @@ def _served(change: Change) -> Iterator[tuple[Installation, Server]]:
 
 # Ways to write the lines of a batch.
 
-_COLUMNS = ("order_id", "number", "recipient_email", "recipient_name", "code_lookup", "sealed")
-_TYPES = ("int", "int", "text", "text", "bigint", "bytea")
+_COLUMNS = ("customer_id", "order_id", "number", "recipient_email", "recipient_name", "code_lookup", "sealed")
+_TYPES = ("int", "int", "int", "text", "text", "bigint", "bytea")
 _LINES_OF_A_BATCH = (2, 64, 500, 5_000)
 _REPEATS = 20
 _LARGEST_BIGINT = 2**63 - 1
 
-Lines = list[tuple[int, int, str, str, int, bytes]]
+Lines = list[tuple[int, int, int, str, str, int, bytes]]
 
 
 async def _by_unnest(connection: Any, lines: Lines) -> None:
@@ -190,7 +190,7 @@ async def _by_unnest(connection: Any, lines: Lines) -> None:
 
 async def _by_json(connection: Any, lines: Lines) -> None:
     described = ", ".join(f"{name} {type_}" for name, type_ in zip(_COLUMNS, _TYPES, strict=True))
-    objects = [dict(zip(_COLUMNS, (*line[:5], f"\\x{line[5].hex()}"), strict=True)) for line in lines]
+    objects = [dict(zip(_COLUMNS, (*line[:6], f"\\x{line[6].hex()}"), strict=True)) for line in lines]
     await connection.execute(
         f"INSERT INTO lines ({', '.join(_COLUMNS)}) SELECT * FROM json_to_recordset($1::json) AS new ({described})",
         msgspec.json.encode(objects).decode(),
@@ -243,6 +243,7 @@ async def _measure(url: str, rounds: int) -> list[Way]:
 def _lines(order_id: int, count: int) -> Lines:
     return [
         (
+            1,
             order_id,
             number,
             "ada.lovelace@example.com",

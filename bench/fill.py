@@ -97,11 +97,11 @@ async def _copy_orders(
                 )
                 one, two = SealedCodes(vault, [drawn.pop(), drawn.pop()], reference)
                 lines.append(
-                    f"{order_id}\t1\tada.lovelace@example.com\tAda Lovelace\t{one.lookup}\t\\\\x{one.sealed.hex()}\n"
-                    f"{order_id}\t2\tgrace.hopper@example.com\tGrace Hopper\t{two.lookup}\t\\\\x{two.sealed.hex()}\n"
+                    f"{ids.customer}\t{order_id}\t1\tada.lovelace@example.com\tAda Lovelace\t{one.lookup}\t\\\\x{one.sealed.hex()}\n"
+                    f"{ids.customer}\t{order_id}\t2\tgrace.hopper@example.com\tGrace Hopper\t{two.lookup}\t\\\\x{two.sealed.hex()}\n"
                 )
             await connection.copy_to_table("orders", source=_chunks(orders), columns=_ORDER_COLUMNS)
-            await connection.copy_to_table("lines", source=_chunks(lines))
+            await connection.copy_to_table("lines", source=_chunks(lines), columns=_LINE_COLUMNS)
     finally:
         await connection.close()
 
@@ -131,6 +131,17 @@ _ORDER_COLUMNS = [
 ]
 
 
+_LINE_COLUMNS = [
+    "customer_id",
+    "order_id",
+    "number",
+    "recipient_email",
+    "recipient_name",
+    "code_lookup",
+    "sealed",
+]
+
+
 async def _chunks(rows: list[str]) -> AsyncIterator[bytes]:
     yield "".join(rows).encode()
 
@@ -152,8 +163,8 @@ async def _write_the_rest(connection: asyncpg.Connection[asyncpg.Record], ids: I
     numbers = {"payer": ids.payer, "sales": ids.sales, "opening": ids.opening_minor, "total": _TOTAL_MINOR}
     statements = [
         f"""
-        INSERT INTO entries (account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
-        SELECT side.account_id, nextval_base + o.id, 'order', o.id, side.amount_minor, side.balance_minor, o.created_at
+        INSERT INTO entries (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+        SELECT {ids.customer}, side.account_id, nextval_base + o.id, 'order', o.id, side.amount_minor, side.balance_minor, o.created_at
         FROM (SELECT id, created_at FROM orders ORDER BY id) AS o
         CROSS JOIN (SELECT last_value AS nextval_base FROM movements_id_seq) AS movements
         CROSS JOIN LATERAL (VALUES
@@ -166,8 +177,8 @@ async def _write_the_rest(connection: asyncpg.Connection[asyncpg.Record], ids: I
         f"UPDATE accounts SET balance_minor = balance_minor - {_TOTAL_MINOR}::bigint * {orders} WHERE id = {ids.payer}",
         f"UPDATE accounts SET balance_minor = balance_minor + {_TOTAL_MINOR}::bigint * {orders} WHERE id = {ids.sales}",
         """
-        INSERT INTO mail_jobs (order_id, environment, due_at, fanned_out_at)
-        SELECT id, environment, created_at, created_at FROM orders
+        INSERT INTO mail_jobs (customer_id, order_id, environment, due_at, fanned_out_at)
+        SELECT customer_id, id, environment, created_at, created_at FROM orders
         """,
         f"""
         INSERT INTO events (order_id, customer_id, environment, event, body, created_at, fanned_out_at)

@@ -40,22 +40,22 @@ BEGIN
     VALUES ({values},
             '{hour}' || upper(left(replace(gen_random_uuid()::text, '-', ''), 16)), customer, bot,
             'bench000-' || lpad(new_id::text, 11, '0'), payer, {total_minor}, now(), new_id);
-    INSERT INTO lines (order_id, number, recipient_email, recipient_name, code_lookup, sealed)
+    INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)
     VALUES {lines};
     INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
     VALUES (new_id, customer, 'production', 'order.created', {body}, now());
-    INSERT INTO mail_jobs (order_id, environment, due_at) VALUES (new_id, 'production', now());
-    UPDATE accounts SET balance_minor = balance_minor - {total_minor} WHERE id = payer
+    INSERT INTO mail_jobs (customer_id, order_id, environment, due_at) VALUES (customer, new_id, 'production', now());
+    UPDATE accounts SET balance_minor = balance_minor - {total_minor} WHERE customer_id = customer AND id = payer
         RETURNING balance_minor INTO STRICT left_minor;
-    UPDATE accounts SET balance_minor = balance_minor + {total_minor} WHERE id = sales
+    UPDATE accounts SET balance_minor = balance_minor + {total_minor} WHERE customer_id = customer AND id = sales
         RETURNING balance_minor INTO STRICT sales_minor;
-    INSERT INTO entries (account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
-    VALUES (payer, movement, 'order', new_id, -{total_minor}, left_minor, now()),
-           (sales, movement, 'order', new_id, {total_minor}, sales_minor, now());
+    INSERT INTO entries (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+    VALUES (customer, payer, movement, 'order', new_id, -{total_minor}, left_minor, now()),
+           (customer, sales, movement, 'order', new_id, {total_minor}, sales_minor, now());
     RETURN new_id;
 END $$
 """
-_LINE = "(new_id, {number}, {email}, {name}, random(-9223372036854775808, 9223372036854775807), {sealed})"
+_LINE = "(customer, new_id, {number}, {email}, {name}, random(-9223372036854775808, 9223372036854775807), {sealed})"
 _UUID_BYTES = 16
 
 

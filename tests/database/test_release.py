@@ -20,6 +20,7 @@ from largesse.fulfilment.notifications import open_email
 from largesse.fulfilment.shipments import read_address
 from largesse.fulfilment.vouchers import open_voucher, seal_voucher
 from largesse.lines import open_code
+from largesse.lines.states import LineKey
 
 DUMP = Path(__file__).with_name("release_0_1_0") / "dump.sql"
 # What must not change, whatever is done to the tables around it.
@@ -101,8 +102,8 @@ async def test_all_its_other_secrets_open_with_its_key(
     for row in await connection.fetch("SELECT product_id, lookup, sealed, is_test FROM vouchers"):
         voucher = open_voucher(vault, row["sealed"], row["product_id"])
         assert row["lookup"] in seal_voucher(vault, voucher, row["product_id"]).lookups
-    for row in await connection.fetch("SELECT order_id, number FROM shipments"):
-        address = await read_address(connection, vault, tuple(row))
+    for row in await connection.fetch("SELECT customer_id, order_id, number FROM shipments"):
+        address = await read_address(connection, vault, LineKey(*row))
         assert address is not None
         assert "country_code" in address
     for row in await connection.fetch("SELECT id, environment FROM captured_mail"):
@@ -110,9 +111,9 @@ async def test_all_its_other_secrets_open_with_its_key(
         assert mail is not None
         assert "Your gift" in mail.text or "gift" in mail.subject
     emails = await connection.fetch(
-        "SELECT sealed_email, order_id, number FROM line_states WHERE sealed_email IS NOT NULL"
+        "SELECT sealed_email, customer_id, order_id, number FROM line_states WHERE sealed_email IS NOT NULL"
     )
-    assert all(open_email(vault, sealed, tuple(line)).endswith(".example") for sealed, *line in emails)
+    assert all(open_email(vault, sealed, LineKey(*line)).endswith(".example") for sealed, *line in emails)
     secrets = await connection.fetch("SELECT sealed_secret, id FROM webhook_subscriptions")
     assert all(
         vault.webhooks.open(sealed, secret_context(key)).startswith(b"whsec_") for sealed, key in secrets

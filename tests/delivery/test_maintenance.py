@@ -65,24 +65,31 @@ async def fill(database: Database) -> None:
         delivery_id = await database.fetchval(
             OPERATOR,
             """
-            INSERT INTO deliveries (subscription_id, event_id, event, state, due_at, created_at, finished_at)
-            VALUES ($1, $2, 'order.created', $3, now(), now(), now()) RETURNING id
+            INSERT INTO deliveries (customer_id, subscription_id, event_id, event, state, due_at, created_at, finished_at)
+            VALUES (1, $1, $2, 'order.created', $3, now(), now(), now()) RETURNING id
             """,
             subscription_id,
             event_id,
             state,
         )
-    await database.execute(OPERATOR, "INSERT INTO subscription_queues VALUES ($1, now())", subscription_id)
     await database.execute(
         OPERATOR,
-        "INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms) VALUES ($1, 1, now(), 5)",
+        "INSERT INTO subscription_queues (customer_id, subscription_id, due_at) VALUES (1, $1, now())",
+        subscription_id,
+    )
+    await database.execute(
+        OPERATOR,
+        """
+        INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms)
+        VALUES (1, $1, 1, now(), 5)
+        """,
         delivery_id,
     )
     await database.execute(
         OPERATOR,
         """
-        INSERT INTO captured_mail (message_id, environment, recipient, subject, sealed, captured_at)
-        VALUES (1, 'staging', 'sam@example.com', 'A gift', '', now())
+        INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, captured_at)
+        VALUES (1, 1, 'staging', 'sam@example.com', 'A gift', '', now())
         """,
     )
 
@@ -118,8 +125,8 @@ async def test_a_large_backlog_goes_in_bites(database: Database) -> None:
     await database.execute(
         OPERATOR,
         """
-        INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms)
-        SELECT number, 1, now() - interval '31 days', 5 FROM generate_series(1, 5001) AS number
+        INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms)
+        SELECT 1, number, 1, now() - interval '31 days', 5 FROM generate_series(1, 5001) AS number
         """,
     )
     async with database.connection(OPERATOR) as connection:
@@ -147,14 +154,20 @@ async def test_the_oldest_delivery_is_found_in_whatever_queue_it_waits(database:
         await database.execute(
             OPERATOR,
             """
-            INSERT INTO deliveries (subscription_id, sample, event, due_at, created_at)
-            SELECT $1, '', 'order.created', now() - ages * interval '1 minute', now() FROM unnest($2::int[]) AS ages
+            INSERT INTO deliveries (customer_id, subscription_id, sample, event, due_at, created_at)
+            SELECT (SELECT customer_id FROM webhook_subscriptions WHERE id = $1), $1, '', 'order.created', now() - ages * interval '1 minute', now() FROM unnest($2::int[]) AS ages
             """,
             subscription_id,
             [number, 100 if number == 2 else 5, -30],
         )
         await database.execute(
-            OPERATOR, "INSERT INTO subscription_queues VALUES ($1, now(), $2)", subscription_id, failing
+            OPERATOR,
+            """
+            INSERT INTO subscription_queues (customer_id, subscription_id, due_at, failing)
+            SELECT customer_id, id, now(), $2 FROM webhook_subscriptions WHERE id = $1
+            """,
+            subscription_id,
+            failing,
         )
     async with database.connection(OPERATOR) as connection:
         await measure(connection)
@@ -167,8 +180,8 @@ async def test_a_long_queue_is_counted_to_10_000_and_beyond_that_as_the_last_ana
     database: Database,
 ) -> None:
     add = """
-        INSERT INTO mail_jobs (order_id, environment, due_at)
-        SELECT n, 'staging', now() + interval '1 hour' FROM generate_series($1::int, $2::int) AS n
+        INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)
+        SELECT 1, n, 'staging', now() + interval '1 hour' FROM generate_series($1::int, $2::int) AS n
     """
     await database.execute(OPERATOR, "ALTER TABLE mail_jobs SET (autovacuum_enabled = off)")
     for first, last, analyze, depth in (

@@ -47,17 +47,18 @@ async def fill(database_url: str) -> None:
             INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id,
                 country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
             VALUES (7, 'REF', 1, 'production', 1, 'api', 'gift', 2, 'GB', 'GBP', 1, 1, 1, 0, 'manual', 'default', now());
-            INSERT INTO line_states (order_id, number, state, claimed_at, product_id) VALUES (7, 1, 'chosen', now(), 2);
+            INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id)
+            VALUES (1, 7, 1, 'chosen', now(), 2);
             """
         )
         await connection.execute(
-            "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (7, 1, 1, $1)",
+            "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, 7, 1, 1, $1)",
             Vault((KEY,)).codes.seal(b"a code", b"REF/1"),
         )
         address = b'{"name":"Sam","street_address":"1 High St\\nFlat 2","city":"Leeds","country_code":"GB"}'
         await connection.execute(
-            "INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at) "
-            "VALUES (7, 1, 'production', 2, 'GB', $1, now())",
+            "INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at) "
+            "VALUES (1, 7, 1, 'production', 2, 'GB', $1, now())",
             Vault((KEY,)).addresses.seal(address, b"address/7/1"),
         )
 

@@ -176,7 +176,10 @@ async def test_the_stock_is_listed_and_measured(database: Database, tmp_path: Pa
     await bring(database, "many", tmp_path / "f.csv", "number,value\nA,5\nB,5\nC,10\n")
     await database.execute(
         OPERATOR,
-        "INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since) SELECT id, 1000, 1, 1, now() FROM products WHERE key = 'one'",
+        """
+        INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since)
+        SELECT id, 1000, 1, 1, 1, now() FROM products WHERE key = 'one'
+        """,
     )
     async with database.connection(OPERATOR) as connection:
         levels = await list_inventory(connection)
@@ -197,17 +200,20 @@ async def test_late_gifts_expire_and_those_that_wait_for_us_do_not(database: Dat
     await database.execute(
         OPERATOR,
         """
-        INSERT INTO lines (order_id, number, code_lookup, sealed) SELECT 1, n, n, '' FROM generate_series(1, 6) AS n;
-        INSERT INTO line_states (order_id, number, state, claimed_at, expires_at, product_id) VALUES
-            (1, 1, 'claimed', now(), now() - interval '1 second', NULL),
-            (1, 2, 'claimed', now(), now() + interval '1 hour', NULL),
-            (1, 3, 'chosen', now(), now() - interval '1 second', 1),
-            (1, 4, 'chosen', now(), now() - interval '1 second', 1),
-            (1, 5, 'chosen', now(), now() - interval '1 second', 4),
-            (1, 6, 'claimed', now(), NULL, NULL);
-        INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since) VALUES (1, 1000, 1, 4, now());
-        INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at)
-        VALUES (1, 5, 'production', 4, 'GB', '', now());
+        INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed)
+        SELECT 1, 1, n, n, '' FROM generate_series(1, 6) AS n;
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, expires_at, product_id) VALUES
+            (1, 1, 1, 'claimed', now(), now() - interval '1 second', NULL),
+            (1, 1, 2, 'claimed', now(), now() + interval '1 hour', NULL),
+            (1, 1, 3, 'chosen', now(), now() - interval '1 second', 1),
+            (1, 1, 4, 'chosen', now(), now() - interval '1 second', 1),
+            (1, 1, 5, 'chosen', now(), now() - interval '1 second', 4),
+            (1, 1, 6, 'claimed', now(), NULL, NULL);
+        INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since)
+        VALUES (1, 1000, 1, 1, 4, now());
+        INSERT INTO shipments
+            (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at)
+        VALUES (1, 1, 5, 'production', 4, 'GB', '', now());
         """,
     )
     async with database.transaction(OPERATOR) as connection:

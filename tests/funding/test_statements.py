@@ -26,8 +26,8 @@ async def test_months_hold_every_entry_once(database_url: str, count: int) -> No
     await database.execute(
         OPERATOR,
         """
-        INSERT INTO entries (account_id, movement_id, kind, amount_minor, balance_minor, created_at)
-        SELECT account_id, n, 'top_up', n, n * (n + 1) / 2,
+        INSERT INTO entries (customer_id, account_id, movement_id, kind, amount_minor, balance_minor, created_at)
+        SELECT 1, account_id, n, 'top_up', n, n * (n + 1) / 2,
                $1::timestamptz + ($2::timestamptz - $1::timestamptz) / $3::int * (n - 1)
                + ((n * 37 % 200) - 100) * interval '1 second'
         FROM generate_series(1, $3) AS n CROSS JOIN (VALUES (1), (2)) AS a (account_id)
@@ -38,8 +38,10 @@ async def test_months_hold_every_entry_once(database_url: str, count: int) -> No
     )
     try:
         async with database.connection(OPERATOR) as connection:
-            whole = await read_statement(connection, 1)
-            months = [await read_statement(connection, 1, since, until) for since, until in pairwise(MONTHS)]
+            whole = await read_statement(connection, 1, 1)
+            months = [
+                await read_statement(connection, 1, 1, since, until) for since, until in pairwise(MONTHS)
+            ]
         everything = await _entries(database, whole)
         assert (whole.opening_minor, whole.closing_minor) == (0, count * (count + 1) // 2)
         assert [entry.amount_minor for entry in everything] == list(range(1, count + 1))

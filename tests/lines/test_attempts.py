@@ -35,7 +35,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
         (sealed,) = SealedCodes(VAULT, [code], f"REF{order_id}")
         await database.execute(
             OPERATOR,
-            "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES ($1, 1, $2, $3)",
+            "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, $1, 1, $2, $3)",
             order_id,
             sealed.lookup,
             sealed.sealed,

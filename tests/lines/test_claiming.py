@@ -11,7 +11,7 @@ from largesse.lines import SealedCodes, draw_codes
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Claiming, Outcome, Turns
 from largesse.lines.lines import Line, read_progress
-from largesse.lines.states import State, record_cancelled
+from largesse.lines.states import LineKey, State, record_cancelled
 
 VAULT = Vault((bytes(range(32)),))
 CODES = draw_codes(2)
@@ -50,7 +50,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     for number, sealed in enumerate(SealedCodes(VAULT, CODES, "REF"), 1):
         await database.execute(
             OPERATOR,
-            "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (1, $1, $2, $3)",
+            "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, 1, $1, $2, $3)",
             number,
             sealed.lookup,
             sealed.sealed,
@@ -74,7 +74,7 @@ async def test_a_gift_is_claimed_once(database: Database) -> None:
     first = await claims.claim(attempt(1), "fr")
     again = await claims.claim(attempt(1), "de")
     assert [first.outcome, again.outcome] == [Outcome.CLAIMED, Outcome.CLAIMED_BEFORE]
-    assert first.line == again.line == (1, 1)
+    assert first.line == again.line == (1, 1, 1)
     assert (fulfiller.settled, fulfiller.served) == ([(1, 7)], [])
     row = await database.fetchrow(OPERATOR, "SELECT state, claimed_at, expires_at, language FROM line_states")
     assert row is not None
@@ -95,9 +95,9 @@ async def test_a_wrong_pin_and_a_cancelled_line_claim_nothing(database: Database
     assert (await claims.claim(attempt(1, wrong), None)).outcome is Outcome.REFUSED
     async with database.transaction(OPERATOR) as connection:
         at = await connection.fetchval("SELECT clock_now()")
-        await record_cancelled(connection, 1, [2], at)
+        await record_cancelled(connection, 1, 1, [2], at)
     assert (await claims.claim(attempt(2), None)).outcome is Outcome.WITHDRAWN
     assert fulfiller.settled == []
     async with database.connection(OPERATOR) as connection:
-        states = [(await read_progress(connection, (1, number))).state for number in (1, 2)]
+        states = [(await read_progress(connection, LineKey(1, 1, number))).state for number in (1, 2)]
     assert states == [State.ISSUED, State.CANCELLED]

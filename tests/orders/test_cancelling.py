@@ -25,9 +25,11 @@ def claim(service: Any, reference: str, number: int) -> None:
     service.sql(
         """
         WITH claimed AS (
-            INSERT INTO line_states (order_id, number, state, claimed_at)
-            SELECT id, $2, 'claimed', now() FROM orders WHERE reference = $1 RETURNING order_id)
-        INSERT INTO line_events (order_id, number, event, at) SELECT order_id, $2, 'claimed', now() FROM claimed
+            INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)
+            SELECT customer_id, id, $2, 'claimed', now() FROM orders WHERE reference = $1
+            RETURNING customer_id, order_id)
+        INSERT INTO line_events (customer_id, order_id, number, event, at)
+        SELECT customer_id, order_id, $2, 'claimed', now() FROM claimed
         """,
         reference,
         number,
@@ -145,8 +147,8 @@ def test_messages_that_wait_lose_the_voided_codes(service: Any) -> None:
     reference = service.send("gift", "coffee", value=10, recipients=RECIPIENTS).json()["reference"]
     for email, numbers in (("sam@example.com", [1, 2]), ("kim@example.com", [3])):
         service.sql(
-            "INSERT INTO messages (order_id, environment, email, line_numbers, due_at, rank_at, created_at) "
-            "SELECT id, environment, $2, $3, now(), now(), now() FROM orders WHERE reference = $1",
+            "INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, due_at, rank_at, created_at) "
+            "SELECT customer_id, id, environment, $2, $3, now(), now(), now() FROM orders WHERE reference = $1",
             reference,
             email,
             numbers,

@@ -56,16 +56,16 @@ _ORDERS = """
          LATERAL (SELECT CASE WHEN pick % 10 = 9 THEN 2 + n % 4 ELSE 1 END AS customer_id) AS c
 """
 _LINES = """
-    INSERT INTO lines (order_id, number, recipient_email, recipient_name, code_lookup, sealed)
-    SELECT id, 1, 'guest' || id % greatest($1::int / 3, 1) || '@example.com',
+    INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)
+    SELECT customer_id, id, 1, 'guest' || id % greatest($1::int / 3, 1) || '@example.com',
            ($2::text[])[1 + id % cardinality($2::text[])] || ' Name' || id % $3::int, id, ''
     FROM orders
 """
 _CLAIMS = """
     WITH claimed AS (
-        SELECT id, created_at + (id % 50) * (id % 50) * interval '20 minutes' AS at FROM orders WHERE id % 10 < 7)
-    INSERT INTO line_events (order_id, number, event, at)
-    SELECT id, 1, event, at FROM claimed, unnest(ARRAY['opened', 'claimed']) AS event WHERE at < now()
+        SELECT customer_id, id, created_at + (id % 50) * (id % 50) * interval '20 minutes' AS at FROM orders WHERE id % 10 < 7)
+    INSERT INTO line_events (customer_id, order_id, number, event, at)
+    SELECT customer_id, id, 1, event, at FROM claimed, unnest(ARRAY['opened', 'claimed']) AS event WHERE at < now()
 """
 _GROUPS = """
     INSERT INTO report_groups (customer_id, environment, currency, source, product_id, collection_id, account_id,

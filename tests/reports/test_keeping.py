@@ -144,7 +144,7 @@ async def _fan_out_mail(database: Database) -> None:
 
 def test_the_age_of_a_claim_counts_from_when_the_gift_was_sent(service: Any, follow: Follow) -> None:
     sent = service.send("gift", "coffee", value=5, codeQuantity=5).json()
-    (order,) = service.sql("SELECT id, created_at FROM orders WHERE reference = $1", sent["reference"])
+    (order,) = service.sql("SELECT * FROM orders WHERE reference = $1", sent["reference"])
     ages = [
         timedelta(minutes=59),
         timedelta(hours=1),
@@ -156,12 +156,14 @@ def test_the_age_of_a_claim_counts_from_when_the_gift_was_sent(service: Any, fol
         service.sql(
             """
             WITH claimed AS (
-                INSERT INTO line_states (order_id, number, state, claimed_at) VALUES ($1, $2, 'claimed', $3))
-            INSERT INTO line_events (order_id, number, event, at) VALUES ($1, $2, 'claimed', $3)
+                INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)
+                VALUES ($4, $1, $2, 'claimed', $3))
+            INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES ($4, $1, $2, 'claimed', $3)
             """,
             order["id"],
             number,
             order["created_at"] + age,
+            order["customer_id"],
         )
     follow()
     told = order_of(service, sent["reference"])

@@ -127,7 +127,7 @@ async def _seal_in(connection: asyncpg.Connection, place: str, key: bytes, numbe
     sealed = part.seal(b"secret", b"somewhere")
     if place == "lines":
         await connection.execute(
-            "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES ($1::int, 1, $1::int, $2)",
+            "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, $1::int, 1, $1::int, $2)",
             number,
             sealed,
         )

@@ -27,6 +27,7 @@ from largesse.delivery.mail.mailbox import sealing_context
 from largesse.delivery.webhooks.subscriptions import secret_context
 from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.vouchers import Voucher, open_voucher, seal_voucher
+from largesse.lines.states import LineKey
 from largesse.resealing import SEALED, Resealed
 from largesse.sealing import list_master_keys, master_keys
 
@@ -46,16 +47,23 @@ def place(database_url: str, tmp_path: Path) -> Place:
 
 def fill(place: Place, order_id: int) -> dict[str, object]:
     """Puts something sealed under the old key into each table but `lines`; what there is to open it by."""
-    line, subscription = (order_id, 2), uuid4()
+    customer_id = place.sql("SELECT customer_id FROM orders WHERE id = $1", order_id)[0][0]
+    line, subscription = LineKey(customer_id, order_id, 2), uuid4()
     product = place.sql("SELECT id FROM products WHERE key = 'coffee'")[0]["id"]
     voucher = seal_voucher(BEFORE, Voucher("NUMBER-1"), product)
     place.sql(
-        "INSERT INTO line_states (order_id, number, state, claimed_at, sealed_email) VALUES ($1, $2, 'claimed', now(), $3)",
+        """
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, sealed_email)
+        VALUES ($1, $2, $3, 'claimed', now(), $4)
+        """,
         *line,
         seal_email(BEFORE, "sam@example.com", line),
     )
     place.sql(
-        "INSERT INTO line_events (order_id, number, event, at) VALUES ($1, $2, 'opened', now()), ($1, $2, 'claimed', now())",
+        """
+        INSERT INTO line_events (customer_id, order_id, number, event, at)
+        VALUES ($1, $2, $3, 'opened', now()), ($1, $2, $3, 'claimed', now())
+        """,
         *line,
     )
     place.sql(
@@ -66,12 +74,14 @@ def fill(place: Place, order_id: int) -> dict[str, object]:
     )
     place.sql(
         """
-        INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at)
-        VALUES ($1, 3, 'production', $2, 'GB', $3, now())
+        INSERT INTO shipments
+            (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at)
+        VALUES ($4, $1, 3, 'production', $2, 'GB', $3, now())
         """,
         order_id,
         product,
         BEFORE.addresses.seal(ADDRESS, b"address/%d/3" % order_id),
+        customer_id,
     )
     place.sql(
         """
@@ -85,8 +95,8 @@ def fill(place: Place, order_id: int) -> dict[str, object]:
     )
     place.sql(
         """
-        INSERT INTO captured_mail (message_id, environment, recipient, subject, sealed, captured_at)
-        VALUES (7, 'staging', 'sam@example.com', 'A gift', $1, now())
+        INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, captured_at)
+        VALUES (1, 7, 'staging', 'sam@example.com', 'A gift', $1, now())
         """,
         BEFORE.captured.seal(b"Subject: A gift", sealing_context(7)),
     )
@@ -107,7 +117,7 @@ def opened(place: Place, vault: Vault, filled: dict[str, object]) -> list[object
         number,
         voucher["lookup"] in seal_voucher(vault, Voucher(number), product).lookups,
         vault.addresses.open(
-            place.sql("SELECT sealed_address FROM shipments")[0][0], b"address/%d/3" % line[0]
+            place.sql("SELECT sealed_address FROM shipments")[0][0], b"address/%d/3" % line.order_id
         ),
         vault.webhooks.open(
             place.sql("SELECT sealed_secret FROM webhook_subscriptions")[0][0], secret_context(subscription)

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from tests.verify.claim_corruptions import CLAIM_CORRUPTIONS
+from tests.verify.corruption import (
+    ACCENTED,
+    BATCH,
+    COLLECTION,
+    DEPOSITS,
+    DIGITAL,
+    FLOAT,
+    INVOICED,
+    PHYSICAL,
+    SALES,
+)
+from tests.verify.corruption import corruption as _c
 
-# Orders 1 to 7, in this order.
-DIGITAL, BATCH, COLLECTION, INVOICED, PHYSICAL, ACCENTED, TEMPLATE = range(1, 8)
-
-
-@dataclass(frozen=True)
-class Corruption:
-    """What is done to the database, the check that must see it with these ids, and others that see it as well."""
-
-    sql: str
-    check: str
-    ids: tuple[str, ...] | None  # None: whatever they are
-    too: frozenset[str] = field(default=frozenset())
-
-    def __str__(self) -> str:
-        return f"{self.check}: {' '.join(self.sql.split())[:60]}"
-
-
-def _c(check: str, ids: tuple[str, ...] | None, sql: str, *too: str) -> Corruption:
-    return Corruption(sql, check, ids, frozenset(too))
-
-
-FLOAT = "(SELECT id FROM accounts WHERE key = 'acme-gbp')"
-BESIDE = """(SELECT s.id FROM accounts s JOIN accounts f USING (customer_id, environment, currency)
-             WHERE f.key = 'acme-gbp' AND s.kind = '{}')"""
-SALES, DEPOSITS = BESIDE.format("sales"), BESIDE.format("deposits")
 ORDER_CORRUPTIONS = (
     _c(
         "entries-have-accounts",
         None,
-        """INSERT INTO entries (account_id, movement_id, kind, amount_minor, balance_minor, created_at)
-           VALUES (9999, 9999, 'top_up', 5, 5, now())""",
+        """INSERT INTO entries (customer_id, account_id, movement_id, kind, amount_minor, balance_minor, created_at)
+           VALUES (1, 9999, 9999, 'top_up', 5, 5, now())""",
     ),
     _c(
         "movements-balance",
         ("9999",),
-        f"""INSERT INTO entries (account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
-            SELECT id, 9999, 'refund', {DIGITAL}, -1, balance_minor - 1, now() FROM accounts WHERE id = {SALES};
+        f"""INSERT INTO entries (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+            SELECT customer_id, id, 9999, 'refund', {DIGITAL}, -1, balance_minor - 1, now() FROM accounts WHERE id = {SALES};
             UPDATE accounts SET balance_minor = balance_minor - 1 WHERE id = {SALES}""",
         "currencies-balance",
         "refunds-fit-cancellations",
@@ -49,8 +36,8 @@ ORDER_CORRUPTIONS = (
     _c(
         "movements-balance",
         ("9999",),
-        f"""INSERT INTO entries (account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
-            SELECT id, 9999, 'refund', {DIGITAL}, amount, balance_minor + amount, now()
+        f"""INSERT INTO entries (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+            SELECT customer_id, id, 9999, 'refund', {DIGITAL}, amount, balance_minor + amount, now()
             FROM accounts JOIN (VALUES ('acme-gbp', 7), ('acme-staging-gbp', -7)) AS v (key, amount) USING (key);
             UPDATE accounts SET balance_minor = balance_minor + 7 WHERE key = 'acme-gbp';
             UPDATE accounts SET balance_minor = balance_minor - 7 WHERE key = 'acme-staging-gbp'""",
@@ -168,8 +155,8 @@ ORDER_CORRUPTIONS = (
     _c(
         "lines-are-numbered",
         (str(BATCH),),
-        f"""INSERT INTO lines SELECT order_id, 4, recipient_email, recipient_name, code_lookup + 1, sealed
-            FROM lines WHERE order_id = {BATCH} AND number = 3""",
+        f"""INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)
+            SELECT customer_id, order_id, 4, recipient_email, recipient_name, code_lookup + 1, sealed FROM lines WHERE order_id = {BATCH} AND number = 3""",
         "codes-open",
     ),
     _c(
@@ -213,7 +200,7 @@ ORDER_CORRUPTIONS = (
     _c(
         "orders-have-mail-jobs",
         (str(BATCH),),
-        f"INSERT INTO mail_jobs (order_id, environment, due_at) VALUES ({BATCH}, 'production', now())",
+        f"INSERT INTO mail_jobs (customer_id, order_id, environment, due_at) VALUES (1, {BATCH}, 'production', now())",
     ),
     _c(
         "orders-have-mail-jobs",
@@ -242,7 +229,7 @@ ORDER_CORRUPTIONS = (
     _c(
         "lines-have-orders",
         ("9999/1",),
-        "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (9999, 1, 1, '')",
+        "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, 9999, 1, 1, '')",
     ),
     _c(
         "events-have-orders",
@@ -267,18 +254,18 @@ ORDER_CORRUPTIONS = (
     _c(
         "mail-jobs-have-orders",
         ("9999",),
-        "INSERT INTO mail_jobs (order_id, environment, due_at) VALUES (9999, 'production', now())",
+        "INSERT INTO mail_jobs (customer_id, order_id, environment, due_at) VALUES (1, 9999, 'production', now())",
     ),
     _c(
         "code-readings-have-orders",
         None,
-        "INSERT INTO code_readings (order_id, service_account_id) VALUES (9999, 1)",
+        "INSERT INTO code_readings (customer_id, order_id, service_account_id) VALUES (1, 9999, 1)",
     ),
     _c(
         "order-acts-have-orders",
         None,
-        """INSERT INTO order_acts (order_id, act, service_account_id, api_key_id, acted_at)
-           VALUES (9999, 'cancel', 1, 1, now())""",
+        """INSERT INTO order_acts (customer_id, order_id, act, service_account_id, api_key_id, acted_at)
+           VALUES (1, 9999, 'cancel', 1, 1, now())""",
     ),
     _c(
         "orders-have-keys",
@@ -303,6 +290,14 @@ ORDER_CORRUPTIONS = (
         f"UPDATE orders SET customer_id = 9999 WHERE id = {DIGITAL}",
         "orders-are-charged-once",
         "orders-have-events",
+        "orders-have-mail-jobs",
+        *[
+            "lines-are-numbered",
+            "entries-have-orders",
+            "events-have-orders",
+            "lines-have-orders",
+            "mail-jobs-have-orders",
+        ],
     ),
     _c("orders-have-gifts", (str(PHYSICAL),), f"UPDATE orders SET product_id = 9999 WHERE id = {PHYSICAL}"),
     _c(
@@ -333,66 +328,4 @@ ORDER_CORRUPTIONS = (
 )
 
 
-def _claimed(order: int, number: int, state: str, *moves: str, product: str | None = None) -> str:
-    """SQL that leaves a line in `state` with these moves recorded."""
-    product_id = f"(SELECT id FROM products WHERE key = '{product}')" if product else "NULL"
-    events = ", ".join(f"({order}, {number}, '{move}', now())" for move in moves)
-    return f"""
-        INSERT INTO line_states (order_id, number, state, claimed_at, product_id)
-        VALUES ({order}, {number}, '{state}', {"NULL" if state == "cancelled" else "now()"}, {product_id});
-    """ + (f"INSERT INTO line_events (order_id, number, event, at) VALUES {events};" if moves else "")
-
-
-CHOSEN = _claimed(DIGITAL, 1, "chosen", "claimed", "chosen", product="coffee-house")
-FULFILLED = _claimed(DIGITAL, 1, "fulfilled", "claimed", "chosen", "fulfilled", product="coffee-house")
-PARCEL = _claimed(PHYSICAL, 1, "fulfilled", "claimed", "chosen", "fulfilled", product="newborn-box")
-CLAIM_CORRUPTIONS = (
-    _c("states-have-lines", (f"{DIGITAL}/99",), _claimed(DIGITAL, 99, "claimed", "claimed")),
-    _c(
-        "states-have-lines",
-        ("9999/1",),
-        "INSERT INTO line_events (order_id, number, event, at) VALUES (9999, 1, 'opened', now())",
-    ),
-    _c("states-follow-events", (f"{BATCH}/2",), _claimed(BATCH, 2, "claimed")),
-    _c("states-follow-events", (f"{BATCH}/2",), _claimed(BATCH, 2, "expired", "claimed")),
-    _c(
-        "states-follow-events",
-        (f"{BATCH}/2",),
-        f"INSERT INTO line_events (order_id, number, event, at) VALUES ({BATCH}, 2, 'claimed', now())",
-    ),
-    _c("refunds-fit-cancellations", (str(BATCH),), _claimed(BATCH, 1, "cancelled", "cancelled")),
-    _c(
-        "refunds-fit-cancellations",
-        (str(BATCH),),
-        f"""INSERT INTO entries (account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
-            SELECT id, 9999, 'refund', {BATCH}, sign * 1000, balance_minor + sign * 1000, now()
-            FROM accounts, (VALUES (1), (-1)) AS signs (sign)
-            WHERE id = CASE sign WHEN 1 THEN {FLOAT} ELSE {SALES} END;
-            UPDATE accounts SET balance_minor = balance_minor + 1000 WHERE id = {FLOAT};
-            UPDATE accounts SET balance_minor = balance_minor - 1000 WHERE id = {SALES}""",
-    ),
-    _c("vouchers-fit", (f"{DIGITAL}/1",), FULFILLED),
-    _c(
-        "vouchers-fit",
-        (f"{DIGITAL}/1",),
-        FULFILLED
-        + f"""INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at, order_id, number, handed_at)
-              SELECT product_id, 500, 1, '', now(), id, 1, now() FROM orders WHERE id = {DIGITAL}""",
-    ),
-    _c("waits-fit", (f"{DIGITAL}/1",), CHOSEN),
-    _c(
-        "waits-fit",
-        (f"{DIGITAL}/2",),
-        f"""INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since)
-            SELECT product_id, value_minor, id, 2, now() FROM orders WHERE id = {DIGITAL}""",
-    ),
-    _c("shipments-fit", (f"{PHYSICAL}/1",), PARCEL),
-    _c(
-        "shipments-fit",
-        (f"{PHYSICAL}/1",),
-        PARCEL
-        + f"""INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at)
-              SELECT id, 1, environment, product_id, country, '', now() FROM orders WHERE id = {PHYSICAL}""",
-    ),
-)
 CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.verify.corruptions import Corruption
+from tests.verify.corruption import Corruption
 
 
 def _f(check: str, ids: tuple[str, ...], sql: str, *too: str) -> Corruption:

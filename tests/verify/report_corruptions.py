@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.verify.corruptions import BATCH, DIGITAL
-from tests.verify.corruptions import _c as corruption
+from tests.verify.corruption import BATCH, DIGITAL, corruption
 
 # What the orders of this database are told as: nothing yet, as no worker has heard of them.
 TOLD = f"""

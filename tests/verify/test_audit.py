@@ -11,7 +11,8 @@ import asyncpg
 import msgspec
 import pytest
 from tests.verify.corrupted_rights import RIGHTS_CORRUPTIONS
-from tests.verify.corruptions import CORRUPTIONS, Corruption
+from tests.verify.corruption import Corruption
+from tests.verify.corruptions import CORRUPTIONS
 from tests.verify.forgeries import FORGERIES
 from tests.verify.report_corruptions import REPORT_CORRUPTIONS, TOLD
 
@@ -179,7 +180,8 @@ async def test_what_is_reported_as_it_is_passes(connection: asyncpg.Connection) 
 
 async def test_a_finding_names_twenty_ids_and_counts_the_rest(connection: asyncpg.Connection) -> None:
     await connection.execute(
-        "INSERT INTO mail_jobs SELECT 9000 + n, 'production', now() FROM generate_series(1, 50) AS n"
+        "INSERT INTO mail_jobs (customer_id, order_id, environment, due_at) "
+        "SELECT 1, 9000 + n, 'production', now() FROM generate_series(1, 50) AS n"
     )
     report = await audit_snapshot(connection, VAULT, Progress(io.StringIO()))
     (finding,) = report.findings
@@ -212,7 +214,9 @@ async def test_the_audit_sees_one_snapshot_and_holds_nobody_up(filled_url: str) 
 
     auditing = asyncio.create_task(run())
     await reached.wait()
-    added = "INSERT INTO lines (order_id, number, code_lookup, sealed) VALUES (9999, 1, 1, '')"
+    added = (
+        "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, 9999, 1, 1, '')"
+    )
     await database.execute(OPERATOR, added)
     try:
         go_on.set()

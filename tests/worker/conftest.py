@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -141,13 +142,14 @@ class Works:
             )
             await connection.execute(
                 """
-                INSERT INTO lines (order_id, number, recipient_email, code_lookup, sealed)
-                SELECT id, 1, 'guest' || id || '@example.com', lookup, sealed
+                INSERT INTO lines (customer_id, order_id, number, recipient_email, code_lookup, sealed)
+                SELECT $4, id, 1, 'guest' || id || '@example.com', lookup, sealed
                 FROM unnest($1::int[], $2::bigint[], $3::bytea[]) AS new (id, lookup, sealed)
                 """,
                 ids,
                 [one.lookup for one in sealed],
                 [one.sealed for one in sealed],
+                principal.customer_id,
             )
             await connection.execute(
                 """
@@ -161,12 +163,12 @@ class Works:
             )
             await connection.execute(
                 """
-                INSERT INTO mail_jobs (order_id, environment, due_at)
-                SELECT id, 'production', $2::timestamptz + $3 * interval '1 second' FROM unnest($1::int[]) AS id
+                INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)
+                SELECT $3, id, 'production', $2 FROM unnest($1::int[]) AS id
                 """,
                 ids,
-                now,
-                due_in_s,
+                now + timedelta(seconds=due_in_s),
+                principal.customer_id,
             )
         return ids
 

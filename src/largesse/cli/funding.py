@@ -125,7 +125,7 @@ async def statement(account: str, month: str | None, form: str | None) -> None:
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         found = await find_funding_account(connection, account)
-        read = await read_statement(connection, found["id"], since, until)
+        read = await read_statement(connection, found["customer_id"], found["id"], since, until)
         if form is None:
             click.echo(f"{found['name']} ({found['customer']}/{found['key']}), {month or 'all entries'}")
             click.echo(f"Opening balance {label(read.opening_minor, found['currency'])}")

@@ -15,19 +15,20 @@ from largesse.delivery.queue import notify
 def mail_jobs_cte(orders: str, at: str) -> str:
     """SQL that makes the mail job of each of `orders` that is emailed, as a common table expression of a larger statement.
 
-    `orders` is one before it with `id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
+    `orders` is one before it with `id`, `customer_id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
     """
     return f"""
         new_mail_jobs AS (
-            INSERT INTO mail_jobs (order_id, environment, due_at)
-            SELECT id, environment, coalesce(scheduled_for, {at}) FROM {orders} WHERE delivery_mode = 'send'
+            INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)
+            SELECT customer_id, id, environment, coalesce(scheduled_for, {at}) FROM {orders}
+            WHERE delivery_mode = 'send'
         )
     """  # noqa: S608 - placeholders
 
 
 async def add_notification(
     connection: Connection,
-    line: tuple[int, int],
+    line: tuple[int, int, int],
     kind: str,
     at: datetime,
     *,
@@ -35,11 +36,12 @@ async def add_notification(
     email: str,
     name: str | None,
 ) -> None:
-    """Makes a notification of a line, its order and number, due, once for each kind, and wakes the workers after the commit."""
+    """Makes a notification of a line, its customer, order and number, due, once for each kind, and wakes the workers after the commit."""
     await connection.execute(
         """
-        INSERT INTO messages (order_id, environment, kind, edition, email, name, line_numbers, due_at, rank_at, created_at)
-        VALUES ($1, $3, $4, $2::int, $5, $6, ARRAY[$2::int], $7, $7, $7) ON CONFLICT DO NOTHING
+        INSERT INTO messages
+            (customer_id, order_id, environment, kind, edition, email, name, line_numbers, due_at, rank_at, created_at)
+        VALUES ($1, $2, $4, $5, $3::int, $6, $7, ARRAY[$3::int], $8, $8, $8) ON CONFLICT DO NOTHING
         """,
         *line,
         environment,
@@ -51,17 +53,22 @@ async def add_notification(
     await notify(connection)
 
 
-async def hold_mail_back(connection: Connection, order_id: int) -> None:
+async def hold_mail_back(connection: Connection, customer_id: int, order_id: int) -> None:
     """Takes the cancelled lines of an order out of its mail that has not left; a job or message without any lines left ends here."""
     # A fan-out locks the job while it makes the messages: what it made is seen below, and it sees what was voided here.
-    await connection.execute("SELECT FROM mail_jobs WHERE order_id = $1 FOR UPDATE", order_id)
+    order = (customer_id, order_id)
+    await connection.execute(
+        "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *order
+    )
     await connection.execute(
         """
-        UPDATE mail_jobs SET fanned_out_at = clock_now() WHERE order_id = $1 AND fanned_out_at IS NULL
-        AND NOT EXISTS (SELECT FROM lines l WHERE l.order_id = $1 AND NOT EXISTS (
-            SELECT FROM line_states s WHERE s.order_id = l.order_id AND s.number = l.number AND s.state = 'cancelled'))
+        UPDATE mail_jobs SET fanned_out_at = clock_now()
+        WHERE customer_id = $1 AND order_id = $2 AND fanned_out_at IS NULL
+        AND NOT EXISTS (SELECT FROM lines l WHERE l.customer_id = $1 AND l.order_id = $2 AND NOT EXISTS (
+            SELECT FROM line_states s
+            WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number AND s.state = 'cancelled'))
         """,
-        order_id,
+        *order,
     )
     await connection.execute(
         """
@@ -69,14 +76,15 @@ async def hold_mail_back(connection: Connection, order_id: int) -> None:
             SELECT m.id, ARRAY(
                 SELECT line FROM unnest(m.line_numbers) AS line WHERE NOT EXISTS (
                     SELECT FROM line_states s
-                    WHERE s.order_id = m.order_id AND s.number = line AND s.state = 'cancelled')
+                    WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = line AND s.state = 'cancelled')
                 ORDER BY line) AS numbers
-            FROM messages m WHERE m.order_id = $1 AND m.kind = 'gift' AND m.state IN ('pending', 'held'))
+            FROM messages m WHERE m.customer_id = $1 AND m.order_id = $2 AND m.kind = 'gift' AND m.state IN ('pending', 'held'))
         UPDATE messages SET
             line_numbers = CASE WHEN numbers = '{}' THEN line_numbers ELSE numbers END,
             state = CASE WHEN numbers = '{}' THEN 'cancelled' ELSE state END,
             finished_at = CASE WHEN numbers = '{}' THEN clock_now() END
-        FROM rest WHERE messages.id = rest.id AND messages.state IN ('pending', 'held')
+        FROM rest
+        WHERE messages.customer_id = $1 AND messages.id = rest.id AND messages.state IN ('pending', 'held')
         """,
-        order_id,
+        *order,
     )

@@ -36,14 +36,19 @@ def changed_cte(orders: str) -> str:
     """  # noqa: S608 - made of constants
 
 
-async def record_changes(connection: Connection, order_ids: Iterable[int], *, texts: bool = False) -> None:
-    """Says that orders have changed; call it inside the transaction that changes them."""
+async def record_changes(
+    connection: Connection, orders: Iterable[tuple[int, int]], *, texts: bool = False
+) -> None:
+    """Says that orders have changed, each a customer and its order by id; call it inside the transaction that changes them."""
+    wanted = sorted(orders)
     await connection.execute(
         """
         INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
-        SELECT customer_id, id, $2, clock_now() FROM orders WHERE id = ANY($1::int[])
+        SELECT customer_id, order_id, $3, clock_now()
+        FROM unnest($1::int[], $2::int[]) AS changed (customer_id, order_id)
         """,
-        sorted(order_ids),
+        [customer_id for customer_id, _ in wanted],
+        [order_id for _, order_id in wanted],
         texts,
     )
 

@@ -69,6 +69,7 @@ def marked_cte() -> str:
     """The part that marks what `waiting_cte` took as fanned out, and gives their ids as `marked`."""
     return """
         marked AS (
-            UPDATE events SET fanned_out_at = (SELECT clock_now()) FROM waiting WHERE events.id = waiting.id
+            UPDATE events SET fanned_out_at = (SELECT clock_now()) FROM waiting
+            WHERE events.customer_id = waiting.customer_id AND events.id = waiting.id
             RETURNING events.id)
     """

@@ -9,7 +9,7 @@ from largesse.database import WORKER, Connection, Database, Row
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
 from largesse.fulfilment.providers import Provider, Wanted
 from largesse.lines.lines import Line, read_progress
-from largesse.lines.states import State, record_move
+from largesse.lines.states import LineKey, State, record_move
 
 # Lines served in one transaction: short enough that nobody waits for their locks.
 _SERVED_AT_ONCE = 50
@@ -36,8 +36,8 @@ async def settle_product(
         return True
     await connection.execute(
         """
-        INSERT INTO voucher_waits (product_id, value_minor, order_id, number, since)
-        VALUES ($1, $2, $3, $4, $5)
+        INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since)
+        VALUES ($1, $2, $3, $4, $5, $6)
         """,
         product_id,
         line.value_minor,
@@ -93,7 +93,7 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
     )
     waits = await connection.fetch(
         """
-        SELECT id, order_id, number FROM voucher_waits
+        SELECT id, customer_id, order_id, number FROM voucher_waits
         WHERE product_id = $1 AND value_minor = $2 ORDER BY since, id LIMIT $3
         """,
         product_id,
@@ -114,13 +114,20 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
 
 
 async def _serve(connection: Connection, vault: Vault, wait: Row, voucher_id: int) -> None:
-    key = (wait["order_id"], wait["number"])
-    await connection.execute("SELECT FROM lines WHERE order_id = $1 AND number = $2 FOR UPDATE", *key)
+    key = LineKey(wait["customer_id"], wait["order_id"], wait["number"])
+    await connection.execute(
+        "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE", *key
+    )
     assert (await read_progress(connection, key)).state is State.CHOSEN, "only chosen lines wait"
     at: datetime = await connection.fetchval("SELECT clock_now()")
     await connection.execute(
-        "UPDATE vouchers SET order_id = $2, number = $3, handed_at = $4 WHERE id = $1", voucher_id, *key, at
+        "UPDATE vouchers SET customer_id = $2, order_id = $3, number = $4, handed_at = $5 WHERE id = $1",
+        voucher_id,
+        *key,
+        at,
     )
-    await connection.execute("DELETE FROM voucher_waits WHERE id = $1", wait["id"])
+    await connection.execute(
+        "DELETE FROM voucher_waits WHERE customer_id = $1 AND id = $2", key.customer_id, wait["id"]
+    )
     await record_move(connection, key, State.FULFILLED, at)
     await write_notification(connection, vault, key, VOUCHER_READY, at)

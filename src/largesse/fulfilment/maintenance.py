@@ -6,7 +6,7 @@ from prometheus_client import Gauge
 
 from largesse.base.money import canonical
 from largesse.database import Connection
-from largesse.lines.states import State, record_move
+from largesse.lines.states import LineKey, State, record_move
 
 STOCK_FREE = Gauge(
     "largesse_stock_free", "Voucher numbers that can be handed out.", ["product", "value", "currency"]
@@ -28,24 +28,29 @@ async def expire_late(connection: Connection) -> bool:
     """
     rows = await connection.fetch(
         """
-        SELECT l.order_id, l.number FROM line_states s JOIN lines l USING (order_id, number)
+        SELECT l.customer_id, l.order_id, l.number FROM line_states s JOIN lines l USING (customer_id, order_id, number)
         WHERE s.state IN ('claimed', 'chosen') AND s.expires_at <= (SELECT clock_now())
-        AND NOT EXISTS (SELECT FROM voucher_waits w WHERE w.order_id = s.order_id AND w.number = s.number)
-        AND NOT EXISTS (SELECT FROM shipments p WHERE p.order_id = s.order_id AND p.number = s.number)
+        AND NOT EXISTS (
+            SELECT FROM voucher_waits w
+            WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)
+        AND NOT EXISTS (
+            SELECT FROM shipments p
+            WHERE p.customer_id = s.customer_id AND p.order_id = s.order_id AND p.number = s.number)
         ORDER BY s.expires_at LIMIT $1 FOR UPDATE OF l SKIP LOCKED
         """,
         _EXPIRED_AT_ONCE,
     )
     now = await connection.fetchval("SELECT clock_now()")
     for row in rows:
-        key = (row["order_id"], row["number"])
+        key = LineKey(*row)
         # What the locks waited for may have moved the line on.
         if await connection.fetchval(
             """
             SELECT state IN ('claimed', 'chosen')
-               AND NOT EXISTS (SELECT FROM voucher_waits WHERE order_id = $1 AND number = $2)
-               AND NOT EXISTS (SELECT FROM shipments WHERE order_id = $1 AND number = $2)
-            FROM line_states WHERE order_id = $1 AND number = $2
+               AND NOT EXISTS (
+                   SELECT FROM voucher_waits WHERE customer_id = $1 AND order_id = $2 AND number = $3)
+               AND NOT EXISTS (SELECT FROM shipments WHERE customer_id = $1 AND order_id = $2 AND number = $3)
+            FROM line_states WHERE customer_id = $1 AND order_id = $2 AND number = $3
             """,
             *key,
         ):

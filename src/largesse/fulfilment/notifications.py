@@ -23,8 +23,9 @@ async def write_notification(
     row = await connection.fetchrow(
         """
         SELECT l.recipient_email, l.recipient_name, o.environment, s.sealed_email
-        FROM lines l JOIN orders o ON o.id = l.order_id JOIN line_states s USING (order_id, number)
-        WHERE l.order_id = $1 AND l.number = $2
+        FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
+        JOIN line_states s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
+        WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = $3
         """,
         *line,
     )
@@ -50,4 +51,4 @@ def open_email(vault: Vault, sealed: bytes, line: LineKey) -> str:
 
 
 def _context(line: LineKey) -> bytes:
-    return b"recipient-email/%d/%d" % line
+    return b"recipient-email/%d/%d" % (line.order_id, line.number)

@@ -43,7 +43,7 @@ class InventoryProvider:
         """
         allocated = await connection.fetchval(
             """
-            UPDATE vouchers SET order_id = $3, number = $4, handed_at = $5
+            UPDATE vouchers SET customer_id = $3, order_id = $4, number = $5, handed_at = $6
             WHERE id = (
                 SELECT id FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
                 AND NOT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2)
@@ -80,8 +80,9 @@ class TestProvider:
         sealed = seal_voucher(self._vault, voucher, wanted.product_id)
         await connection.execute(
             """
-            INSERT INTO vouchers (product_id, value_minor, lookup, sealed, is_test, added_at, order_id, number, handed_at)
-            VALUES ($1, $2, $3, $4, true, $7, $5, $6, $7)
+            INSERT INTO vouchers
+                (product_id, value_minor, lookup, sealed, is_test, added_at, customer_id, order_id, number, handed_at)
+            VALUES ($1, $2, $3, $4, true, $8, $5, $6, $7, $8)
             """,
             wanted.product_id,
             wanted.value_minor,

@@ -8,11 +8,12 @@ from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.shipments import reseal_address
 from largesse.fulfilment.vouchers import open_voucher, seal_voucher
 from largesse.lines.resealing import left_emails
+from largesse.lines.states import LineKey
 from largesse.sealing import SealedTable
 
 
 def _renew_email(vault: Vault, row: Row) -> tuple[bytes]:
-    line = (row["order_id"], row["number"])
+    line = LineKey(row["customer_id"], row["order_id"], row["number"])
     return (seal_email(vault, open_email(vault, row["sealed_email"], line), line),)
 
 
@@ -23,7 +24,8 @@ def _renew_voucher(vault: Vault, row: Row) -> tuple[bytes, int]:
 
 
 def _renew_address(vault: Vault, row: Row) -> tuple[bytes]:
-    return (reseal_address(vault, row["sealed_address"], (row["order_id"], row["number"])),)
+    line = LineKey(row["customer_id"], row["order_id"], row["number"])
+    return (reseal_address(vault, row["sealed_address"], line),)
 
 
 EMAILS = left_emails(lambda vault: vault.emails, _renew_email)
@@ -52,19 +54,21 @@ VOUCHERS = SealedTable(
 ADDRESSES = SealedTable(
     table="shipments",
     column="sealed_address",
-    before_all=(0,),
+    before_all=(-1, 0),
     part=lambda vault: vault.addresses,
     window="""
-        SELECT id, substring(sealed_address FROM 1 FOR 4) <> $1 AS is_old FROM shipments
-        WHERE id > $3 ORDER BY id LIMIT $2
+        SELECT customer_id, id, substring(sealed_address FROM 1 FOR 4) <> $1 AS is_old FROM shipments
+        WHERE (customer_id, id) > ($3, $4) ORDER BY customer_id, id LIMIT $2
     """,
     take="""
-        SELECT id, order_id, number, sealed_address FROM shipments
-        WHERE id = ANY($2::bigint[]) AND substring(sealed_address FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE SKIP LOCKED
+        SELECT customer_id, id, order_id, number, sealed_address
+        FROM unnest($2::int[], $3::bigint[]) AS wanted (customer_id, id) JOIN shipments USING (customer_id, id)
+        WHERE substring(sealed_address FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF shipments SKIP LOCKED
     """,
     renew=_renew_address,
     put="""
         UPDATE shipments SET sealed_address = new.sealed
-        FROM unnest($1::bigint[], $2::bytea[]) AS new (id, sealed) WHERE shipments.id = new.id
+        FROM unnest($1::int[], $2::bigint[], $3::bytea[]) AS new (customer_id, id, sealed)
+        WHERE shipments.customer_id = new.customer_id AND shipments.id = new.id
     """,
 )

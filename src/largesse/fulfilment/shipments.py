@@ -13,7 +13,7 @@ import msgspec
 
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Connection, Database
+from largesse.database import OPERATOR, Connection, Database, Row
 from largesse.fulfilment.notifications import SHIPPED, write_notification
 from largesse.fulfilment.table import read_rows
 from largesse.lines.lines import Line
@@ -61,8 +61,9 @@ async def request_shipment(
     """Has a parcel sent to `address`, which is stored sealed; the caller holds the line's lock."""
     await connection.execute(
         """
-        INSERT INTO shipments (order_id, number, environment, product_id, country, sealed_address, requested_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)
+        INSERT INTO shipments
+            (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
         """,
         *line.key,
         line.environment,
@@ -77,7 +78,8 @@ async def read_shipment(connection: Connection, line: LineKey) -> Shipped | None
     """The line's parcel; None before its address is known."""
     row = await connection.fetchrow(
         """
-        SELECT requested_at, shipped_at, carrier, tracking_number FROM shipments WHERE order_id = $1 AND number = $2
+        SELECT requested_at, shipped_at, carrier, tracking_number FROM shipments
+        WHERE customer_id = $1 AND order_id = $2 AND number = $3
         """,
         *line,
     )
@@ -87,7 +89,7 @@ async def read_shipment(connection: Connection, line: LineKey) -> Shipped | None
 async def read_address(connection: Connection, vault: Vault, line: LineKey) -> dict[str, str] | None:
     """The address of the line's parcel, for its recipient alone."""
     sealed = await connection.fetchval(
-        "SELECT sealed_address FROM shipments WHERE order_id = $1 AND number = $2", *line
+        "SELECT sealed_address FROM shipments WHERE customer_id = $1 AND order_id = $2 AND number = $3", *line
     )
     return None if sealed is None else _decode(vault.addresses.open(sealed, _context(line)))
 
@@ -111,8 +113,9 @@ async def export_shipments(
         async with database.transaction(OPERATOR) as connection:
             rows = await connection.fetch(
                 """
-                SELECT s.id, o.reference, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
-                FROM shipments s JOIN orders o ON o.id = s.order_id JOIN products p ON p.id = s.product_id
+                SELECT s.id, o.reference, s.customer_id, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
+                FROM shipments s JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
+                JOIN products p ON p.id = s.product_id
                 WHERE s.environment = $1 AND s.shipped_at IS NULL AND s.id > $2 AND ($3 OR s.exported_at IS NULL)
                 ORDER BY s.id LIMIT $4 FOR UPDATE OF s
                 """,
@@ -121,34 +124,36 @@ async def export_shipments(
                 again,
                 _EXPORTED_AT_ONCE,
             )
-            for row in rows:
-                address = _decode(
-                    vault.addresses.open(row["sealed_address"], _context((row["order_id"], row["number"])))
-                )
-                fields = [address.get(name, "") for name in ADDRESS_FIELDS]
-                writer.writerow(
-                    map(
-                        _harmless,
-                        [
-                            row["id"],
-                            row["reference"],
-                            row["number"],
-                            row["key"],
-                            row["name"],
-                            *fields,
-                            row["requested_at"].isoformat(timespec="seconds"),
-                        ],
-                    )
-                )
+            writer.writerows(map(_harmless, _fields(vault, row)) for row in rows)
             file.flush()
             await connection.execute(
-                "UPDATE shipments SET exported_at = clock_now() WHERE id = ANY($1::bigint[])",
+                """
+                UPDATE shipments SET exported_at = clock_now()
+                FROM unnest($1::int[], $2::bigint[]) AS exported (customer_id, id)
+                WHERE shipments.customer_id = exported.customer_id AND shipments.id = exported.id
+                """,
+                [row["customer_id"] for row in rows],
                 [row["id"] for row in rows],
             )
         count += len(rows)
         if len(rows) < _EXPORTED_AT_ONCE:
             return count
         last_id = rows[-1]["id"]
+
+
+def _fields(vault: Vault, row: Row) -> list[object]:
+    """What is told of a parcel, column by column."""
+    line = LineKey(row["customer_id"], row["order_id"], row["number"])
+    address = _decode(vault.addresses.open(row["sealed_address"], _context(line)))
+    return [
+        row["id"],
+        row["reference"],
+        line.number,
+        row["key"],
+        row["name"],
+        *(address.get(name, "") for name in ADDRESS_FIELDS),
+        row["requested_at"].isoformat(timespec="seconds"),
+    ]
 
 
 async def import_shipments(database: Database, vault: Vault, environment: str, path: Path) -> tuple[int, int]:
@@ -178,16 +183,20 @@ async def _find(connection: Connection, environment: str, shipment: str, line: i
     if not shipment.isascii() or not shipment.isdigit() or len(shipment) > 18:
         raise StartError(f"line {line}: shipment {shipment!r} is no number of a shipment")
     row = await connection.fetchrow(
-        "SELECT order_id, number FROM shipments WHERE id = $1 AND environment = $2",
+        "SELECT customer_id, order_id, number FROM shipments WHERE id = $1 AND environment = $2",
         int(shipment),
         environment,
     )
     if row is None:
         raise StartError(f"line {line}: there is no shipment {shipment} in {environment}")
-    key = (row["order_id"], row["number"])
-    await connection.execute("SELECT FROM lines WHERE order_id = $1 AND number = $2 FOR UPDATE", *key)
+    key = LineKey(*row)
+    await connection.execute(
+        "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE", *key
+    )
     is_shipped = await connection.fetchval(
-        "SELECT shipped_at IS NOT NULL FROM shipments WHERE id = $1", int(shipment)
+        "SELECT shipped_at IS NOT NULL FROM shipments WHERE customer_id = $1 AND id = $2",
+        key.customer_id,
+        int(shipment),
     )
     return None if is_shipped else key
 
@@ -198,7 +207,8 @@ async def _ship(
     at: datetime = await connection.fetchval("SELECT clock_now()")
     await connection.execute(
         """
-        UPDATE shipments SET shipped_at = $3, carrier = $4, tracking_number = $5 WHERE order_id = $1 AND number = $2
+        UPDATE shipments SET shipped_at = $4, carrier = $5, tracking_number = $6
+        WHERE customer_id = $1 AND order_id = $2 AND number = $3
         """,
         *key,
         at,
@@ -216,4 +226,4 @@ def _harmless(value: object) -> str:
 
 
 def _context(line: LineKey) -> bytes:
-    return b"address/%d/%d" % line
+    return b"address/%d/%d" % (line.order_id, line.number)

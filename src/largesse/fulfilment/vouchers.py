@@ -58,7 +58,10 @@ class Allocated:
 async def read_allocated(connection: Connection, vault: Vault, line: LineKey) -> Allocated | None:
     """The voucher allocated to the line; None when there is none yet."""
     row = await connection.fetchrow(
-        "SELECT product_id, sealed, is_test, handed_at FROM vouchers WHERE order_id = $1 AND number = $2",
+        """
+        SELECT product_id, sealed, is_test, handed_at FROM vouchers
+        WHERE customer_id = $1 AND order_id = $2 AND number = $3
+        """,
         *line,
     )
     if row is None:

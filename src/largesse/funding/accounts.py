@@ -33,8 +33,9 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
         FROM accounts JOIN currencies ON currencies.code = accounts.currency
         WHERE customer_id = $1 AND environment = $2 AND kind = 'funding'
           AND (open_to_all OR $4 OR EXISTS (
-              SELECT FROM account_service_accounts
-              WHERE account_id = accounts.id AND service_account_id = $3))
+              SELECT FROM account_service_accounts a
+              WHERE a.customer_id = accounts.customer_id AND a.account_id = accounts.id
+                AND a.service_account_id = $3))
         ORDER BY is_master DESC, accounts.id
         """,
         principal.customer_id,
@@ -63,7 +64,8 @@ async def list_unfunded(
                            AND a.environment = e.environment
                            AND (a.open_to_all OR EXISTS (
                                SELECT FROM account_service_accounts x
-                               WHERE x.account_id = a.id AND x.service_account_id = s.id))) AS has_account
+                               WHERE x.customer_id = a.customer_id AND x.account_id = a.id
+                                 AND x.service_account_id = s.id))) AS has_account
             FROM service_accounts s JOIN customers c ON c.id = s.customer_id
             CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment)
             WHERE s.id = ANY($1::int[]) AND s.active AND c.funding = 'balance' AND c.plan <> 'starter')
@@ -100,7 +102,7 @@ async def list_accounts(connection: Connection, customer: str | None = None) -> 
         """
         SELECT a.id, c.key AS customer, a.key, a.name, a.environment, a.is_master, a.open_to_all,
                ARRAY(SELECT s.key FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
-                     WHERE x.account_id = a.id ORDER BY s.key) AS service_accounts,
+                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.key) AS service_accounts,
                a.currency, a.balance_minor
         FROM accounts a JOIN customers c ON c.id = a.customer_id
         WHERE a.kind = 'funding' AND ($1::text IS NULL OR c.key = $1)

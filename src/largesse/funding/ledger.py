@@ -28,6 +28,7 @@ OWN_KINDS = ("receivable", "sales", "deposits")
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """One entry to be written: `amount_minor` was added to the account, which then stood at `balance_minor`."""
 
+    customer_id: int  # whose account it is
     account_id: int
     transfer_id: int
     kind: str  # top_up, settlement, order or refund
@@ -40,11 +41,13 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 async def post(connection: Connection, entries: Sequence[Entry], at: datetime) -> None:
     """Writes entries in the order given and sets each account to the balance its last entry leaves."""
     await connection.execute(
-        f"WITH {entry_ctes('$1', '$2', '$3', '$4')} SELECT", at, *entry_arguments(entries)
+        f"WITH {entry_ctes('$1', '$2', '$3', '$4', '$5')} SELECT", at, *entry_arguments(entries)
     )
 
 
-def entry_ctes(at: str, entries: str, accounts: str, balances: str, *, order_id: str = "order_id") -> str:
+def entry_ctes(
+    at: str, entries: str, customers: str, accounts: str, balances: str, *, order_id: str = "order_id"
+) -> str:
     """`post` as a part of a larger statement: its common table expressions.
 
     The arguments are placeholders: of the time, and of what `entry_arguments` gives. `order_id` is SQL for the id that an
@@ -53,29 +56,41 @@ def entry_ctes(at: str, entries: str, accounts: str, balances: str, *, order_id:
     return f"""
         new_entries AS (
             INSERT INTO entries
-                (account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at)
-            SELECT account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at}
+                (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at)
+            SELECT customer_id, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at}
             FROM json_to_recordset({entries}::json) AS new (
-                account_id integer, transfer_id bigint, kind text, order_id integer, amount_minor bigint,
+                customer_id integer, account_id integer, transfer_id bigint, kind text, order_id integer, amount_minor bigint,
                 balance_minor bigint, reference text)
         ), new_balances AS (
             UPDATE accounts SET balance_minor = last.balance_minor
-            FROM unnest({accounts}::int[], {balances}::bigint[]) AS last (account_id, balance_minor)
-            WHERE accounts.id = last.account_id
+            FROM unnest({customers}::int[], {accounts}::int[], {balances}::bigint[])
+                AS last (customer_id, account_id, balance_minor)
+            WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id
         )
     """  # noqa: S608 - placeholders
 
 
-def entry_arguments(entries: Sequence[Entry]) -> tuple[str, list[int], list[int]]:
-    """Entries for `entry_ctes`: all as JSON, and the accounts with the balances that their last ones leave."""
-    balances = {entry.account_id: entry.balance_minor for entry in entries}
-    return _encode(entries).decode(), list(balances), list(balances.values())
+def entry_arguments(entries: Sequence[Entry]) -> tuple[str, list[int], list[int], list[int]]:
+    """Entries for `entry_ctes`: all as JSON, and the customers' accounts with the balances that their last ones leave."""
+    last = {entry.account_id: entry for entry in entries}
+    return (
+        _encode(entries).decode(),
+        [entry.customer_id for entry in last.values()],
+        list(last),
+        [entry.balance_minor for entry in last.values()],
+    )
 
 
-async def lock_balances(connection: Connection, account_ids: Sequence[int]) -> dict[int, int]:
-    """Locks accounts until the transaction ends, in the order of their ids; returns their balances by id."""
+async def lock_balances(
+    connection: Connection, customer_id: int, account_ids: Sequence[int]
+) -> dict[int, int]:
+    """Locks a customer's accounts until the transaction ends, in the order of their ids; returns their balances by id."""
     rows = await connection.fetch(
-        "SELECT id, balance_minor FROM accounts WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE",
+        """
+        SELECT id, balance_minor FROM accounts WHERE customer_id = $1 AND id = ANY($2::int[])
+        ORDER BY id FOR NO KEY UPDATE
+        """,
+        customer_id,
         account_ids,
     )
     return {row["id"]: row["balance_minor"] for row in rows}
@@ -127,11 +142,12 @@ async def top_up(connection: Connection, account_id: int, amount_minor: int, ref
     )
     if account is None:
         raise StartError(f"there is no funding account {account_id}")
-    own = await own_accounts(connection, account["customer_id"], account["environment"], account["currency"])
+    customer_id: int = account["customer_id"]
+    own = await own_accounts(connection, customer_id, account["environment"], account["currency"])
     return await pay_in(
         connection,
         "top_up",
-        to=account_id,
+        to=(customer_id, account_id),
         deposits=own["deposits"],
         amount_minor=amount_minor,
         currency=account["currency"],
@@ -143,7 +159,7 @@ async def pay_in(
     connection: Connection,
     kind: str,
     *,
-    to: int,
+    to: tuple[int, int],
     deposits: int,
     amount_minor: int,
     currency: str,
@@ -152,30 +168,42 @@ async def pay_in(
 ) -> Credit:
     """Moves money that came from outside from a customer's deposits to another of its accounts.
 
+    `to` is that customer and account.
     `most_minor` says, of the account's balance, how much it may be at the most. Once for each reference of the account,
     as `top_up` says; raises StartError as it does. Call it inside a transaction.
     """
     if amount_minor <= 0:
         raise StartError("the amount must be greater than zero")
-    balances = await lock_balances(connection, [to, deposits])
+    customer_id, account_id = to
+    balances = await lock_balances(connection, customer_id, [account_id, deposits])
     if reference is not None:
         earlier = await connection.fetchval(
-            "SELECT amount_minor FROM entries WHERE account_id = $1 AND reference = $2", to, reference
+            "SELECT amount_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND reference = $3",
+            *to,
+            reference,
         )
         if earlier == amount_minor:
-            return Credit(balances[to], is_new=False)
+            return Credit(balances[account_id], is_new=False)
         if earlier is not None:
             raise StartError(f"reference {reference!r} already credited {label(earlier, currency)}")
-    if most_minor is not None and amount_minor > (most := most_minor(balances[to])):
+    if most_minor is not None and amount_minor > (most := most_minor(balances[account_id])):
         raise StartError(f"the amount must be at most what is owed, {label(most, currency)}")
     transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     at: datetime = await connection.fetchval("SELECT clock_now()")
-    balance = balances[to] + amount_minor
+    balance = balances[account_id] + amount_minor
     await post(
         connection,
         [
-            Entry(to, transfer_id, kind, None, amount_minor, balance, reference),
-            Entry(deposits, transfer_id, kind, None, -amount_minor, balances[deposits] - amount_minor),
+            Entry(customer_id, account_id, transfer_id, kind, None, amount_minor, balance, reference),
+            Entry(
+                customer_id,
+                deposits,
+                transfer_id,
+                kind,
+                None,
+                -amount_minor,
+                balances[deposits] - amount_minor,
+            ),
         ],
         at,
     )

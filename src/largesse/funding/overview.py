@@ -29,7 +29,7 @@ async def list_seen_accounts(
         """
         SELECT a.id, a.name, a.is_master, a.open_to_all, a.currency, a.balance_minor,
                ARRAY(SELECT s.name FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
-                     WHERE x.account_id = a.id ORDER BY s.name) AS service_accounts
+                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.name) AS service_accounts
         FROM accounts a
         WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'funding' AND (a.open_to_all OR NOT $3)
         ORDER BY a.is_master DESC, a.id

@@ -32,7 +32,7 @@ async def list_receivables(connection: Connection, customer: str | None = None) 
         JOIN customers c ON c.id = r.customer_id
         LEFT JOIN LATERAL (
             SELECT sum(amount_minor) AS minor FROM entries
-            WHERE account_id = r.id AND reference IS NOT NULL
+            WHERE customer_id = r.customer_id AND account_id = r.id AND reference IS NOT NULL
         ) AS settled ON true
         WHERE r.kind = 'receivable' AND ($1::text IS NULL OR c.key = $1)
           AND (c.funding = 'invoiced' OR r.balance_minor <> 0)
@@ -88,7 +88,7 @@ async def settle(
     return await pay_in(
         connection,
         "settlement",
-        to=own["receivable"],
+        to=(row["id"], own["receivable"]),
         deposits=own["deposits"],
         amount_minor=amount_minor,
         currency=currency,

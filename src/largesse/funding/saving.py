@@ -33,28 +33,29 @@ async def save_accounts(connection: Connection, rows: Sequence[Values]) -> Saved
 
 
 async def assign(
-    connection: Connection, account_ids: Sequence[int], assigned: Sequence[tuple[int, int]]
+    connection: Connection, account_ids: Sequence[int], assigned: Sequence[tuple[int, int, int]]
 ) -> None:
-    """Makes these the only assignments of those accounts: who leaves the list may draw no more."""
-    pairs = (
-        [account_id for account_id, _ in assigned],
-        [service_account_id for _, service_account_id in assigned],
-    )
+    """Makes these the only assignments of those accounts: who leaves the list may draw no more.
+
+    An assignment is a customer, its account, and its service account, by id.
+    """
+    columns = tuple([each[column] for each in assigned] for column in range(3))
     await connection.execute(
         """
         DELETE FROM account_service_accounts AS saved
         WHERE account_id = ANY($1::int[]) AND NOT EXISTS (
-            SELECT FROM unnest($2::int[], $3::int[]) AS new (account_id, service_account_id)
-            WHERE new.account_id = saved.account_id AND new.service_account_id = saved.service_account_id)
+            SELECT FROM unnest($2::int[], $3::int[], $4::int[]) AS new (customer_id, account_id, service_account_id)
+            WHERE new.customer_id = saved.customer_id AND new.account_id = saved.account_id
+              AND new.service_account_id = saved.service_account_id)
         """,
         account_ids,
-        *pairs,
+        *columns,
     )
     await connection.execute(
         """
-        INSERT INTO account_service_accounts (account_id, service_account_id)
-        SELECT * FROM unnest($1::int[], $2::int[])
+        INSERT INTO account_service_accounts (customer_id, account_id, service_account_id)
+        SELECT * FROM unnest($1::int[], $2::int[], $3::int[])
         ON CONFLICT DO NOTHING
         """,
-        *pairs,
+        *columns,
     )

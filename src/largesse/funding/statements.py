@@ -38,6 +38,7 @@ class StatementEntry:
 class Statement:
     """An account's entries with ids from `first` up to, and without, `end`; balances in minor units."""
 
+    customer_id: int
     account_id: int
     first: int
     end: int
@@ -56,17 +57,22 @@ def month_of(at: datetime, months: int = 0) -> tuple[datetime, datetime]:
 
 
 async def read_statement(
-    connection: Connection, account_id: int, since: datetime | None = None, until: datetime | None = None
+    connection: Connection,
+    customer_id: int,
+    account_id: int,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> Statement:
-    """The statement of an account from `since` to before `until`; of all its entries without them."""
-    first = 0 if since is None else await _first_entry(connection, account_id, since)
-    end = _AFTER_ALL if until is None else await _first_entry(connection, account_id, until)
+    """The statement of a customer's account from `since` to before `until`; of all its entries without them."""
+    account = (customer_id, account_id)
+    first = 0 if since is None else await _first_entry(connection, account, since)
+    end = _AFTER_ALL if until is None else await _first_entry(connection, account, until)
     return Statement(
-        account_id,
+        *account,
         first,
         end,
-        await _balance_before(connection, account_id, first),
-        await _balance_before(connection, account_id, end),
+        await _balance_before(connection, account, first),
+        await _balance_before(connection, account, end),
     )
 
 
@@ -91,10 +97,11 @@ async def statement_page(
         """
         SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
                coalesce(o.external_reference, e.reference) AS external_reference, e.amount_minor, e.balance_minor
-        FROM entries e LEFT JOIN orders o ON o.id = e.order_id
-        WHERE e.account_id = $1 AND e.id > $2 AND e.id < $3
-        ORDER BY e.id LIMIT $4
+        FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+        WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > $3 AND e.id < $4
+        ORDER BY e.id LIMIT $5
         """,
+        statement.customer_id,
         statement.account_id,
         max(statement.first - 1, after or 0),
         statement.end,
@@ -103,53 +110,65 @@ async def statement_page(
     return [StatementEntry(**row) for row in rows]
 
 
+# A customer and its account, by id.
+_Account = tuple[int, int]
+
+
 async def order_entries(
-    connection: Connection, account_id: int, order_id: int, moments: Iterable[datetime]
+    connection: Connection, customer_id: int, account_id: int, order_id: int, moments: Iterable[datetime]
 ) -> list[StatementEntry]:
     """The entries of an order on the account that paid for it, written about those moments: its own, and those of refunds."""
+    account = (customer_id, account_id)
     found: dict[int, StatementEntry] = {}
     for at in moments:
-        first = await _first_entry(connection, account_id, at - _SKEW)
+        first = await _first_entry(connection, account, at - _SKEW)
         rows = await connection.fetch(
             """
             SELECT e.id, e.created_at AS at, e.kind, NULL AS order_reference, NULL AS external_reference,
                    e.amount_minor, e.balance_minor
             FROM entries e
-            WHERE e.account_id = $1 AND e.id >= $2 AND e.id < $3 AND e.order_id = $4 ORDER BY e.id
+            WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id >= $3 AND e.id < $4 AND e.order_id = $5
+            ORDER BY e.id
             """,
-            account_id,
+            *account,
             first,
-            await _first_entry(connection, account_id, at + _SKEW),
+            await _first_entry(connection, account, at + _SKEW),
             order_id,
         )
         found |= {row["id"]: StatementEntry(**row) for row in rows}
     return [found[id_] for id_ in sorted(found)]
 
 
-async def _balance_before(connection: Connection, account_id: int, entry_id: int) -> int:
+async def _balance_before(connection: Connection, account: _Account, entry_id: int) -> int:
     balance_minor: int | None = await connection.fetchval(
-        "SELECT balance_minor FROM entries WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1",
-        account_id,
+        """
+        SELECT balance_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND id < $3
+        ORDER BY id DESC LIMIT 1
+        """,
+        *account,
         entry_id,
     )
     return balance_minor or 0
 
 
-async def _first_entry(connection: Connection, account_id: int, at: datetime) -> int:
+async def _first_entry(connection: Connection, account: _Account, at: datetime) -> int:
     """The id of the account's first entry of this instant or later; above all its entries when there is none.
 
     Ids ascend with time but for the skew, so the place is found by halving, some thirty look-ups in the primary key
     however many entries there are, and the last stretch is read.
     """
-    low, high = (
-        0,
-        await connection.fetchval("SELECT max(id) FROM entries WHERE account_id = $1", account_id) or 0,
+    last: int | None = await connection.fetchval(
+        "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id = $2", *account
     )
+    low, high = 0, last or 0
     while low < high:
         middle = (low + high) // 2
         row = await connection.fetchrow(
-            "SELECT id, created_at FROM entries WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT 1",
-            account_id,
+            """
+            SELECT id, created_at FROM entries WHERE customer_id = $1 AND account_id = $2 AND id > $3
+            ORDER BY id LIMIT 1
+            """,
+            *account,
             middle,
         )
         if row is None or row["created_at"] >= at - _SKEW:
@@ -157,8 +176,11 @@ async def _first_entry(connection: Connection, account_id: int, at: datetime) ->
         else:
             low = row["id"]
     found: int | None = await connection.fetchval(
-        "SELECT id FROM entries WHERE account_id = $1 AND id > $2 AND created_at >= $3 ORDER BY id LIMIT 1",
-        account_id,
+        """
+        SELECT id FROM entries WHERE customer_id = $1 AND account_id = $2 AND id > $3 AND created_at >= $4
+        ORDER BY id LIMIT 1
+        """,
+        *account,
         low,
         at,
     )

@@ -30,7 +30,7 @@ _SELECT = """
            t.requested_at, u.name AS requested_by, t.expires_at, t.ended_at
     FROM top_ups t
     JOIN customers c ON c.id = t.customer_id
-    JOIN accounts a ON a.id = t.account_id
+    JOIN accounts a ON a.customer_id = t.customer_id AND a.id = t.account_id
     LEFT JOIN users u ON u.id = t.requested_by
 """
 

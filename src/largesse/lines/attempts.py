@@ -18,12 +18,13 @@ from largesse.database import Connection
 from largesse.lines.issuing import IssuedCode, SealedCodes, open_code
 from largesse.lines.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures
 from largesse.lines.lines import Line, find_line, progress_from_row
-from largesse.lines.states import Progress
+from largesse.lines.states import LineKey, Progress
 from largesse.lines.text import CODE_BYTES, CodeError, parse_code
 
 # Guesses at codes that do not exist share so many rows of `pin_failures`.
 _DECOYS = 1 << 16
 _DECOY_REFERENCE = "decoy"
+_NO_LINE = LineKey(-1, -1, -1)
 _ADDRESSES_KEPT = 100_000
 
 
@@ -80,12 +81,11 @@ class Examiner:
             SELECT clock_now() AS now, s.state, s.claimed_at, s.expires_at, s.product_id,
                    f.failures, f.pauses, f.paused_until, a.allowance, a.last_at
             FROM (VALUES (1)) AS one
-            LEFT JOIN line_states s ON s.order_id = $1 AND s.number = $2
-            LEFT JOIN pin_failures f ON f.decoy = $3 AND f.key = $4
-            LEFT JOIN claim_addresses a ON a.address = $5
+            LEFT JOIN line_states s ON s.customer_id = $1 AND s.order_id = $2 AND s.number = $3
+            LEFT JOIN pin_failures f ON f.decoy = $4 AND f.key = $5
+            LEFT JOIN claim_addresses a ON a.address = $6
             """,
-            line.order_id if line else -1,
-            line.number if line else -1,
+            *(_NO_LINE if line is None else line.key),
             *key,
             address,
         )

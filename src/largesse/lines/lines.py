@@ -13,7 +13,7 @@ _LINE = """
     SELECT l.order_id, l.number, l.code_lookup, l.sealed, l.recipient_email, l.recipient_name, o.reference,
            o.environment, o.customer_id, o.gift_selection, o.product_id, o.collection_id, o.country, o.currency,
            o.value_minor, o.wrapping_key, o.from_name, o.message, o.scheduled_for, o.expiry_after_days
-    FROM lines l JOIN orders o ON o.id = l.order_id
+    FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
 """
 
 
@@ -44,8 +44,8 @@ class Line:
 
     @property
     def key(self) -> LineKey:
-        """Its order's id and its number in it: the primary key."""
-        return self.order_id, self.number
+        """What names it: the primary key."""
+        return LineKey(self.customer_id, self.order_id, self.number)
 
     @property
     def scope(self) -> Scope:
@@ -78,10 +78,10 @@ async def find_line(
 async def read_line(
     connection: Connection, key: LineKey, environment: str, *, lock: bool = False
 ) -> Line | None:
-    """The line of a number of an order, in this environment; `lock` as for `find_line`."""
+    """The line of a key, in this environment; `lock` as for `find_line`."""
     row = await connection.fetchrow(
         _LINE
-        + "WHERE l.order_id = $1 AND l.number = $2 AND o.environment = $3"
+        + "WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = $3 AND o.environment = $4"
         + (" FOR UPDATE OF l" if lock else ""),
         *key,
         environment,
@@ -92,7 +92,10 @@ async def read_line(
 async def read_progress(connection: Connection, key: LineKey) -> Progress:
     """How far the line has come."""
     row = await connection.fetchrow(
-        "SELECT state, claimed_at, expires_at, product_id FROM line_states WHERE order_id = $1 AND number = $2",
+        """
+        SELECT state, claimed_at, expires_at, product_id FROM line_states
+        WHERE customer_id = $1 AND order_id = $2 AND number = $3
+        """,
         *key,
     )
     return progress_from_row(row)

@@ -24,13 +24,13 @@ class LineRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_line_records(
-    connection: Connection, order_id: int
+    connection: Connection, customer_id: int, order_id: int
 ) -> list[tuple[str | None, str | None, LineRecord]]:
     """Each line of the order by number, with the address and name of its recipient; None in a code batch."""
     rows = await connection.fetch(
         """
-        SELECT l.number, recipient_email, recipient_name, coalesce(s.state, $2) AS state, e.*
-        FROM lines l LEFT JOIN line_states s USING (order_id, number)
+        SELECT l.number, recipient_email, recipient_name, coalesce(s.state, $3) AS state, e.*
+        FROM lines l LEFT JOIN line_states s USING (customer_id, order_id, number)
         LEFT JOIN LATERAL (
             SELECT max(at) FILTER (WHERE event = 'opened') AS opened_at,
                    max(at) FILTER (WHERE event = 'claimed') AS claimed_at,
@@ -38,10 +38,13 @@ async def read_line_records(
                    max(at) FILTER (WHERE event = 'fulfilled') AS fulfilled_at,
                    max(at) FILTER (WHERE event = 'expired') AS expired_at,
                    max(at) FILTER (WHERE event = 'cancelled') AS cancelled_at
-            FROM line_events WHERE line_events.order_id = l.order_id AND line_events.number = l.number
+            FROM line_events
+            WHERE line_events.customer_id = l.customer_id AND line_events.order_id = l.order_id
+              AND line_events.number = l.number
         ) AS e ON true
-        WHERE l.order_id = $1 ORDER BY l.number
+        WHERE l.customer_id = $1 AND l.order_id = $2 ORDER BY l.number
         """,
+        customer_id,
         order_id,
         State.ISSUED,
     )

@@ -25,29 +25,29 @@ def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:
 CODES = SealedTable(
     table="lines",
     column="sealed",
-    before_all=(0, 0),
+    before_all=(-1, 0, 0),
     part=lambda vault: vault.codes,
     window="""
-        SELECT order_id, number, substring(sealed FROM 1 FOR 4) <> $1 AS is_old FROM lines
-        WHERE (order_id, number) > ($3, $4) ORDER BY order_id, number LIMIT $2
+        SELECT customer_id, order_id, number, substring(sealed FROM 1 FOR 4) <> $1 AS is_old FROM lines
+        WHERE (customer_id, order_id, number) > ($3, $4, $5) ORDER BY customer_id, order_id, number LIMIT $2
     """,
     take="""
-        SELECT l.order_id, l.number, l.sealed, l.code_lookup, o.reference
-        FROM unnest($2::int[], $3::int[]) AS wanted (order_id, number)
-        JOIN lines l ON l.order_id = wanted.order_id AND l.number = wanted.number
-        LEFT JOIN orders o ON o.id = l.order_id
+        SELECT l.customer_id, l.order_id, l.number, l.sealed, l.code_lookup, o.reference
+        FROM unnest($2::int[], $3::int[], $4::int[]) AS wanted (customer_id, order_id, number)
+        JOIN lines l ON l.customer_id = wanted.customer_id AND l.order_id = wanted.order_id AND l.number = wanted.number
+        LEFT JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
         WHERE substring(l.sealed FROM 1 FOR 4) <> $1 FOR UPDATE OF l SKIP LOCKED
     """,
     renew=_renew,
     put="""
         WITH new AS MATERIALIZED (
-            SELECT * FROM unnest($1::int[], $2::int[], $3::bytea[], $4::bigint[], $5::bigint[])
-                AS new (order_id, number, sealed, lookup_before, lookup)
+            SELECT * FROM unnest($1::int[], $2::int[], $3::int[], $4::bytea[], $5::bigint[], $6::bigint[])
+                AS new (customer_id, order_id, number, sealed, lookup_before, lookup)
         ), moved AS (
             UPDATE pin_failures SET key = new.lookup FROM new WHERE NOT decoy AND key = lookup_before AND lookup <> key
         )
         UPDATE lines SET sealed = new.sealed, code_lookup = new.lookup FROM new
-        WHERE lines.order_id = new.order_id AND lines.number = new.number
+        WHERE lines.customer_id = new.customer_id AND lines.order_id = new.order_id AND lines.number = new.number
     """,
 )
 
@@ -59,22 +59,25 @@ def left_emails(
     return SealedTable(
         table="line_states",
         column="sealed_email",
-        before_all=(0, 0),
+        before_all=(-1, 0, 0),
         part=part,
         window="""
-            SELECT order_id, number, substring(sealed_email FROM 1 FOR 4) <> $1 AS is_old FROM line_states
-            WHERE (order_id, number) > ($3, $4) AND sealed_email IS NOT NULL ORDER BY order_id, number LIMIT $2
+            SELECT customer_id, order_id, number, substring(sealed_email FROM 1 FOR 4) <> $1 AS is_old FROM line_states
+            WHERE (customer_id, order_id, number) > ($3, $4, $5) AND sealed_email IS NOT NULL
+            ORDER BY customer_id, order_id, number LIMIT $2
         """,
         take="""
-            SELECT s.order_id, s.number, s.sealed_email
-            FROM unnest($2::int[], $3::int[]) AS wanted (order_id, number)
-            JOIN line_states s ON s.order_id = wanted.order_id AND s.number = wanted.number
+            SELECT s.customer_id, s.order_id, s.number, s.sealed_email
+            FROM unnest($2::int[], $3::int[], $4::int[]) AS wanted (customer_id, order_id, number)
+            JOIN line_states s
+                ON s.customer_id = wanted.customer_id AND s.order_id = wanted.order_id AND s.number = wanted.number
             WHERE substring(s.sealed_email FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF s SKIP LOCKED
         """,
         renew=renew,
         put="""
             UPDATE line_states SET sealed_email = new.sealed
-            FROM unnest($1::int[], $2::int[], $3::bytea[]) AS new (order_id, number, sealed)
-            WHERE line_states.order_id = new.order_id AND line_states.number = new.number
+            FROM unnest($1::int[], $2::int[], $3::int[], $4::bytea[]) AS new (customer_id, order_id, number, sealed)
+            WHERE line_states.customer_id = new.customer_id AND line_states.order_id = new.order_id
+              AND line_states.number = new.number
         """,
     )

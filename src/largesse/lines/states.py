@@ -14,13 +14,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from largesse.database import Connection
 from largesse.events import changed_cte
 
-LineKey = tuple[int, int]  # order id and line number
 # Beside each move: what people list and add up follows it (largesse.reports).
-_CHANGED = changed_cte("SELECT customer_id, id AS order_id FROM orders WHERE id = $1")
+_CHANGED = changed_cte("SELECT $1::int AS customer_id, $2::int AS order_id")
+
+
+class LineKey(NamedTuple):
+    """What names a line: its customer, its order's id, and its number in that. The primary key."""
+
+    customer_id: int
+    order_id: int
+    number: int
 
 
 class State(StrEnum):
@@ -78,7 +86,7 @@ def expiry(claimed_at: datetime, order_days: int | None, default_days: int) -> d
 async def record_opened(connection: Connection, line: LineKey) -> None:
     """Records that a person did something with the line's link, the first time."""
     await connection.execute(
-        "INSERT INTO line_events (order_id, number, event, at) VALUES ($1, $2, 'opened', clock_now()) "
+        "INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES ($1, $2, $3, 'opened', clock_now()) "
         "ON CONFLICT DO NOTHING",
         *line,
     )
@@ -91,11 +99,11 @@ async def record_claim(
     await connection.execute(
         f"""
         WITH claimed AS (
-            INSERT INTO line_states (order_id, number, state, claimed_at, expires_at, language)
-            VALUES ($1, $2, 'claimed', $3, $4, $5)), {_CHANGED}
-        INSERT INTO line_events (order_id, number, event, at)
-        VALUES ($1, $2, 'opened', $3), ($1, $2, 'claimed', $3)
-        ON CONFLICT (order_id, number, event) DO NOTHING
+            INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, expires_at, language)
+            VALUES ($1, $2, $3, 'claimed', $4, $5, $6)), {_CHANGED}
+        INSERT INTO line_events (customer_id, order_id, number, event, at)
+        VALUES ($1, $2, $3, 'opened', $4), ($1, $2, $3, 'claimed', $4)
+        ON CONFLICT (customer_id, order_id, number, event) DO NOTHING
         """,  # noqa: S608 - a constant
         *line,
         at,
@@ -107,7 +115,10 @@ async def record_claim(
 async def record_language(connection: Connection, line: LineKey, language: str) -> None:
     """Keeps the language in which the recipient of a claimed line goes on."""
     await connection.execute(
-        "UPDATE line_states SET language = $3 WHERE order_id = $1 AND number = $2 AND language IS DISTINCT FROM $3",
+        """
+        UPDATE line_states SET language = $4
+        WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND language IS DISTINCT FROM $4
+        """,
         *line,
         language,
     )
@@ -116,47 +127,57 @@ async def record_language(connection: Connection, line: LineKey, language: str) 
 async def record_email(connection: Connection, line: LineKey, sealed: bytes) -> None:
     """Keeps the address, sealed, that the recipient of a claimed line wants to be told at."""
     await connection.execute(
-        "UPDATE line_states SET sealed_email = $3 WHERE order_id = $1 AND number = $2", *line, sealed
+        "UPDATE line_states SET sealed_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = $3",
+        *line,
+        sealed,
     )
 
 
 async def has_left_email(connection: Connection, line: LineKey) -> bool:
     """Whether the recipient of the line has left such an address."""
     left: bool | None = await connection.fetchval(
-        "SELECT sealed_email IS NOT NULL FROM line_states WHERE order_id = $1 AND number = $2", *line
+        "SELECT sealed_email IS NOT NULL FROM line_states WHERE customer_id = $1 AND order_id = $2 AND number = $3",
+        *line,
     )
     return bool(left)
 
 
-async def lock_issued(connection: Connection, order_id: int) -> list[int]:
+async def lock_issued(connection: Connection, customer_id: int, order_id: int) -> list[int]:
     """Locks an order's lines and returns the numbers of those still issued.
 
     Two statements: what the first sees may be older than its locks.
     """
-    await connection.execute("SELECT FROM lines WHERE order_id = $1 ORDER BY number FOR UPDATE", order_id)
+    await connection.execute(
+        "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number FOR UPDATE",
+        customer_id,
+        order_id,
+    )
     rows = await connection.fetch(
         """
-        SELECT number FROM lines l WHERE order_id = $1 AND NOT EXISTS (
-            SELECT FROM line_states s WHERE s.order_id = l.order_id AND s.number = l.number)
+        SELECT number FROM lines l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
+            SELECT FROM line_states s
+            WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
         ORDER BY number
         """,
+        customer_id,
         order_id,
     )
     return [row["number"] for row in rows]
 
 
 async def record_cancelled(
-    connection: Connection, order_id: int, numbers: Sequence[int], at: datetime
+    connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], at: datetime
 ) -> None:
     """Moves issued lines of an order to `cancelled`."""
     await connection.execute(
         f"""
         WITH cancelled AS (
-            INSERT INTO line_states (order_id, number, state)
-            SELECT $1, number, 'cancelled' FROM unnest($2::int[]) AS number), {_CHANGED}
-        INSERT INTO line_events (order_id, number, event, at)
-        SELECT $1, number, 'cancelled', $3 FROM unnest($2::int[]) AS number
+            INSERT INTO line_states (customer_id, order_id, number, state)
+            SELECT $1, $2, number, 'cancelled' FROM unnest($3::int[]) AS number), {_CHANGED}
+        INSERT INTO line_events (customer_id, order_id, number, event, at)
+        SELECT $1, $2, number, 'cancelled', $4 FROM unnest($3::int[]) AS number
         """,  # noqa: S608 - a constant
+        customer_id,
         order_id,
         numbers,
         at,
@@ -170,9 +191,11 @@ async def record_move(
     moved = await connection.fetchval(
         f"""
         WITH moved AS (
-            UPDATE line_states SET state = $3, product_id = coalesce($4, product_id)
-            WHERE order_id = $1 AND number = $2 AND state = ANY($5::text[]) RETURNING order_id, number), {_CHANGED}
-        INSERT INTO line_events (order_id, number, event, at) SELECT order_id, number, $3, $6 FROM moved
+            UPDATE line_states SET state = $4, product_id = coalesce($5, product_id)
+            WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND state = ANY($6::text[])
+            RETURNING customer_id, order_id, number), {_CHANGED}
+        INSERT INTO line_events (customer_id, order_id, number, event, at)
+        SELECT customer_id, order_id, number, $4, $7 FROM moved
         RETURNING number
         """,  # noqa: S608 - a constant
         *line,

@@ -8,13 +8,14 @@ import msgspec
 
 from largesse.database import Connection
 
-# Order id, number, the recipient's address and name, the number the code is found by, code and PIN sealed.
-LineColumns = tuple[int, int, str | None, str | None, int, bytes]
+# Customer and order by id, number, the recipient's address and name, the number the code is found by, code and PIN sealed.
+LineColumns = tuple[int, int, int, str | None, str | None, int, bytes]
 
 
 class LineRow(msgspec.Struct, gc=False):
     """A row of `lines`, but that the place of its order stands for the order's id."""
 
+    customer_id: int
     place: int
     number: int
     recipient_email: str | None
@@ -23,7 +24,7 @@ class LineRow(msgspec.Struct, gc=False):
     sealed: bytes
 
 
-_COLUMNS = ("order_id", *LineRow.__struct_fields__[1:])
+_COLUMNS = ("customer_id", "order_id", *LineRow.__struct_fields__[2:])
 
 
 def lines_cte(lines: str, *, order_id: str) -> str:
@@ -33,10 +34,10 @@ def lines_cte(lines: str, *, order_id: str) -> str:
     """
     return f"""
         new_lines AS (
-            INSERT INTO lines (order_id, number, recipient_email, recipient_name, code_lookup, sealed)
-            SELECT {order_id}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
+            INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)
+            SELECT customer_id, {order_id}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
             FROM json_to_recordset({lines}::json) AS new (
-                place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
+                customer_id integer, place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
                 sealed text)
         )
     """  # noqa: S608 - placeholders
@@ -47,10 +48,13 @@ async def copy_lines(connection: Connection, lines: Sequence[LineColumns]) -> No
     await connection.copy_records_to_table("lines", records=lines, columns=_COLUMNS)
 
 
-async def readdress_lines(connection: Connection, order_id: int, numbers: Sequence[int], email: str) -> None:
+async def readdress_lines(
+    connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], email: str
+) -> None:
     """Has lines of an order be to another address. Call it inside a transaction that has locked them."""
     await connection.execute(
-        "UPDATE lines SET recipient_email = $3 WHERE order_id = $1 AND number = ANY($2::int[])",
+        "UPDATE lines SET recipient_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])",
+        customer_id,
         order_id,
         numbers,
         email,

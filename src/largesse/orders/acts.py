@@ -26,9 +26,10 @@ async def record_reading(
     """Keeps that the codes of an order were given out again."""
     await connection.execute(
         """
-        INSERT INTO code_readings (order_id, service_account_id, api_key_id, user_id, address)
-        VALUES ($1, $2, $3, $4, $5::text::inet)
+        INSERT INTO code_readings (customer_id, order_id, service_account_id, api_key_id, user_id, address)
+        VALUES ($1, $2, $3, $4, $5, $6::text::inet)
         """,
+        principal.customer_id,
         order_id,
         principal.service_account_id,
         principal.key_id,
@@ -37,20 +38,25 @@ async def record_reading(
     )
 
 
-async def list_acts(connection: Connection, order_id: int, *, limit: int = 100) -> list[OrderAct]:
+async def list_acts(
+    connection: Connection, customer_id: int, order_id: int, *, limit: int = 100
+) -> list[OrderAct]:
     """What was done with an order after it was placed, the newest first."""
     rows = await connection.fetch(
         """
         SELECT act, acted_at AS at, coalesce(u.name, s.name, '') AS by, count(*)::int AS times
         FROM (
-            SELECT act, acted_at, user_id, service_account_id FROM order_acts WHERE order_id = $1
+            SELECT act, acted_at, user_id, service_account_id FROM order_acts
+            WHERE customer_id = $1 AND order_id = $2
             UNION ALL
-            SELECT 'read', read_at, user_id, service_account_id FROM code_readings WHERE order_id = $1
+            SELECT 'read', read_at, user_id, service_account_id FROM code_readings
+            WHERE customer_id = $1 AND order_id = $2
         ) AS acts
         LEFT JOIN users AS u ON u.id = user_id
         LEFT JOIN service_accounts AS s ON s.id = service_account_id
-        GROUP BY 1, 2, 3 ORDER BY 2 DESC LIMIT $2
+        GROUP BY 1, 2, 3 ORDER BY 2 DESC LIMIT $3
         """,
+        customer_id,
         order_id,
         limit,
     )
@@ -85,9 +91,11 @@ async def _record(
 ) -> None:
     await connection.execute(
         """
-        INSERT INTO order_acts (order_id, act, message_id, service_account_id, api_key_id, user_id, address, acted_at)
-        SELECT $1, $2, message_id, $4, $5, $6, $7::text::inet, clock_now() FROM unnest($3::bigint[]) AS message_id
+        INSERT INTO order_acts
+            (customer_id, order_id, act, message_id, service_account_id, api_key_id, user_id, address, acted_at)
+        SELECT $1, $2, $3, message_id, $5, $6, $7, $8::text::inet, clock_now() FROM unnest($4::bigint[]) AS message_id
         """,
+        principal.customer_id,
         order_id,
         act,
         message_ids,

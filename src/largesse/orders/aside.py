@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -64,13 +64,13 @@ class WaitingRoom:
     """Places orders as soon as their accounts can be had; one that waits longer than `patience_s` is refused.
 
     `place` gives an outcome for each of some orders of the same accounts, Held for those that must go on waiting; `find_free`
-    tells which accounts nobody has locked. A customer may fill half the room, two of them a third each, and so on.
+    tells which accounts of some orders nobody has locked. A customer may fill half the room, two of them a third each, and so on.
     """
 
     def __init__(
         self,
         place: Callable[[list[Order]], Awaitable[Sequence[Outcome]]],
-        find_free: Callable[[Iterable[int]], Awaitable[set[int]]],
+        find_free: Callable[[Sequence[Order]], Awaitable[set[int]]],
         *,
         patience_s: float,
         max_waiting: int,
@@ -191,15 +191,17 @@ class WaitingRoom:
     async def _put_free_ones_first(self, last: _Queue) -> None:
         """Those whose accounts can be had come next, those before whose turn was in vain after all others."""
         candidates = [
-            accounts
+            (accounts, next(iter(queue.waiting)).order)
             for accounts, queue in self._queues.items()
-            if queue is not last and not queue.is_taken and not queue.reference_held
+            if queue is not last and queue.waiting and not queue.is_taken and not queue.reference_held
         ]
+        if not candidates:
+            return
         with suppress(*DATABASE_FAILED):  # then the turns find out
-            free = await self._find_free({number for accounts in candidates for number in accounts})
+            free = await self._find_free([order for _, order in candidates])
             first = {
                 accounts: self._queues[accounts]
-                for accounts in candidates
+                for accounts, _ in candidates
                 if free.issuperset(accounts) and accounts in self._queues
             }
             self._queues = first | self._queues

@@ -38,27 +38,36 @@ async def cancel_order(
     Raises NotFound for an order of another customer or environment, OtherServiceAccount for one of another service account.
     """
     order = await find_own_order(connection, principal, reference)
-    issued = await lock_issued(connection, order["id"])
+    issued = await lock_issued(connection, order["customer_id"], order["id"])
     if issued:
         at: datetime = await connection.fetchval("SELECT clock_now()")
-        await record_cancelled(connection, order["id"], issued, at)
+        await record_cancelled(connection, order["customer_id"], order["id"], issued, at)
         await _refund(connection, order, len(issued), at)
-        await hold_mail_back(connection, order["id"])
+        await hold_mail_back(connection, order["customer_id"], order["id"])
         await record_cancel(connection, principal, address, order["id"])
     return await _standing(connection, order, has_voided=bool(issued))
 
 
 async def _refund(connection: Connection, order: Row, count: int, at: datetime) -> None:
     """Moves what `count` lines cost out of sales, back to where the order was paid from."""
-    own = await own_accounts(connection, order["customer_id"], order["environment"], order["currency"])
+    customer_id = order["customer_id"]
+    own = await own_accounts(connection, customer_id, order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
-    balances = await lock_balances(connection, [payer_id, own["sales"]])
+    balances = await lock_balances(connection, customer_id, [payer_id, own["sales"]])
     transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     amount_minor = order["total_minor"] // order["code_count"] * count
     await post(
         connection,
         [
-            Entry(account_id, transfer_id, "refund", order["id"], change, balances[account_id] + change)
+            Entry(
+                customer_id,
+                account_id,
+                transfer_id,
+                "refund",
+                order["id"],
+                change,
+                balances[account_id] + change,
+            )
             for account_id, change in ((payer_id, amount_minor), (own["sales"], -amount_minor))
         ],
         at,
@@ -70,8 +79,9 @@ async def _standing(connection: Connection, order: Row, *, has_voided: bool) -> 
         """
         SELECT count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
                count(*) FILTER (WHERE state <> 'cancelled') AS claimed
-        FROM line_states WHERE order_id = $1
+        FROM line_states WHERE customer_id = $1 AND order_id = $2
         """,
+        order["customer_id"],
         order["id"],
     )
     assert row is not None, "an aggregate has a row"

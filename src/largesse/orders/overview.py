@@ -33,19 +33,14 @@ async def list_newest_orders(
     connection: Connection, customer_id: int | None, *, before: int, limit: int
 ) -> list[OrderOverview]:
     """The `limit` newest orders with ids below `before`, newest first: of one customer, or of all."""
-    # By the primary key for all of them, by `orders_newest` for one customer's: `+ 0` as `orders.listing` explains.
-    newest = (
-        "SELECT * FROM orders WHERE id < $1 ORDER BY id DESC LIMIT $2"
-        if customer_id is None
-        else """
-            SELECT o.* FROM unnest(ARRAY['production', 'staging']) AS e (environment)
-            CROSS JOIN LATERAL (
-                SELECT * FROM orders
-                WHERE customer_id + 0 = $3 AND environment = e.environment AND id + 0 < $1
-                ORDER BY id + 0 DESC LIMIT $2) AS o
-            ORDER BY o.id DESC LIMIT $2
-        """
-    )
+    # Those of each customer, by the primary key.
+    newest = """
+        SELECT o.* FROM customers AS owner
+        CROSS JOIN LATERAL (
+            SELECT * FROM orders WHERE customer_id = owner.id AND id < $1 ORDER BY id DESC LIMIT $2) AS o
+        WHERE $3::int IS NULL OR owner.id = $3
+        ORDER BY o.id DESC LIMIT $2
+    """
     rows = await connection.fetch(
         f"""
         SELECT o.id, o.created_at, c.key AS customer, o.environment, o.reference, o.external_reference,
@@ -54,13 +49,13 @@ async def list_newest_orders(
         FROM ({newest}) AS o
         JOIN customers c ON c.id = o.customer_id
         LEFT JOIN service_accounts s ON s.id = o.service_account_id
-        LEFT JOIN accounts a ON a.id = o.account_id
+        LEFT JOIN accounts a ON a.customer_id = o.customer_id AND a.id = o.account_id
         LEFT JOIN products p ON p.id = o.product_id
         LEFT JOIN collections l ON l.id = o.collection_id
         ORDER BY o.id DESC
-        """,  # noqa: S608 - one of two constants
+        """,  # noqa: S608 - a constant
         before,
         limit,
-        *(() if customer_id is None else (customer_id,)),
+        customer_id,
     )
     return [OrderOverview(**row) for row in rows]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 import asyncpg
@@ -18,7 +18,7 @@ import structlog
 
 from largesse.base.batching import Batcher
 from largesse.base.errors import Problem, Unavailable
-from largesse.database import DATABASE_AWAY, LOOKUP, Connection, Database
+from largesse.database import DATABASE_AWAY, Connection, Database
 from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch
@@ -154,9 +154,9 @@ class Placer:
         on_aside()
         return await self._aside.submit(order)
 
-    async def _find_free(self, account_ids: Iterable[int]) -> set[int]:
-        async with self._database.connection(LOOKUP) as connection:
-            return await find_free(connection, account_ids)
+    async def _find_free(self, orders: Sequence[Order]) -> set[int]:
+        async with self._database.transaction(scope_of_orders(orders)) as connection:
+            return await find_free(connection, orders)
 
     async def _place(self, writer: Writer, batch: list[Order]) -> Sequence[Outcome]:
         try:

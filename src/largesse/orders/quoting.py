@@ -96,7 +96,7 @@ class Quoter:
         if "account_id" in found:
             wanted = msgspec.structs.replace(wanted, account_id=None)
         async with self._database.connection(caller.principal.scope) as connection:
-            account = await _read_account(connection, payment_source(wanted.account_id))
+            account = await _read_account(connection, caller, payment_source(wanted.account_id))
             if gift is None:
                 gift = _free_gift(account.currency if account else "")
             elif any(member in found for member in _PRICING):
@@ -153,9 +153,13 @@ def _without(asked: Asked, field: str) -> Asked:
     return msgspec.structs.replace(asked, **{field: harmless})
 
 
-async def _read_account(connection: Connection, source: PaymentSource) -> LedgerAccount | None:
-    """The funding account that an order is to be paid from, whoever's it is; None for one on invoice."""
-    return await read_account(connection, source.account_id) if isinstance(source, FromAccount) else None
+async def _read_account(
+    connection: Connection, caller: Caller, source: PaymentSource
+) -> LedgerAccount | None:
+    """The caller's account that an order is to be paid from; None for another's, and for one on invoice."""
+    if not isinstance(source, FromAccount):
+        return None
+    return await read_account(connection, caller.principal.customer_id, source.account_id)
 
 
 def _order(caller: Caller, gift: Gift, wanted: Wanted) -> Order:

@@ -36,8 +36,7 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
         _CONTEXT if lock else _LIKELY_CONTEXT,
         len(batch),
         list({order.principal.key_id for order in batch if order.principal.key_id is not None}),
-        list({account_id for order in batch for account_id in order.account_ids}),
-        list({order.principal.customer_id for order in batch}),
+        *_account_columns(batch),
         *_columns(references),
     )
     assert row is not None
@@ -66,30 +65,48 @@ async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> N
     """
     try:
         await connection.execute(
-            """
-            SELECT FROM accounts WHERE id = ANY($1::int[]) AND customer_id = ANY($2::int[])
-            ORDER BY id FOR NO KEY UPDATE
-            """,
-            list({account_id for order in batch for account_id in order.account_ids}),
-            list({order.principal.customer_id for order in batch}),
+            f"SELECT FROM {_wanted_accounts('$1', '$2', 'FOR NO KEY UPDATE')}",
+            *_account_columns(batch),
         )
     except asyncpg.LockNotAvailableError as error:
         raise Held from error
 
 
-async def find_free(connection: Connection, account_ids: Iterable[int]) -> set[int]:
-    """Which of these accounts nobody has locked just now."""
+async def find_free(connection: Connection, orders: Iterable[Order]) -> set[int]:
+    """Which of the accounts of these orders nobody has locked just now."""
     rows = await connection.fetch(
-        "SELECT id FROM accounts WHERE id = ANY($1::int[]) FOR NO KEY UPDATE SKIP LOCKED", list(account_ids)
+        f"SELECT id FROM {_wanted_accounts('$1', '$2', 'FOR NO KEY UPDATE SKIP LOCKED')}",  # noqa: S608 - a constant
+        *_account_columns(orders),
     )
     return {row["id"] for row in rows}
 
 
-async def read_account(connection: Connection, account_id: int) -> LedgerAccount | None:
-    """The account of an id as it is now, whoever's it is; nothing is locked."""
-    query = f"SELECT {_ACCOUNT} FROM accounts AS a WHERE id = $1"  # noqa: S608 - a constant
-    row = await connection.fetchrow(query, account_id)
+async def read_account(connection: Connection, customer_id: int, account_id: int) -> LedgerAccount | None:
+    """A customer's account as it is now; None for one of another. Nothing is locked."""
+    query = f"SELECT {_ACCOUNT} FROM accounts AS a WHERE customer_id = $1 AND id = $2"  # noqa: S608 - a constant
+    row = await connection.fetchrow(query, customer_id, account_id)
     return LedgerAccount(*row) if row else None
+
+
+def _account_columns(orders: Iterable[Order]) -> tuple[list[int], list[int]]:
+    """The accounts that orders change: in one column their customers, in the other their ids, which ascend."""
+    wanted = sorted(
+        {(account_id, order.principal.customer_id) for order in orders for account_id in order.account_ids}
+    )
+    return [customer_id for _, customer_id in wanted], [account_id for account_id, _ in wanted]
+
+
+def _wanted_accounts(customers: str, ids: str, lock: str) -> str:
+    """SQL for the accounts of two such columns, in their order and each locked so when its turn comes.
+
+    A subquery for each, not a join, as in `_holders`. Two who name an account of one another find it nowhere.
+    """
+    return f"""
+        unnest({customers}::int[], {ids}::int[]) AS wanted (customer_id, account_id)
+        CROSS JOIN LATERAL (
+            SELECT id, customer_id, environment, kind, currency, balance_minor, open_to_all FROM accounts
+            WHERE customer_id = wanted.customer_id AND id = wanted.account_id {lock}) AS found
+    """  # noqa: S608 - placeholders
 
 
 async def read_references(
@@ -126,27 +143,28 @@ def _taken(references: Sequence[ReferenceKey], holders: Sequence[str | None]) ->
 
 _ACCOUNT = """
     id, customer_id, environment, kind, currency, balance_minor, open_to_all,
-    ARRAY(SELECT service_account_id FROM account_service_accounts WHERE account_id = a.id)
+    ARRAY(SELECT service_account_id FROM account_service_accounts AS x
+          WHERE x.customer_id = a.customer_id AND x.account_id = a.id)
 """
 
 
 def _context(lock: str) -> str:
-    """SQL for a BatchContext: of how many orders, keys, accounts, customers, and references in three columns.
+    """SQL for a BatchContext: of how many orders, keys, accounts in two columns, and references in three.
 
     An account that has been locked is read as it is then; the others, which are told beside them, as of the statement's
     beginning.
     """
     return f"""
         WITH locked AS MATERIALIZED (
-            SELECT id, customer_id, environment, kind, currency, balance_minor, open_to_all FROM accounts
-            WHERE id = ANY($3::int[]) AND customer_id = ANY($4::int[]) {lock})
+            SELECT found.* FROM {_wanted_accounts("$3", "$4", lock)})
         SELECT now() + ahead_by AS now, pg_current_xact_id()::text AS transaction_id,
                {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
                ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
                ARRAY(SELECT ROW(id, plan, active, limits) FROM ({standings("$2::int[]")}) AS keys) AS standings,
                ARRAY(SELECT ROW({_ACCOUNT}) FROM locked AS a) AS locked,
-               ARRAY(SELECT ROW({_ACCOUNT}) FROM accounts AS a
-                     WHERE id = ANY($3::int[]) AND id NOT IN (SELECT id FROM locked)) AS held,
+               ARRAY(SELECT ROW({_ACCOUNT})
+                     FROM (SELECT found.* FROM {_wanted_accounts("$3", "$4", "")}) AS a
+                     WHERE id NOT IN (SELECT id FROM locked)) AS held,
                {_holders("$5", "$6", "$7")} AS holders
         FROM clock
     """  # noqa: S608 - put together from constants

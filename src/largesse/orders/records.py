@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from largesse.base.vault import Vault
-from largesse.database import Connection
+from largesse.database import Connection, Row
 from largesse.identity import CODES, Principal, require_own, require_scope
 from largesse.lines import CODES_AT_ONCE, IssuedCode, give_codes, open_code
 from largesse.orders.acts import record_reading
@@ -33,21 +33,21 @@ async def read_order(
     if row["delivery_mode"] == "manual":
         require_own(principal, row["service_account_id"], row["user_id"], row["reference"])
         require_scope(principal, CODES)
-        codes = await _read_codes(connection, vault, reference, row["id"])
+        codes = await _read_codes(connection, vault, row)
         await record_reading(connection, principal, address, row["id"])
     return Receipt(kept_order(row), await give_codes(codes, vault, public_url))
 
 
-async def _read_codes(
-    connection: Connection, vault: Vault, reference: str, order_id: int
-) -> list[IssuedCode]:
+async def _read_codes(connection: Connection, vault: Vault, order: Row) -> list[IssuedCode]:
     """The codes of an order, opened a part at a time: other requests get their turn in between."""
     lines = await connection.fetch(
-        "SELECT number, sealed FROM lines WHERE order_id = $1 ORDER BY number", order_id
+        "SELECT number, sealed FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number",
+        order["customer_id"],
+        order["id"],
     )
     codes: list[IssuedCode] = []
     for start in range(0, len(lines), CODES_AT_ONCE):
         part = lines[start : start + CODES_AT_ONCE]
-        codes += [open_code(vault, line["sealed"], reference, line["number"]) for line in part]
+        codes += [open_code(vault, line["sealed"], order["reference"], line["number"]) for line in part]
         await asyncio.sleep(0)
     return codes

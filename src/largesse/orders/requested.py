@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from largesse.database import Connection
+from largesse.database import Connection, Row
 from largesse.identity import Principal, is_own
 from largesse.orders.finding import find_order
 from largesse.orders.kept import KeptOrder, kept_order
@@ -31,15 +31,16 @@ async def read_request(connection: Connection, principal: Principal, reference: 
     row = await find_order(connection, principal, reference)
     order = kept_order(row)
     own = is_own(principal, order.service_account_id, order.user_id)
-    return OrderRequest(order, own, [] if order.is_batch else await _recipients(connection, row["id"]))
+    return OrderRequest(order, own, [] if order.is_batch else await _recipients(connection, row))
 
 
-async def _recipients(connection: Connection, order_id: int) -> list[RequestedRecipient]:
+async def _recipients(connection: Connection, order: Row) -> list[RequestedRecipient]:
     rows = await connection.fetch(
         """
         SELECT recipient_email AS email, recipient_name AS name, count(*)::int AS quantity
-        FROM lines WHERE order_id = $1 GROUP BY 1, 2 ORDER BY min(number)
+        FROM lines WHERE customer_id = $1 AND order_id = $2 GROUP BY 1, 2 ORDER BY min(number)
         """,
-        order_id,
+        order["customer_id"],
+        order["id"],
     )
     return [RequestedRecipient(**row) for row in rows]

@@ -158,4 +158,6 @@ def _post(place: int, order: Order, context: BatchContext) -> Iterator[Entry]:
     for account_id, amount_minor in ((payer_id, -order.total_minor), (sales_id, order.total_minor)):
         account = context.accounts[account_id]
         account.balance_minor += amount_minor
-        yield Entry(account_id, transfer_id, "order", place, amount_minor, account.balance_minor)
+        yield Entry(
+            account.customer_id, account_id, transfer_id, "order", place, amount_minor, account.balance_minor
+        )

@@ -78,7 +78,12 @@ class Settler:
                 async with self._database.connection(scope_of_orders(orders)) as connection:
                     if await _has_ended(connection, transaction_id):
                         rows = await connection.fetch(
-                            "SELECT reference, created_at FROM orders WHERE reference = ANY($1::text[])",
+                            """
+                            SELECT reference, created_at
+                            FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
+                            JOIN orders USING (customer_id, reference)
+                            """,
+                            [order.kept.customer_id for order in orders],
                             [order.reference for order in orders],
                         )
                         break

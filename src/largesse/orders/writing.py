@@ -92,16 +92,16 @@ _BODY = f"'{_NO_ID[:-1]}' || id || event_after_id"
 _DRAWN_ID = "(SELECT ids FROM drawn)[place]"
 _WRITE_ORDERS = f"""
     WITH drawn AS MATERIALIZED (
-        SELECT coalesce($8::int[], {drawn_ids("$9::int")}) AS ids
+        SELECT coalesce($9::int[], {drawn_ids("$10::int")}) AS ids
     ), new AS MATERIALIZED (
         SELECT {_DRAWN_ID} AS id, new.* FROM ROWS FROM (
-            json_to_recordset($5::json) AS ({sql_columns()}),
-            json_to_recordset($10::json) AS (place integer, event_after_id text)) AS new
+            json_to_recordset($6::json) AS ({sql_columns()}),
+            json_to_recordset($11::json) AS (place integer, event_after_id text)) AS new
     ),
-    {lines_cte("$6", order_id=_DRAWN_ID)},
-    {recorded_cte("new", order_id="id", event="$7", body=_BODY, at="$1")},
+    {lines_cte("$7", order_id=_DRAWN_ID)},
+    {recorded_cte("new", order_id="id", event="$8", body=_BODY, at="$1")},
     {mail_jobs_cte("new", "$1")},
-    {entry_ctes("$1", "$2", "$3", "$4", order_id="(SELECT ids FROM drawn)[order_id]")}
+    {entry_ctes("$1", "$2", "$3", "$4", "$5", order_id="(SELECT ids FROM drawn)[order_id]")}
     INSERT INTO orders (id, created_at, {_COLUMNS}) SELECT id, $1, {_COLUMNS} FROM new
 """  # noqa: S608 - constants
 
@@ -128,7 +128,7 @@ def _lines(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
     """The lines of orders under the ids given, or what stands for them, in the order of their columns."""
     for order_id, order in orders:
         for number, ((email, name), code) in enumerate(zip(_addressees(order), order.sealed, strict=True), 1):
-            yield order_id, number, email, name, code.lookup, code.sealed
+            yield order.kept.customer_id, order_id, number, email, name, code.lookup, code.sealed
 
 
 def _addressees(order: Order) -> Iterable[tuple[str | None, str | None]]:

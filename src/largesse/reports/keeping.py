@@ -82,7 +82,7 @@ async def forget_recipient(
     """
     words = {word for email, name in texts for word in words_of_recipient(email, name)}
     await remove_words(connection, customer_id, order_ids, words)
-    await record_changes(connection, order_ids, texts=True)
+    await record_changes(connection, [(customer_id, order_id) for order_id in order_ids], texts=True)
 
 
 async def _within(connection: Connection, changes: Sequence[Change]) -> list[Change]:

@@ -77,7 +77,7 @@ async def read_listed(connection: Connection, customer_id: int, places: list[Pla
         LEFT JOIN collections AS l ON l.id = o.collection_id
         LEFT JOIN service_accounts AS s ON s.id = o.service_account_id
         LEFT JOIN users AS u ON u.id = o.user_id
-        LEFT JOIN accounts AS a ON a.id = o.account_id
+        LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = o.account_id
         ORDER BY r.created_at DESC, r.order_id DESC
         """,
         customer_id,
@@ -106,7 +106,7 @@ async def read_choices(connection: Connection, customer_id: int, environment: st
         FROM (SELECT * FROM report_groups WHERE customer_id = $1 AND environment = $2 ORDER BY id DESC LIMIT $3) AS g
         LEFT JOIN products AS p ON p.id = g.product_id
         LEFT JOIN collections AS l ON l.id = g.collection_id
-        LEFT JOIN accounts AS a ON a.id = g.account_id
+        LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = g.account_id
         LEFT JOIN service_accounts AS s ON s.id = g.service_account_id
         LEFT JOIN users AS u ON u.id = g.user_id
         """,

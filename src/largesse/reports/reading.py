@@ -94,7 +94,7 @@ _ORDERS = f"""
            o.message,
            o.scheduled_for IS NOT NULL AND EXISTS (
                SELECT FROM mail_jobs AS m
-               WHERE m.order_id = o.id AND m.fanned_out_at IS NULL AND m.due_at > (SELECT clock_now())
+               WHERE m.customer_id = o.customer_id AND m.order_id = o.id AND m.fanned_out_at IS NULL AND m.due_at > (SELECT clock_now())
            ) AS is_scheduled
     FROM {_WANTED}
 """  # noqa: S608 - constants
@@ -103,7 +103,8 @@ _MOVES = f"""
            width_bucket(extract(epoch FROM e.at - coalesce(o.scheduled_for, o.created_at))::float8, $3::float8[]) AS age,
            count(*) AS count
     FROM {_WANTED}
-    JOIN line_events AS e ON e.order_id = o.id AND e.event IN ('claimed', 'fulfilled', 'expired', 'cancelled')
+    JOIN line_events AS e ON e.customer_id = o.customer_id AND e.order_id = o.id
+        AND e.event IN ('claimed', 'fulfilled', 'expired', 'cancelled')
     GROUP BY 1, 2, 3, 4
 """  # noqa: S608 - constants
 _BOUNCED = f"""
@@ -111,7 +112,7 @@ _BOUNCED = f"""
     CROSS JOIN LATERAL (
         SELECT count(*) AS bounced FROM (
             SELECT DISTINCT ON (email) state FROM messages
-            WHERE messages.order_id = o.id AND kind = 'gift' ORDER BY email, edition DESC) AS latest
+            WHERE messages.customer_id = o.customer_id AND messages.order_id = o.id AND kind = 'gift' ORDER BY email, edition DESC) AS latest
         WHERE state IN ('bounced', 'exhausted')) AS refused
     WHERE o.delivery_mode = 'send' AND refused.bounced > 0
 """  # noqa: S608 - constants
@@ -123,6 +124,6 @@ _BEFORE = """
 """
 _RECIPIENTS = f"""
     SELECT l.order_id, l.recipient_email, l.recipient_name FROM {_WANTED}
-    JOIN lines AS l ON l.order_id = o.id
+    JOIN lines AS l ON l.customer_id = o.customer_id AND l.order_id = o.id
     WHERE l.recipient_email IS NOT NULL OR l.recipient_name IS NOT NULL
 """  # noqa: S608 - constants

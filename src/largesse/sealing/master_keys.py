@@ -23,7 +23,7 @@ _CONTEXT = b"master-key-proof"
 _TELL_EVERY_S = 10.0
 # A database sealed before there was a proof: whatever was sealed last tells.
 _SEALED_LAST = (
-    "SELECT sealed FROM lines ORDER BY order_id DESC, number DESC LIMIT 1",
+    "SELECT sealed FROM lines ORDER BY customer_id DESC, order_id DESC, number DESC LIMIT 1",
     "SELECT sealed FROM vouchers ORDER BY id DESC LIMIT 1",
     "SELECT sealed_secret FROM webhook_subscriptions ORDER BY created_at DESC LIMIT 1",
 )

@@ -11,9 +11,12 @@ CLAIMS = (
         "Every state and every event of a line belongs to a line that exists.",
         """
         SELECT DISTINCT order_id || '/' || number FROM (
-            SELECT order_id, number FROM line_states UNION SELECT order_id, number FROM line_events
+            SELECT customer_id, order_id, number FROM line_states
+            UNION SELECT customer_id, order_id, number FROM line_events
         ) AS told
-        WHERE NOT EXISTS (SELECT FROM lines l WHERE (l.order_id, l.number) = (told.order_id, told.number))
+        WHERE NOT EXISTS (
+            SELECT FROM lines l
+            WHERE (l.customer_id, l.order_id, l.number) = (told.customer_id, told.order_id, told.number))
         """,
     ),
     Check(
@@ -23,9 +26,9 @@ CLAIMS = (
         """
         SELECT coalesce(s.order_id, e.order_id) || '/' || coalesce(s.number, e.number)
         FROM line_states s FULL JOIN (
-            SELECT order_id, number, array_agg(event ORDER BY event) AS moves
-            FROM line_events WHERE event <> 'opened' GROUP BY order_id, number
-        ) AS e USING (order_id, number)
+            SELECT customer_id, order_id, number, array_agg(event ORDER BY event) AS moves
+            FROM line_events WHERE event <> 'opened' GROUP BY customer_id, order_id, number
+        ) AS e USING (customer_id, order_id, number)
         WHERE CASE s.state
               WHEN 'claimed' THEN moves = '{claimed}'
               WHEN 'chosen' THEN moves = '{chosen,claimed}'
@@ -42,22 +45,24 @@ CLAIMS = (
         f"""
         SELECT o.id FROM orders o
         JOIN (
-            SELECT order_id FROM line_states WHERE state = 'cancelled'
-            UNION SELECT order_id FROM entries WHERE kind = 'refund'
-        ) AS touched ON touched.order_id = o.id
+            SELECT customer_id, order_id FROM line_states WHERE state = 'cancelled'
+            UNION SELECT customer_id, order_id FROM entries WHERE kind = 'refund'
+        ) AS touched ON touched.customer_id = o.customer_id AND touched.order_id = o.id
         LEFT JOIN LATERAL (
-            SELECT count(*) AS cancelled FROM line_states s WHERE s.order_id = o.id AND s.state = 'cancelled'
+            SELECT count(*) AS cancelled FROM line_states s
+            WHERE s.customer_id = o.customer_id AND s.order_id = o.id AND s.state = 'cancelled'
         ) AS c ON true
         LEFT JOIN (
-            SELECT e.order_id, sum(e.amount_minor) FILTER (WHERE e.amount_minor > 0) AS back_minor,
+            SELECT e.customer_id, e.order_id, sum(e.amount_minor) FILTER (WHERE e.amount_minor > 0) AS back_minor,
                    sum(e.amount_minor) FILTER (WHERE e.amount_minor < 0) AS taken_minor,
                    bool_and(CASE WHEN e.amount_minor < 0 THEN a.kind = 'sales'
                                  ELSE {is_payer("a", "r")} END
                             AND (a.customer_id, a.environment, a.currency) = (r.customer_id, r.environment, r.currency)
                            ) AS accounts_fit
-            FROM entries e JOIN accounts a ON a.id = e.account_id JOIN orders r ON r.id = e.order_id
-            WHERE e.kind = 'refund' GROUP BY e.order_id
-        ) AS b ON b.order_id = o.id
+            FROM entries e JOIN accounts a ON a.customer_id = e.customer_id AND a.id = e.account_id
+            JOIN orders r ON r.customer_id = e.customer_id AND r.id = e.order_id
+            WHERE e.kind = 'refund' GROUP BY e.customer_id, e.order_id
+        ) AS b ON b.customer_id = o.customer_id AND b.order_id = o.id
         WHERE (coalesce(b.back_minor, 0) = o.total_minor / o.code_count * c.cancelled
                AND coalesce(b.taken_minor, 0) = -coalesce(b.back_minor, 0)
                AND coalesce(b.accounts_fit, true)) IS NOT TRUE
@@ -69,11 +74,12 @@ CLAIMS = (
         """
         SELECT coalesce(s.order_id, v.order_id) || '/' || coalesce(s.number, v.number)
         FROM (
-            SELECT s.order_id, s.number, s.product_id, o.value_minor
-            FROM line_states s JOIN products p ON p.id = s.product_id JOIN orders o ON o.id = s.order_id
+            SELECT s.customer_id, s.order_id, s.number, s.product_id, o.value_minor
+            FROM line_states s JOIN products p ON p.id = s.product_id
+            JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
             WHERE s.state = 'fulfilled' AND p.is_digital
         ) AS s
-        FULL JOIN (SELECT * FROM vouchers WHERE order_id IS NOT NULL) AS v USING (order_id, number)
+        FULL JOIN (SELECT * FROM vouchers WHERE order_id IS NOT NULL) AS v USING (customer_id, order_id, number)
         WHERE ((s.product_id, s.value_minor) = (v.product_id, v.value_minor)) IS NOT TRUE
         """,
     ),
@@ -83,11 +89,12 @@ CLAIMS = (
         """
         SELECT coalesce(s.order_id, w.order_id) || '/' || coalesce(s.number, w.number)
         FROM (
-            SELECT s.order_id, s.number, s.product_id, o.value_minor
-            FROM line_states s JOIN products p ON p.id = s.product_id JOIN orders o ON o.id = s.order_id
+            SELECT s.customer_id, s.order_id, s.number, s.product_id, o.value_minor
+            FROM line_states s JOIN products p ON p.id = s.product_id
+            JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
             WHERE s.state = 'chosen' AND p.is_digital
         ) AS s
-        FULL JOIN voucher_waits w USING (order_id, number)
+        FULL JOIN voucher_waits w USING (customer_id, order_id, number)
         WHERE ((s.product_id, s.value_minor) = (w.product_id, w.value_minor)) IS NOT TRUE
         """,
     ),
@@ -98,11 +105,12 @@ CLAIMS = (
         """
         SELECT coalesce(s.order_id, h.order_id) || '/' || coalesce(s.number, h.number)
         FROM (
-            SELECT s.order_id, s.number, s.product_id, s.state, o.environment
-            FROM line_states s JOIN products p ON p.id = s.product_id JOIN orders o ON o.id = s.order_id
+            SELECT s.customer_id, s.order_id, s.number, s.product_id, s.state, o.environment
+            FROM line_states s JOIN products p ON p.id = s.product_id
+            JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
             WHERE NOT p.is_digital AND s.state IN ('chosen', 'fulfilled')
         ) AS s
-        FULL JOIN shipments h USING (order_id, number)
+        FULL JOIN shipments h USING (customer_id, order_id, number)
         WHERE CASE WHEN h.id IS NULL THEN s.state = 'chosen'
                    ELSE (s.product_id, s.environment) = (h.product_id, h.environment)
                         AND (s.state = 'fulfilled') = (h.shipped_at IS NOT NULL) END IS NOT TRUE

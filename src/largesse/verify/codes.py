@@ -37,7 +37,7 @@ async def _chunks(connection: Connection, timeout_s: float) -> AsyncIterator[Seq
     cursor = await connection.cursor(
         """
         SELECT l.order_id, l.number, o.reference, l.code_lookup, l.sealed
-        FROM lines l JOIN orders o ON o.id = l.order_id
+        FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
         """,
         timeout=timeout_s,
     )

@@ -10,7 +10,7 @@ LEDGER = (
         "Every entry is on an account that exists.",
         """
         SELECT e.account_id || '/' || e.id FROM entries e
-        WHERE NOT EXISTS (SELECT FROM accounts a WHERE a.id = e.account_id)
+        WHERE NOT EXISTS (SELECT FROM accounts a WHERE a.customer_id = e.customer_id AND a.id = e.account_id)
         """,
     ),
     Check(
@@ -18,7 +18,7 @@ LEDGER = (
         "The entries of a transfer add up to zero, within one customer, environment and currency.",
         """
         SELECT DISTINCT movement_id FROM (
-            SELECT e.movement_id FROM entries e JOIN accounts a ON a.id = e.account_id
+            SELECT e.movement_id FROM entries e JOIN accounts a ON a.customer_id = e.customer_id AND a.id = e.account_id
             GROUP BY e.movement_id, a.customer_id, a.environment, a.currency
             HAVING sum(e.amount_minor) <> 0
         ) AS unbalanced
@@ -30,7 +30,7 @@ LEDGER = (
         """
         SELECT account_id || '/' || id FROM (
             SELECT account_id, id, balance_minor - amount_minor AS before_minor,
-                   lag(balance_minor, 1, 0::bigint) OVER (PARTITION BY account_id ORDER BY id) AS left_minor
+                   lag(balance_minor, 1, 0::bigint) OVER (PARTITION BY customer_id, account_id ORDER BY id) AS left_minor
             FROM entries
         ) AS chain
         WHERE before_minor <> left_minor
@@ -42,7 +42,8 @@ LEDGER = (
         """
         SELECT a.id FROM accounts a
         LEFT JOIN LATERAL (
-            SELECT balance_minor FROM entries WHERE account_id = a.id ORDER BY id DESC LIMIT 1
+            SELECT balance_minor FROM entries WHERE customer_id = a.customer_id AND account_id = a.id
+            ORDER BY id DESC LIMIT 1
         ) AS last ON true
         WHERE a.balance_minor <> coalesce(last.balance_minor, 0)
         """,
@@ -65,7 +66,8 @@ LEDGER = (
         "top-ups-are-whole",
         "A top-up is one credit of a funding account from its customer's deposits, and belongs to no order.",
         """
-        SELECT e.movement_id FROM entries e JOIN accounts a ON a.id = e.account_id
+        SELECT e.movement_id FROM entries e
+        JOIN accounts a ON a.customer_id = e.customer_id AND a.id = e.account_id
         WHERE e.kind = 'top_up'
         GROUP BY e.movement_id
         HAVING (count(*) = 2 AND count(e.order_id) = 0
@@ -77,7 +79,8 @@ LEDGER = (
         "settlements-are-whole",
         "A settlement is one credit of a receivable from its customer's deposits, and belongs to no order.",
         """
-        SELECT e.movement_id FROM entries e JOIN accounts a ON a.id = e.account_id
+        SELECT e.movement_id FROM entries e
+        JOIN accounts a ON a.customer_id = e.customer_id AND a.id = e.account_id
         WHERE e.kind = 'settlement'
         GROUP BY e.movement_id
         HAVING (count(*) = 2 AND count(e.order_id) = 0

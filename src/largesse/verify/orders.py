@@ -17,14 +17,14 @@ ORDERS = (
         f"""
         SELECT o.id FROM orders o
         LEFT JOIN (
-            SELECT order_id, count(*) AS entries,
+            SELECT customer_id, order_id, count(*) AS entries,
                    min(movement_id) = max(movement_id) AS one_movement,
                    min(account_id) FILTER (WHERE amount_minor < 0) AS payer_id, min(amount_minor) AS paid_minor,
                    min(account_id) FILTER (WHERE amount_minor > 0) AS sales_id, max(amount_minor) AS sold_minor
-            FROM entries WHERE kind = 'order' GROUP BY order_id
-        ) AS m ON m.order_id = o.id
-        LEFT JOIN accounts payer ON payer.id = m.payer_id
-        LEFT JOIN accounts sales ON sales.id = m.sales_id
+            FROM entries WHERE kind = 'order' GROUP BY customer_id, order_id
+        ) AS m ON m.customer_id = o.customer_id AND m.order_id = o.id
+        LEFT JOIN accounts payer ON payer.customer_id = m.customer_id AND payer.id = m.payer_id
+        LEFT JOIN accounts sales ON sales.customer_id = m.customer_id AND sales.id = m.sales_id
         WHERE (m.entries = 2 AND m.one_movement
                AND m.paid_minor = -o.total_minor AND m.sold_minor = o.total_minor
                AND {is_payer("payer", "o")}
@@ -51,8 +51,9 @@ ORDERS = (
         """
         SELECT o.id FROM orders o
         LEFT JOIN (
-            SELECT order_id, count(*) AS lines, min(number) AS first, max(number) AS last FROM lines GROUP BY order_id
-        ) AS l ON l.order_id = o.id
+            SELECT customer_id, order_id, count(*) AS lines, min(number) AS first, max(number) AS last
+            FROM lines GROUP BY customer_id, order_id
+        ) AS l ON l.customer_id = o.customer_id AND l.order_id = o.id
         WHERE (l.lines = o.code_count AND l.first = 1 AND l.last = o.code_count) IS NOT TRUE
         """,
     ),
@@ -63,11 +64,11 @@ ORDERS = (
         "The lines of a sent order name as many addresses as it has recipients; those of a batch name nobody.",
         """
         SELECT o.id FROM orders o JOIN (
-            SELECT order_id, count(*) AS lines, count(recipient_email) AS named, count(recipient_name) AS with_name,
+            SELECT customer_id, order_id, count(*) AS lines, count(recipient_email) AS named, count(recipient_name) AS with_name,
                    count(DISTINCT lower(recipient_email COLLATE "C")) AS addresses,
                    coalesce(bool_and(recipient_email ~ '^[[:ascii:]]*$'), true) AS plain
-            FROM lines GROUP BY order_id
-        ) AS l ON l.order_id = o.id
+            FROM lines GROUP BY customer_id, order_id
+        ) AS l ON l.customer_id = o.customer_id AND l.order_id = o.id
         WHERE CASE o.delivery_mode
               WHEN 'manual' THEN l.named + l.with_name + o.recipient_count <> 0
               ELSE l.named <> l.lines OR o.recipient_count NOT BETWEEN 1 AND l.addresses
@@ -100,7 +101,7 @@ ORDERS = (
         "orders-have-mail-jobs",
         "An order has a mail job, of its environment, exactly when it is sent to recipients.",
         """
-        SELECT o.id FROM orders o LEFT JOIN mail_jobs m ON m.order_id = o.id
+        SELECT o.id FROM orders o LEFT JOIN mail_jobs m ON m.customer_id = o.customer_id AND m.order_id = o.id
         WHERE (m.order_id IS NOT NULL) <> (o.delivery_mode = 'send') OR m.environment <> o.environment
         """,
     ),

@@ -8,10 +8,11 @@ from largesse.verify.check import Check
 def _belongs_to_order(table: str, row_id: str, condition: str = "true") -> Check:
     return Check(
         f"{table.replace('_', '-')}-have-orders",
-        f"Nothing in {table} belongs to an order that does not exist.",
+        f"Nothing in {table} belongs to an order that does not exist, or to another customer than its order.",
         f"""
         SELECT {row_id} FROM {table} AS child
-        WHERE {condition} AND NOT EXISTS (SELECT FROM orders o WHERE o.id = child.order_id)
+        WHERE {condition}
+          AND NOT EXISTS (SELECT FROM orders o WHERE o.customer_id = child.customer_id AND o.id = child.order_id)
         """,  # noqa: S608 - put together from the constants below
     )
 

@@ -24,15 +24,15 @@ REPORTS = (
         "Every order is among those that people list, as what it is and as it stands, unless its last change waits for a worker.",
         f"""
         WITH {_WAITING}, moves AS (
-            SELECT order_id, count(*) FILTER (WHERE event = 'claimed') AS claimed,
+            SELECT customer_id, order_id, count(*) FILTER (WHERE event = 'claimed') AS claimed,
                    count(*) FILTER (WHERE event = 'fulfilled') AS fulfilled,
                    count(*) FILTER (WHERE event = 'expired') AS expired,
                    count(*) FILTER (WHERE event = 'cancelled') AS cancelled
-            FROM line_events GROUP BY order_id)
+            FROM line_events GROUP BY customer_id, order_id)
         SELECT o.id FROM orders o
         LEFT JOIN report_orders r ON r.customer_id = o.customer_id AND r.order_id = o.id
         LEFT JOIN report_groups g ON g.customer_id = r.customer_id AND g.id = r.group_id
-        LEFT JOIN moves m ON m.order_id = o.id
+        LEFT JOIN moves m ON m.customer_id = o.customer_id AND m.order_id = o.id
         WHERE {_TAKEN_IN} AND (
             (r.environment, r.created_at, r.codes, r.spent_minor) = (o.environment, o.created_at, o.code_count, o.total_minor)
             AND (g.environment, g.currency, g.source) = (o.environment, o.currency, o.source)
@@ -102,7 +102,7 @@ REPORTS = (
         "An order is found by the address of each of its recipients, unless its last change waits for a worker.",
         f"""
         WITH {_WAITING}
-        SELECT DISTINCT o.id FROM orders o JOIN lines l ON l.order_id = o.id
+        SELECT DISTINCT o.id FROM orders o JOIN lines l ON l.customer_id = o.customer_id AND l.order_id = o.id
         WHERE l.recipient_email ~ '^[!-~]+$' AND {_TAKEN_IN}
           AND NOT EXISTS (
             SELECT FROM report_words w

@@ -239,7 +239,7 @@ async def _save_accounts(
     ]
     saved = await save(connection, funding.save_accounts, rows)
     assigned = [
-        (account_id, service_accounts[customer.key, key])
+        (customers[customer.key], account_id, service_accounts[customer.key, key])
         for (customer, account), account_id in zip(owned, saved.ids, strict=True)
         for key in account.service_accounts or ()
     ]

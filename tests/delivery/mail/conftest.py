@@ -6,7 +6,7 @@ import email.policy
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 from functools import partial
 
@@ -166,7 +166,7 @@ class Office:
     ) -> tuple[str, list[IssuedCode]]:
         """Writes an order as placing one does; returns its reference and codes, in line order."""
         lines = [(address, name) for address, name, quantity in recipients for _ in range(quantity)]
-        codes = draw_codes(len(lines))
+        codes, customer_id = draw_codes(len(lines)), self.principal.customer_id
         order_id = await self.database.fetchval(OPERATOR, "SELECT nextval('orders_id_seq')::int")
         now: datetime = await self.database.fetchval(OPERATOR, "SELECT clock_now()")
         reference = new_reference(now)
@@ -182,7 +182,7 @@ class Office:
                 """,
                 order_id,
                 reference,
-                self.principal.customer_id,
+                customer_id,
                 environment,
                 self.principal.service_account_id,
                 self.product_id,
@@ -196,20 +196,20 @@ class Office:
             )
             await connection.executemany(
                 """
-                INSERT INTO lines (order_id, number, recipient_email, recipient_name, code_lookup, sealed)
-                VALUES ($1, $2, $3, $4, $5, $6)
+                INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)
                 """,
                 [
-                    (order_id, number, address, name, one.lookup, one.sealed)
+                    (customer_id, order_id, number, address, name, one.lookup, one.sealed)
                     for number, ((address, name), one) in enumerate(zip(lines, sealed, strict=True), 1)
                 ],
             )
             await connection.execute(
-                "INSERT INTO mail_jobs (order_id, environment, due_at) VALUES ($1, $2, $3::timestamptz + $4 * interval '1 second')",
+                "INSERT INTO mail_jobs (customer_id, order_id, environment, due_at) VALUES ($1, $2, $3, $4)",
+                customer_id,
                 order_id,
                 environment,
-                now,
-                due_in_s,
+                now + timedelta(seconds=due_in_s),
             )
         return reference, codes
 
@@ -218,8 +218,8 @@ class Office:
         await self.database.execute(
             OPERATOR,
             """
-            INSERT INTO line_states (order_id, number, state)
-            SELECT id, unnest($2::int[]), 'cancelled' FROM orders WHERE reference = $1
+            INSERT INTO line_states (customer_id, order_id, number, state)
+            SELECT customer_id, id, unnest($2::int[]), 'cancelled' FROM orders WHERE reference = $1
             """,
             reference,
             numbers,

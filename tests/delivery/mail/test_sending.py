@@ -114,8 +114,8 @@ async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_
     await office.database.execute(
         OPERATOR,
         """
-        INSERT INTO line_states (order_id, number, state, claimed_at, language)
-        SELECT id, 2, 'claimed', now(), 'fr' FROM orders WHERE reference = $1
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, language)
+        SELECT customer_id, id, 2, 'claimed', now(), 'fr' FROM orders WHERE reference = $1
         """,
         german,
     )
@@ -324,8 +324,8 @@ async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office
     await office.database.execute(
         OPERATOR,
         """
-        INSERT INTO line_states (order_id, number, state, claimed_at)
-        SELECT id, 2, 'claimed', now() FROM orders WHERE reference = $1
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)
+        SELECT customer_id, id, 2, 'claimed', now() FROM orders WHERE reference = $1
         """,
         half,
     )

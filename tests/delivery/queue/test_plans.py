@@ -40,31 +40,32 @@ FILL = f"""
         (id, customer_id, environment, event, target_url, sealed_secret, service_account_id)
     SELECT gen_random_uuid(), 1, 'production', 'order.created', 'https://hooks.example.com/', '', 1
     FROM generate_series(1, {SUBSCRIPTIONS});
-    INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at)
-    SELECT id, 'order.created', '', now() + interval '1 hour', now()
+    INSERT INTO deliveries (customer_id, subscription_id, event, sample, due_at, created_at)
+    SELECT customer_id, id, 'order.created', '', now() + interval '1 hour', now()
     FROM generate_series(1, {ROWS // SUBSCRIPTIONS}), webhook_subscriptions;
-    INSERT INTO subscription_queues (subscription_id, due_at, failing)
-    SELECT id, now() + interval '1 hour', true FROM webhook_subscriptions;
+    INSERT INTO subscription_queues (customer_id, subscription_id, due_at, failing)
+    SELECT customer_id, id, now() + interval '1 hour', true FROM webhook_subscriptions;
     INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, country,
         currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
     SELECT n, n, 1, 'staging', 1, 'api', 'gift', 'GB', 'GBP', 100, 100, 1, 1, 'send', 'default', now()
     FROM generate_series(1, {ROWS}) AS n;
-    INSERT INTO messages (order_id, environment, email, line_numbers, due_at, rank_at, created_at)
-    SELECT id, 'staging', 'a@example.com', '{{1}}', at, at, now()
+    INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, due_at, rank_at, created_at)
+    SELECT customer_id, id, 'staging', 'a@example.com', '{{1}}', at, at, now()
     FROM orders, (SELECT now() + interval '1 hour') AS later (at);
-    INSERT INTO mail_jobs (order_id, environment, due_at) SELECT id, 'staging', now() + interval '1 hour' FROM orders;
+    INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)
+    SELECT customer_id, id, 'staging', now() + interval '1 hour' FROM orders;
     INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
     SELECT id, 1, 'staging', 'order.created', '', now() FROM orders
 """
 
 # What was there long ago, when somebody last looked.
 FINISHED = """
-    INSERT INTO deliveries (subscription_id, event, sample, state, due_at, created_at)
-    SELECT gen_random_uuid(), 'order.created', '', 'delivered', now(), now() FROM generate_series(1, 300);
-    INSERT INTO messages (order_id, environment, email, line_numbers, state, due_at, rank_at, created_at)
-    SELECT -n, 'staging', 'a@example.com', '{1}', 'sent', now(), now(), now() FROM generate_series(1, 300) AS n;
-    INSERT INTO mail_jobs (order_id, environment, due_at, fanned_out_at)
-    SELECT -n, 'staging', now(), now() FROM generate_series(1, 300) AS n;
+    INSERT INTO deliveries (customer_id, subscription_id, event, sample, state, due_at, created_at)
+    SELECT 1, gen_random_uuid(), 'order.created', '', 'delivered', now(), now() FROM generate_series(1, 300);
+    INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, state, due_at, rank_at, created_at)
+    SELECT 1, -n, 'staging', 'a@example.com', '{1}', 'sent', now(), now(), now() FROM generate_series(1, 300) AS n;
+    INSERT INTO mail_jobs (customer_id, order_id, environment, due_at, fanned_out_at)
+    SELECT 1, -n, 'staging', now(), now() FROM generate_series(1, 300) AS n;
     INSERT INTO events (order_id, customer_id, environment, event, body, created_at, fanned_out_at)
     SELECT -n, 1, 'staging', 'order.created', '', now(), now() FROM generate_series(1, 300) AS n;
     ANALYZE
@@ -108,7 +109,7 @@ async def write_deliveries_down(connection: asyncpg.Connection) -> None:
     )
     attempted = []
     for row in rows:
-        queue = queues.SubscriptionQueue(Lease(row["subscription_id"], row["fence"]), True, 1, "", b"", [])
+        queue = queues.SubscriptionQueue(Lease(1, row["subscription_id"], row["fence"]), True, 1, "", b"", [])
         job = queues.Job(row["id"], "order.created", None, b"", datetime.now(UTC), 0, 12)
         answer = AttemptResult(500, None, None, b"", 0.1)
         attempted.append(recording.Attempted(queue, job, 0.0, answer, Verdict("retry", 60.0)))
@@ -117,13 +118,13 @@ async def write_deliveries_down(connection: asyncpg.Connection) -> None:
 
 async def give_queues_back(connection: asyncpg.Connection) -> None:
     rows = await connection.fetch("SELECT subscription_id, fence FROM subscription_queues LIMIT 30")
-    await recording.record(connection, [], [Lease(row["subscription_id"], row["fence"]) for row in rows])
+    await recording.record(connection, [], [Lease(1, row["subscription_id"], row["fence"]) for row in rows])
 
 
 async def write_messages_down(connection: asyncpg.Connection) -> None:
     """As if a few were under way: their leases are renewed, what became of them is written, the rest goes back."""
     rows = await connection.fetch("SELECT id, fence FROM messages WHERE state = 'pending' LIMIT 3")
-    leases = [Lease(row["id"], row["fence"]) for row in rows]
+    leases = [Lease(1, row["id"], row["fence"]) for row in rows]
     await messages.MESSAGES.renew(connection, leases)
     message = messages.Message(leases[0], 1, datetime.now(UTC), 0.0, 0, [1], letter=None)  # type: ignore[arg-type]
     await record_sent(connection, [Sent(message, "pending", delay_s=60.0)])

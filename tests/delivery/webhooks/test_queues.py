@@ -123,7 +123,7 @@ async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver
     await world.advance(20)
     async with world.database.transaction(OPERATOR) as connection:
         [second] = await queues.take_queues(connection, 10, 10, failing=False)
-    assert second.lease == Lease(subscription.id, first.lease.fence + 1)
+    assert second.lease == Lease(first.lease.customer_id, subscription.id, first.lease.fence + 1)
     answer = AttemptResult(200, None, None, b"", 0.1)
     for queue, state in ((first, "pending"), (second, "delivered")):
         attempted = Attempted(queue, queue.jobs[0], 0.0, answer, Verdict("delivered"))

@@ -50,8 +50,9 @@ def mailed_by(service: Any) -> str:
     sent = service.send("gift", "coffee", value=5, recipients=[{"email": SAM}]).json()
     service.sql(
         """
-        INSERT INTO messages (order_id, environment, email, line_numbers, state, due_at, rank_at, created_at, finished_at)
-        SELECT id, environment, $2, '{1}', 'sent', now(), now(), now(), now() FROM orders WHERE reference = $1
+        INSERT INTO messages
+            (customer_id, order_id, environment, email, line_numbers, state, due_at, rank_at, created_at, finished_at)
+        SELECT customer_id, id, environment, $2, '{1}', 'sent', now(), now(), now(), now() FROM orders WHERE reference = $1
         """,
         sent["reference"],
         SAM,

@@ -96,8 +96,8 @@ def theirs(service) -> dict[str, object]:
     client = service.client("hr")
     subscription = UUID(client.post("/webhooks", json=TARGET).json()["id"])
     service.sql(
-        "INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at) "
-        "VALUES ($1, 'order.created', '{}', now(), now())",
+        "INSERT INTO deliveries (customer_id, subscription_id, event, sample, due_at, created_at) "
+        "SELECT customer_id, id, 'order.created', '{}', now(), now() FROM webhook_subscriptions WHERE id = $1",
         subscription,
     )
     sent = service.send("gift", "coffee", value=5, recipients=[{"email": "sam@example.com"}])

@@ -95,8 +95,9 @@ def test_a_resend(service, problem) -> None:
     problem(service.client("hr").post(path, json={"email": SAM}), 400)
     service.sql(
         """
-        INSERT INTO messages (order_id, environment, email, line_numbers, state, due_at, rank_at, created_at, finished_at)
-        SELECT id, environment, $2, '{1}', 'sent', now(), now(), now(), now() FROM orders WHERE reference = $1
+        INSERT INTO messages
+            (customer_id, order_id, environment, email, line_numbers, state, due_at, rank_at, created_at, finished_at)
+        SELECT customer_id, id, environment, $2, '{1}', 'sent', now(), now(), now(), now() FROM orders WHERE reference = $1
         """,
         reference,
         SAM,

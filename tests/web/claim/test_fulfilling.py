@@ -113,7 +113,10 @@ def state(service: Any, path: str, recipient: Any) -> str:
     now = service.sql("SELECT clock_now() AS now")[0]["now"]
     session = read_session(vault, "production", recipient.cookie, path.rsplit("/", 1)[1], now)
     assert session is not None
-    row = service.sql("SELECT state FROM line_states WHERE order_id = $1 AND number = $2", *session.line)
+    row = service.sql(
+        "SELECT state FROM line_states WHERE customer_id = $1 AND order_id = $2 AND number = $3",
+        *session.line,
+    )
     return str(row[0]["state"])
 
 

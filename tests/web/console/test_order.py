@@ -93,9 +93,11 @@ def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Servi
     service.sql(
         """
         WITH claimed AS (
-            INSERT INTO line_states (order_id, number, state, claimed_at) SELECT id, 3, 'claimed', now() FROM orders
-            WHERE reference = $1 RETURNING order_id)
-        INSERT INTO line_events (order_id, number, event, at) SELECT order_id, 3, 'claimed', now() FROM claimed
+            INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)
+            SELECT customer_id, id, 3, 'claimed', now() FROM orders
+            WHERE reference = $1 RETURNING customer_id, order_id)
+        INSERT INTO line_events (customer_id, order_id, number, event, at)
+        SELECT customer_id, order_id, 3, 'claimed', now() FROM claimed
         """,
         order,
     )
@@ -154,7 +156,8 @@ def test_an_address_is_corrected_and_the_mail_goes_there(ada: Browser, service: 
 
 def test_what_was_claimed_or_is_leaving_is_not_corrected(ada: Browser, service: Service, order: str) -> None:
     service.sql(
-        "INSERT INTO line_states (order_id, number, state, claimed_at) SELECT id, 3, 'claimed', now() FROM orders WHERE reference = $1",
+        "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at) "
+        "SELECT customer_id, id, 3, 'claimed', now() FROM orders WHERE reference = $1",
         order,
     )
     service.sql(
@@ -176,7 +179,8 @@ def test_what_was_claimed_or_is_leaving_is_not_corrected(ada: Browser, service: 
         assert said in ada.text
     assert mails(service, order) == before
     service.sql(
-        "INSERT INTO line_events (order_id, number, event, at) SELECT id, 3, 'claimed', now() FROM orders WHERE reference = $1",
+        "INSERT INTO line_events (customer_id, order_id, number, event, at) "
+        "SELECT customer_id, id, 3, 'claimed', now() FROM orders WHERE reference = $1",
         order,
     )
 

@@ -63,8 +63,8 @@ def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(
     for delivery, state in ((dropped, "dropped"), (exhausted, "exhausted"), (delivered, "delivered")):
         service.sql("UPDATE deliveries SET state = $2, finished_at = now() WHERE id = $1", delivery, state)
     service.sql(
-        "INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms, status, answer) "
-        "VALUES ($1, 1, now(), 31, 410, '<script>gone')",
+        "INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, status, answer) "
+        "SELECT customer_id, id, 1, now(), 31, 410, '<script>gone' FROM deliveries WHERE id = $1",
         dropped,
     )
     ada.get(path)
@@ -89,8 +89,9 @@ def test_older_deliveries_are_a_page_away(service: Service, sign_in: SignIn) -> 
     ada = sign_in("ada@acme.example")
     path = subscribe(ada)
     service.sql(
-        "INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at) "
-        "SELECT $1::text::uuid, 'order.created', '{}', now(), now() FROM generate_series(1, 26)",
+        "INSERT INTO deliveries (customer_id, subscription_id, event, sample, due_at, created_at) "
+        "SELECT customer_id, id, 'order.created', '{}', now(), now() "
+        "FROM webhook_subscriptions, generate_series(1, 26) WHERE id = $1::text::uuid",
         id_in(path),
     )
     ada.get(path)

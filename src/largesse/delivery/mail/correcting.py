@@ -31,10 +31,13 @@ async def correct_address(
     """
     order = await find_own_order(connection, principal, reference)
     # As a fan-out, which is waited for or finds what was corrected, and then as a claim.
-    await connection.execute("SELECT FROM mail_jobs WHERE order_id = $1 FOR UPDATE", order["id"])
+    key = (order["customer_id"], order["id"])
+    await connection.execute(
+        "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *key
+    )
     lines = await connection.fetch(
-        "SELECT number, recipient_email FROM lines WHERE order_id = $1 ORDER BY number FOR UPDATE",
-        order["id"],
+        "SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number FOR UPDATE",
+        *key,
     )
     numbers = [line["number"] for line in lines if _is_at(line["recipient_email"], email)]
     if not numbers:
@@ -43,33 +46,38 @@ async def correct_address(
         raise InvalidRequest("Somebody at that address is a recipient of this order already.")
     if await connection.fetchval(
         """
-        SELECT EXISTS (SELECT FROM line_states WHERE order_id = $1 AND number = ANY($2::int[]) AND state <> 'cancelled')
+        SELECT EXISTS (
+            SELECT FROM line_states
+            WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND state <> 'cancelled')
         """,
-        order["id"],
+        *key,
         numbers,
     ):
         raise InvalidRequest("This recipient has claimed the gift.")
-    has_left = await _move_mail(connection, order["id"], email, corrected)
-    await readdress_lines(connection, order["id"], numbers, corrected)
+    has_left = await _move_mail(connection, key, email, corrected)
+    await readdress_lines(connection, *key, numbers, corrected)
     await forget_recipient(connection, order["customer_id"], [order["id"]], [(email, None)])
     if has_left:
         await resend(connection, principal, reference, corrected, address=address)
 
 
-async def _move_mail(connection: Connection, order_id: int, email: str, corrected: str) -> bool:
+async def _move_mail(connection: Connection, order: tuple[int, int], email: str, corrected: str) -> bool:
     """Has the recipient's messages be to the other address; whether the last of them has left."""
     rows = await connection.fetch(
         """
         SELECT id, email, edition, state IN ('pending', 'held') AS waits, leased_until > clock_now() AS is_leaving
-        FROM messages WHERE order_id = $1 AND kind = 'gift' ORDER BY edition FOR UPDATE
+        FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY edition FOR UPDATE
         """,
-        order_id,
+        *order,
     )
     own = [row for row in rows if _is_at(row["email"], email)]
     if any(row["is_leaving"] and row["waits"] for row in own):
         raise InvalidRequest("The mail to this recipient is just leaving. Try again in a minute.")
     await connection.execute(
-        "UPDATE messages SET email = $2 WHERE id = ANY($1::bigint[])", [row["id"] for row in own], corrected
+        "UPDATE messages SET email = $3 WHERE customer_id = $1 AND id = ANY($2::bigint[])",
+        order[0],
+        [row["id"] for row in own],
+        corrected,
     )
     return bool(own) and not own[-1]["waits"]
 

@@ -22,7 +22,8 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
     await plan_by_index(connection)
     jobs = await connection.fetch(
         """
-        SELECT order_id, due_at, code_count, scheduled_for IS NOT NULL AS is_scheduled FROM mail_jobs JOIN orders ON orders.id = order_id
+        SELECT mail_jobs.customer_id, order_id, due_at, code_count, scheduled_for IS NOT NULL AS is_scheduled
+        FROM mail_jobs JOIN orders ON orders.customer_id = mail_jobs.customer_id AND orders.id = order_id
         WHERE fanned_out_at IS NULL AND due_at <= (SELECT clock_now())
         ORDER BY due_at LIMIT $1 FOR UPDATE OF mail_jobs SKIP LOCKED
         """,
@@ -32,12 +33,23 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
         return 0, 0
     taken = _within(jobs, _MAX_CODES)
     made = await _make_messages(connection, taken)
-    order_ids = [job["order_id"] for job in taken]
     await connection.execute(
-        "UPDATE mail_jobs SET fanned_out_at = (SELECT clock_now()) WHERE order_id = ANY($1::int[])", order_ids
+        """
+        UPDATE mail_jobs SET fanned_out_at = (SELECT clock_now())
+        FROM unnest($1::int[], $2::int[]) AS taken (customer_id, order_id)
+        WHERE mail_jobs.customer_id = taken.customer_id AND mail_jobs.order_id = taken.order_id
+        """,
+        *_columns(taken),
     )
-    await record_changes(connection, [job["order_id"] for job in taken if job["is_scheduled"]])
+    await record_changes(
+        connection, [(job["customer_id"], job["order_id"]) for job in taken if job["is_scheduled"]]
+    )
     return len(taken), made
+
+
+def _columns(jobs: Sequence[Row]) -> tuple[list[int], list[int]]:
+    """The customers and the orders of jobs."""
+    return [job["customer_id"] for job in jobs], [job["order_id"] for job in jobs]
 
 
 def _within(jobs: Sequence[Row], codes: int) -> list[Row]:
@@ -55,13 +67,15 @@ async def _make_messages(connection: Connection, jobs: Sequence[Row]) -> int:
     # A cancellation locks the mail job too, so it is either seen here or sees the messages.
     lines = await connection.fetch(
         """
-        SELECT order_id, number, recipient_email, recipient_name FROM lines
-        WHERE order_id = ANY($1::int[]) AND recipient_email IS NOT NULL AND NOT EXISTS (
+        SELECT customer_id, order_id, number, recipient_email, recipient_name
+        FROM unnest($1::int[], $2::int[]) AS due (customer_id, order_id) JOIN lines USING (customer_id, order_id)
+        WHERE recipient_email IS NOT NULL AND NOT EXISTS (
             SELECT FROM line_states AS states
-            WHERE states.order_id = lines.order_id AND states.number = lines.number AND states.state = 'cancelled')
+            WHERE states.customer_id = lines.customer_id AND states.order_id = lines.order_id
+              AND states.number = lines.number AND states.state = 'cancelled')
         ORDER BY order_id, number
         """,
-        [job["order_id"] for job in jobs],
+        *_columns(jobs),
     )
     # One message for each distinct address, letter case ignored, as the order's recipientCount counts them.
     numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
@@ -72,21 +86,20 @@ async def _make_messages(connection: Connection, jobs: Sequence[Row]) -> int:
         first.setdefault(key, line)
     await connection.execute(
         """
-        INSERT INTO messages (order_id, environment, email, name, line_numbers, due_at, rank_at, created_at)
-        SELECT order_id, environment, email, name, line_numbers::int[], due_at,
+        INSERT INTO messages (customer_id, order_id, environment, email, name, line_numbers, due_at, rank_at, created_at)
+        SELECT customer_id, order_id, environment, email, name, line_numbers::int[], due_at,
                due_at + (row_number() OVER (PARTITION BY order_id ORDER BY place) / $6::int) * $7::float8 * interval '1 second', now
-        FROM unnest($1::int[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
-                AS new (order_id, email, name, line_numbers, place)
-        JOIN mail_jobs USING (order_id), (SELECT clock_now()) AS clock (now)
-        WHERE order_id = ANY($5::int[])
+        FROM unnest($1::int[], $2::int[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
+                AS new (customer_id, order_id, email, name, line_numbers, place)
+        JOIN mail_jobs USING (customer_id, order_id), (SELECT clock_now()) AS clock (now)
         ORDER BY place
         ON CONFLICT DO NOTHING
         """,
-        [order_id for order_id, _ in first],
+        [line["customer_id"] for line in first.values()],
+        [line["order_id"] for line in first.values()],
         [line["recipient_email"] for line in first.values()],
         [line["recipient_name"] for line in first.values()],
         [f"{{{','.join(map(str, numbers[key]))}}}" for key in first],
-        [job["order_id"] for job in jobs],
         RANKED_TOGETHER,
         RANK_GAP_S,
     )

@@ -21,8 +21,8 @@ async def release(connection: Connection) -> int:
             SELECT count(*) FROM (
                 SELECT FROM messages WHERE state = 'pending' AND rank_at <= (SELECT clock_now()) LIMIT $1) AS due)
         UPDATE messages SET state = 'pending', reason = NULL, trying_since = (SELECT clock_now())
-        WHERE id IN (
-            SELECT id FROM messages WHERE state = 'held'
+        WHERE (customer_id, id) IN (
+            SELECT customer_id, id FROM messages WHERE state = 'held'
             ORDER BY rank_at LIMIT $1 - (SELECT count FROM waiting) FOR UPDATE SKIP LOCKED)
         """,
         _BITE,

@@ -11,7 +11,7 @@ from largesse.base.i18n import language_of
 from largesse.base.vault import Vault
 from largesse.database import Connection, Row
 from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
-from largesse.delivery.queue import Lease, Queue, Terms
+from largesse.delivery.queue import Lease, Queue, Terms, held_columns
 from largesse.lines import claim_link, open_code
 from largesse.orders.recipients import MAX_CODES
 
@@ -51,7 +51,7 @@ async def take(
 ) -> list[Message]:
     """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction."""
     taken = await MESSAGES.take(connection, limit, terms=terms)
-    ids = [row["id"] for row in taken]
+    ids = [row["customer_id"] for row in taken], [row["id"] for row in taken]
     orders = await connection.fetch(
         """
         SELECT messages.id, orders.reference, orders.message, orders.from_name, orders.wrapping_key, orders.value_minor,
@@ -60,28 +60,35 @@ async def take(
                products.name AS product, products.is_digital, collections.name AS collection,
                settled.name AS settled, carrier, tracking_number,
                -- Whoever claimed a gift has chosen a language.
-               (SELECT language FROM line_states AS claimed WHERE claimed.order_id = orders.id
+               (SELECT language FROM line_states AS claimed
+                WHERE claimed.customer_id = orders.customer_id AND claimed.order_id = orders.id
                 AND claimed.number = ANY(line_numbers) AND language IS NOT NULL
                 ORDER BY claimed_at DESC LIMIT 1) AS language
-        FROM messages JOIN orders ON orders.id = messages.order_id
+        FROM unnest($1::int[], $2::bigint[]) AS taken (customer_id, id)
+        JOIN messages ON messages.customer_id = taken.customer_id AND messages.id = taken.id
+        JOIN orders ON orders.customer_id = messages.customer_id AND orders.id = messages.order_id
         LEFT JOIN products ON products.id = orders.product_id
         LEFT JOIN collections ON collections.id = orders.collection_id
         -- A notification is of one line, whose number is its edition.
-        LEFT JOIN line_states ON kind <> 'gift' AND line_states.order_id = orders.id AND line_states.number = edition
+        LEFT JOIN line_states ON kind <> 'gift' AND line_states.customer_id = orders.customer_id
+            AND line_states.order_id = orders.id AND line_states.number = edition
         LEFT JOIN products AS settled ON settled.id = line_states.product_id
-        LEFT JOIN shipments ON kind = 'shipped' AND shipments.order_id = orders.id AND shipments.number = edition
-        WHERE messages.id = ANY($1::bigint[])
+        LEFT JOIN shipments ON kind = 'shipped' AND shipments.customer_id = orders.customer_id
+            AND shipments.order_id = orders.id AND shipments.number = edition
         """,
-        ids,
+        *ids,
     )
     lines = await connection.fetch(
         """
         SELECT messages.id, lines.number, sealed
-        FROM messages CROSS JOIN LATERAL unnest(line_numbers) AS wanted (number)
-        JOIN lines ON lines.order_id = messages.order_id AND lines.number = wanted.number
-        WHERE messages.id = ANY($1::bigint[]) ORDER BY lines.number
+        FROM unnest($1::int[], $2::bigint[]) AS taken (customer_id, id)
+        JOIN messages ON messages.customer_id = taken.customer_id AND messages.id = taken.id
+        CROSS JOIN LATERAL unnest(line_numbers) AS wanted (number)
+        JOIN lines ON lines.customer_id = messages.customer_id AND lines.order_id = messages.order_id
+            AND lines.number = wanted.number
+        ORDER BY lines.number
         """,
-        ids,
+        *ids,
     )
     order_of = {row["id"]: row for row in orders}
     lines_of: dict[int, list[Row]] = defaultdict(list)
@@ -96,7 +103,10 @@ async def take(
 async def still_stands(connection: Connection, message: Message) -> bool:
     """Whether a message may go out as it was read: leased by nobody else, and no code in it voided, since."""
     stands: bool | None = await connection.fetchval(
-        "SELECT fence = $2 AND state = 'pending' AND line_numbers = $3 FROM messages WHERE id = $1",
+        """
+        SELECT fence = $3 AND state = 'pending' AND line_numbers = $4 FROM messages WHERE customer_id = $1 AND id = $2
+        """,
+        message.lease.customer_id,
         message.lease.key,
         message.lease.fence,
         message.line_numbers,
@@ -108,12 +118,11 @@ async def put_back(connection: Connection, leases: Sequence[Lease], reason: str)
     """Frees messages that the mail server could not even be offered, with the reason; it costs them no attempt."""
     await connection.execute(
         """
-        UPDATE messages SET leased_until = '-infinity', reason = $3, fault = 'server'
-        FROM unnest($1::bigint[], $2::bigint[]) AS held (held_id, held_fence)
-        WHERE id = held_id AND fence = held_fence AND state = 'pending'
+        UPDATE messages SET leased_until = '-infinity', reason = $4, fault = 'server'
+        FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS held (held_by, held_id, held_fence)
+        WHERE customer_id = held_by AND id = held_id AND fence = held_fence AND state = 'pending'
         """,
-        [lease.key for lease in leases],
-        [lease.fence for lease in leases],
+        *held_columns(leases),
         reason,
     )
 
@@ -147,7 +156,7 @@ def _message(row: Row, order: Row, lines: Sequence[Row], vault: Vault, public_ur
         carrier=order["carrier"],
         tracking_number=order["tracking_number"],
     )
-    lease = Lease(row["id"], row["fence"])
+    lease = Lease(row["customer_id"], row["id"], row["fence"])
     return Message(
         lease, row["order_id"], row["due_at"], order["age_s"], row["attempts"], row["line_numbers"], letter
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from largesse.database import Connection
 from largesse.delivery.mail.messages import SPREAD_S, Message
+from largesse.delivery.queue import held_columns
 from largesse.events import record_changes
 
 
@@ -52,36 +53,36 @@ async def record(
             reason = new.reason,
             fault = new.fault,
             due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
-            rank_at = CASE WHEN new.state = 'pending' THEN now + (new.delay_s + $7) * interval '1 second' ELSE rank_at END,
+            rank_at = CASE WHEN new.state = 'pending' THEN now + (new.delay_s + $8) * interval '1 second' ELSE rank_at END,
             finished_at = CASE WHEN new.state NOT IN ('pending', 'held') THEN now END,
             leased_until = '-infinity'
         -- Limited to what there is, for the planner's sake: it expects a row or two whatever the arrays hold, so that one
         -- plan of a connection serves all its batches. Planning each anew took a quarter of what a message
         -- costs the database.
-        FROM (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::float8[], $5::text[], $6::text[]) LIMIT $11)
-                AS new (id, fence, state, delay_s, reason, fault),
+        FROM (SELECT * FROM unnest(
+                $1::int[], $2::bigint[], $3::bigint[], $4::text[], $5::float8[], $6::text[], $7::text[]) LIMIT $13)
+                AS new (customer_id, id, fence, state, delay_s, reason, fault),
             (SELECT clock_now()) AS clock (now)
         -- What is pending is told by what is leased and has not finished: asked for by state, all that are pending might be
         -- read, by the index of those.
-        WHERE messages.id = new.id AND messages.fence = new.fence AND messages.finished_at IS NULL
-            AND leased_until > '-infinity'
+        WHERE messages.customer_id = new.customer_id AND messages.id = new.id AND messages.fence = new.fence
+            AND messages.finished_at IS NULL AND leased_until > '-infinity'
         RETURNING messages.id)
         SELECT id, true AS is_written FROM written
         UNION ALL
         SELECT next.id, false
-        FROM (SELECT * FROM unnest($8::bigint[], $9::bigint[], $10::text[]) LIMIT $12) AS next (id, fence, lines)
+        FROM (SELECT * FROM unnest($9::int[], $10::bigint[], $11::bigint[], $12::text[]) LIMIT $14)
+            AS next (customer_id, id, fence, lines)
         WHERE (SELECT fence = next.fence AND state = 'pending' AND line_numbers::text = next.lines
-               FROM messages WHERE messages.id = next.id)
+               FROM messages WHERE messages.customer_id = next.customer_id AND messages.id = next.id)
         """,
-        [one.message.lease.key for one in sent],
-        [one.message.lease.fence for one in sent],
+        *held_columns([one.message.lease for one in sent]),
         [one.state for one in sent],
         [one.delay_s for one in sent],
         [one.reason for one in sent],
         [one.fault for one in sent],
         SPREAD_S,
-        [message.lease.key for message in watched],
-        [message.lease.fence for message in watched],
+        *held_columns([message.lease for message in watched]),
         [f"{{{','.join(map(str, message.line_numbers))}}}" for message in watched],
         len(sent),
         len(watched),
@@ -90,7 +91,7 @@ async def record(
     captured = [one for one in sent if one.captured is not None and one.message.lease.key in ours]
     if captured:
         await _write_captured(connection, captured)
-    if given_up := {one.message.order_id for one in sent if one.is_given_up}:
+    if given_up := {(one.message.lease.customer_id, one.message.order_id) for one in sent if one.is_given_up}:
         await record_changes(connection, given_up)
     return len(sent) - len(ours), {row["id"] for row in rows if not row["is_written"]}
 
@@ -98,10 +99,11 @@ async def record(
 async def _write_captured(connection: Connection, captured: Sequence[Sent]) -> None:
     await connection.execute(
         """
-        INSERT INTO captured_mail (message_id, environment, recipient, subject, sealed, captured_at)
-        SELECT *, clock_now() FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[])
+        INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, captured_at)
+        SELECT *, clock_now() FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[])
         ON CONFLICT DO NOTHING
         """,
+        [one.message.lease.customer_id for one in captured],
         [one.message.lease.key for one in captured],
         [one.message.letter.environment for one in captured],
         [one.message.letter.email for one in captured],

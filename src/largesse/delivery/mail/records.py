@@ -39,30 +39,31 @@ async def list_order_deliveries(
     An order that is not due yet has no messages: its recipients come from its lines. A code batch has an entry for
     each code. Raises NotFound for an order of another customer or environment.
     """
-    order_id = (await find_order(connection, principal, reference))["id"]
+    found = await find_order(connection, principal, reference)
+    order = (found["customer_id"], found["id"])
     rows = await connection.fetch(
         """
         WITH latest AS (
             SELECT DISTINCT ON (email) *, max(edition) OVER (PARTITION BY email) AS resends,
                    min(line_numbers[1]) OVER (PARTITION BY email) AS place
-            FROM messages WHERE order_id = $1 AND kind = 'gift' ORDER BY email, edition DESC)
+            FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY email, edition DESC)
         SELECT email, name, cardinality(line_numbers) AS code_count, state, reason, fault, due_at,
                CASE WHEN state IN ('sent', 'captured') THEN finished_at END AS sent_at, attempts, resends
-        FROM latest ORDER BY place OFFSET $2 LIMIT $3
+        FROM latest ORDER BY place OFFSET $3 LIMIT $4
         """,
-        order_id,
+        *order,
         offset,
         limit,
     )
-    lines = await read_line_records(connection, order_id)
+    lines = await read_line_records(connection, *order)
     if rows:
         return _with_lines([RecipientDelivery(**row) for row in rows], lines)
     job = await connection.fetchrow(
-        "SELECT due_at, due_at > clock_now() AS scheduled FROM mail_jobs WHERE order_id = $1", order_id
+        "SELECT due_at, due_at > clock_now() AS scheduled FROM mail_jobs WHERE customer_id = $1 AND order_id = $2",
+        *order,
     )
     if job is None:
-        at = await connection.fetchval("SELECT created_at FROM orders WHERE id = $1", order_id)
-        return [_handed_over(line, at) for _, _, line in lines[offset : offset + limit]]
+        return [_handed_over(line, found["created_at"]) for _, _, line in lines[offset : offset + limit]]
     waiting = _not_fanned_out(lines, job["due_at"], "scheduled" if job["scheduled"] else "pending")
     return _with_lines(waiting[offset : offset + limit], lines)
 

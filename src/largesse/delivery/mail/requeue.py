@@ -18,21 +18,22 @@ _START = datetime(1970, 1, 1, tzinfo=UTC), 0
 _STANDING = """
     ARRAY(SELECT line FROM unnest(line_numbers) AS line WHERE NOT EXISTS (
         SELECT FROM line_states AS states
-        WHERE states.order_id = messages.order_id AND states.number = line AND states.state = 'cancelled')
+        WHERE states.customer_id = messages.customer_id AND states.order_id = messages.order_id
+          AND states.number = line AND states.state = 'cancelled')
     ORDER BY line)
 """
 
 # What was asked for again since then was sent instead: only the last edition of an order's mail counts. A notification is of
 # one line, whose number is its edition.
 _CANDIDATES = f"""
-    SELECT id, order_id, coalesce(finished_at, due_at) AS given_up_at FROM messages
+    SELECT customer_id, id, order_id, coalesce(finished_at, due_at) AS given_up_at FROM messages
     WHERE state IN ('bounced', 'exhausted', 'held')
       AND coalesce(finished_at, due_at) >= $1 AND (coalesce(finished_at, due_at), id) > ($2, $3)
       AND ($4::text IS NULL OR position(lower($4) IN lower(reason)) > 0)
       AND {_STANDING} <> '{{}}'
       AND NOT (kind = 'gift' AND EXISTS (
         SELECT FROM messages AS later
-        WHERE later.order_id = messages.order_id AND later.email = messages.email AND later.kind = 'gift'
+        WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email AND later.kind = 'gift'
           AND later.edition > messages.edition))
     ORDER BY coalesce(finished_at, due_at), id LIMIT $5
 """  # noqa: S608 - made of constants
@@ -79,7 +80,7 @@ async def requeue(database: Database, wanted: Wanted) -> int:
                 return made
             after = rows[-1]["given_up_at"], rows[-1]["id"]
             made += await _make_due(connection, rows, rank=made)
-            await record_changes(connection, {row["order_id"] for row in rows})
+            await record_changes(connection, {(row["customer_id"], row["order_id"]) for row in rows})
             await connection.execute("UPDATE mail_requeues SET messages = $2 WHERE id = $1", run_id, made)
             await notify(connection)
 
@@ -88,7 +89,12 @@ async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -
     """Makes one bite of messages due, one after the other behind the `rank` before it, so that new mail passes between."""
     # A cancellation locks the mail job too: it is either seen here, or sees what is pending.
     await connection.execute(
-        "SELECT FROM mail_jobs WHERE order_id = ANY($1::int[]) ORDER BY order_id FOR UPDATE",
+        """
+        SELECT FROM mail_jobs JOIN unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
+            USING (customer_id, order_id)
+        ORDER BY order_id FOR UPDATE OF mail_jobs
+        """,
+        [row["customer_id"] for row in rows],
         [row["order_id"] for row in rows],
     )
     made = await connection.execute(
@@ -96,10 +102,12 @@ async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -
         UPDATE messages SET
             state = 'pending', attempts = 0, fault = NULL, finished_at = NULL, trying_since = now, due_at = at,
             rank_at = at, line_numbers = {_STANDING}
-        FROM unnest($1::bigint[]) WITH ORDINALITY AS wanted (wanted_id, place), (SELECT clock_now()) AS clock (now),
-            LATERAL (SELECT now + ((place + $2) / $3::int) * $4::float8 * interval '1 second') AS turn (at)
-        WHERE id = wanted_id AND state IN ('bounced', 'exhausted', 'held') AND {_STANDING} <> '{{}}'
+        FROM unnest($1::int[], $2::bigint[]) WITH ORDINALITY AS wanted (wanted_of, wanted_id, place),
+            (SELECT clock_now()) AS clock (now),
+            LATERAL (SELECT now + ((place + $3) / $4::int) * $5::float8 * interval '1 second') AS turn (at)
+        WHERE customer_id = wanted_of AND id = wanted_id AND state IN ('bounced', 'exhausted', 'held') AND {_STANDING} <> '{{}}'
         """,  # noqa: S608 - made of constants
+        [row["customer_id"] for row in rows],
         [row["id"] for row in rows],
         rank,
         RANKED_TOGETHER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, TooManyRequests
-from largesse.database import Connection
+from largesse.database import Connection, Row
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.mail.records import RecipientDelivery
 from largesse.delivery.queue import notify
@@ -32,38 +32,31 @@ async def resend(
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, InvalidRequest when the address
     is no recipient of it or the first mail has not left yet, TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
     """
-    order_id = (await find_own_order(connection, principal, reference))["id"]
-    # The lock on the order's own message makes resends of one recipient wait for each other.
-    rows = await connection.fetch(
-        "SELECT id, email, name FROM messages WHERE order_id = $1 AND kind = 'gift' AND edition = 0", order_id
-    )
-    asked = email_key(email.strip())
-    first = next((row for row in rows if email_key(row["email"]) == asked), None)
-    if first is None:
-        if await _is_scheduled(connection, order_id):
-            raise InvalidRequest("The order's mail has not left yet.")
-        raise InvalidRequest("`email` is no recipient of this order.")
-    await connection.execute("SELECT FROM messages WHERE id = $1 FOR UPDATE", first["id"])
-    await _hold_to_limits(connection, order_id, first["email"])
+    found = await find_own_order(connection, principal, reference)
+    order = (found["customer_id"], found["id"])
+    first = await _own_message(connection, order, email)
+    await _hold_to_limits(connection, order, first["email"])
     row = await connection.fetchrow(
         """
-        INSERT INTO messages (order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
-        SELECT order_id, environment, edition + 1, email, name, standing, now, now, now
+        INSERT INTO messages
+            (customer_id, order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
+        SELECT customer_id, order_id, environment, edition + 1, email, name, standing, now, now, now
         FROM messages, (SELECT clock_now()) AS clock (now), LATERAL (SELECT ARRAY(
             SELECT line FROM unnest(line_numbers) AS line WHERE NOT EXISTS (
                 SELECT FROM line_states AS states
-                WHERE states.order_id = $1 AND states.number = line AND states.state = 'cancelled')
+                WHERE states.customer_id = $1 AND states.order_id = $2 AND states.number = line
+                  AND states.state = 'cancelled')
             ORDER BY line)) AS uncancelled (standing)
-        WHERE order_id = $1 AND email = $2 AND kind = 'gift' AND standing <> '{}' ORDER BY edition DESC LIMIT 1
+        WHERE customer_id = $1 AND order_id = $2 AND email = $3 AND kind = 'gift' AND standing <> '{}' ORDER BY edition DESC LIMIT 1
         RETURNING id, due_at, edition, cardinality(line_numbers) AS code_count
         """,
-        order_id,
+        *order,
         first["email"],
     )
     if row is None:
         raise InvalidRequest("The codes of this recipient were cancelled.")
-    await record_resends(connection, principal, address, order_id, [row["id"]])
-    await record_changes(connection, [order_id])
+    await record_resends(connection, principal, address, found["id"], [row["id"]])
+    await record_changes(connection, [order])
     await notify(connection)
     return RecipientDelivery(
         email=first["email"],
@@ -89,11 +82,15 @@ async def resend_unclaimed(
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed.
     """
-    order_id = (await find_own_order(connection, principal, reference))["id"]
+    found = await find_own_order(connection, principal, reference)
+    order = (found["customer_id"], found["id"])
     # As `resend`, which locks one of them.
     await connection.execute(
-        "SELECT FROM messages WHERE order_id = $1 AND kind = 'gift' AND edition = 0 ORDER BY id FOR UPDATE",
-        order_id,
+        """
+        SELECT FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' AND edition = 0
+        ORDER BY id FOR UPDATE
+        """,
+        *order,
     )
     rows = await connection.fetch(
         """
@@ -101,46 +98,75 @@ async def resend_unclaimed(
             SELECT DISTINCT ON (email) environment, edition, email, name, state, line_numbers,
                    count(*) FILTER (WHERE edition > 0 AND created_at > (SELECT clock_now()) - interval '1 day')
                        OVER (PARTITION BY email) AS resends
-            FROM messages WHERE order_id = $1 AND kind = 'gift' ORDER BY email, edition DESC
+            FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY email, edition DESC
         ), unclaimed AS (
             SELECT *, row_number() OVER (ORDER BY line_numbers[1]) - 1 AS place
             FROM latest, LATERAL (
                 SELECT ARRAY(
                     SELECT line FROM unnest(line_numbers) AS line WHERE NOT EXISTS (
                         SELECT FROM line_states AS s
-                        WHERE s.order_id = $1 AND s.number = line AND s.state = 'cancelled') ORDER BY line) AS standing,
+                        WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = line AND s.state = 'cancelled')
+                    ORDER BY line) AS standing,
                     EXISTS (SELECT FROM line_states AS s
-                            WHERE s.order_id = $1 AND s.number = ANY(line_numbers) AND s.state <> 'cancelled') AS has_claimed
+                            WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = ANY(line_numbers)
+                              AND s.state <> 'cancelled') AS has_claimed
             ) AS lines
-            WHERE state NOT IN ('pending', 'held') AND resends < $2 AND NOT has_claimed AND standing <> '{}')
-        INSERT INTO messages (order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
-        SELECT $1, environment, edition + 1, email, name, standing, now,
-               now + (place / $3::int) * $4::float8 * interval '1 second', now
+            WHERE state NOT IN ('pending', 'held') AND resends < $3 AND NOT has_claimed AND standing <> '{}')
+        INSERT INTO messages
+            (customer_id, order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
+        SELECT $1, $2, environment, edition + 1, email, name, standing, now,
+               now + (place / $4::int) * $5::float8 * interval '1 second', now
         FROM unclaimed, (SELECT clock_now()) AS clock (now) ORDER BY place
         RETURNING id
         """,
-        order_id,
+        *order,
         MAX_RESENDS_A_DAY,
         RANKED_TOGETHER,
         RANK_GAP_S,
     )
     if rows:
-        await record_resends(connection, principal, address, order_id, [row["id"] for row in rows])
-        await record_changes(connection, [order_id])
+        await record_resends(connection, principal, address, found["id"], [row["id"] for row in rows])
+        await record_changes(connection, [order])
         await notify(connection)
     return len(rows)
 
 
-async def _hold_to_limits(connection: Connection, order_id: int, email: str) -> None:
+# A customer and its order, by id.
+_OrderKey = tuple[int, int]
+
+
+async def _own_message(connection: Connection, order: _OrderKey, email: str) -> Row:
+    """The order's own message to that address, locked: that makes resends of one recipient wait for each other."""
+    rows = await connection.fetch(
+        """
+        SELECT id, email, name FROM messages
+        WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' AND edition = 0
+        """,
+        *order,
+    )
+    asked = email_key(email.strip())
+    first = next((row for row in rows if email_key(row["email"]) == asked), None)
+    if first is None:
+        if await _is_scheduled(connection, order):
+            raise InvalidRequest("The order's mail has not left yet.")
+        raise InvalidRequest("`email` is no recipient of this order.")
+    await connection.execute(
+        "SELECT FROM messages WHERE customer_id = $1 AND id = $2 FOR UPDATE", order[0], first["id"]
+    )
+    return first
+
+
+async def _hold_to_limits(connection: Connection, order: _OrderKey, email: str) -> None:
     row = await connection.fetchrow(
         """
         SELECT bool_or(state IN ('pending', 'held')) AS under_way,
                count(*) FILTER (WHERE edition > 0 AND created_at > now - interval '1 day') AS resends,
                ceil(extract(epoch FROM interval '1 day' + min(created_at)
                    FILTER (WHERE edition > 0 AND created_at > now - interval '1 day') - min(now)))::int AS wait_s
-        FROM messages, (SELECT clock_now()) AS clock (now) WHERE order_id = $1 AND email = $2 AND kind = 'gift'
+        FROM messages, (SELECT clock_now()) AS clock (now)
+        WHERE customer_id = $1 AND order_id = $2 AND email = $3 AND kind = 'gift'
         """,
-        order_id,
+        *order,
         email,
     )
     assert row is not None
@@ -153,8 +179,11 @@ async def _hold_to_limits(connection: Connection, order_id: int, email: str) -> 
         )
 
 
-async def _is_scheduled(connection: Connection, order_id: int) -> bool:
+async def _is_scheduled(connection: Connection, order: _OrderKey) -> bool:
     waits: bool = await connection.fetchval(
-        "SELECT EXISTS (SELECT FROM mail_jobs WHERE order_id = $1 AND fanned_out_at IS NULL)", order_id
+        """
+        SELECT EXISTS (SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 AND fanned_out_at IS NULL)
+        """,
+        *order,
     )
     return waits

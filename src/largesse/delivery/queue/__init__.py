@@ -10,7 +10,7 @@ maintenance.py  what is old goes, what waits is measured; metrics.py the figures
 """
 
 from largesse.delivery.queue.leases import Leases
-from largesse.delivery.queue.leasing import LEASE_S, Lease, Queue, StillHeldError, Terms
+from largesse.delivery.queue.leasing import LEASE_S, Lease, Queue, StillHeldError, Terms, held_columns
 from largesse.delivery.queue.loop import Loop
 from largesse.delivery.queue.notifier import Notifier, Waker, listen, notify
 from largesse.delivery.queue.planning import plan_by_index
@@ -29,6 +29,7 @@ __all__ = [
     "StillHeldError",
     "Terms",
     "Waker",
+    "held_columns",
     "listen",
     "notify",
     "plan_by_index",

@@ -20,10 +20,20 @@ LEASE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A row held: its key and the fence it was taken with."""
+    """A row held: whose it is, its key and the fence it was taken with."""
 
+    customer_id: int
     key: Any  # uuid.UUID or int, as the queue's key column
     fence: int
+
+
+def held_columns(leases: Sequence[Lease]) -> tuple[list[int], list[Any], list[int]]:
+    """Leases for a statement, in columns: customers, keys and fences."""
+    return (
+        [lease.customer_id for lease in leases],
+        [lease.key for lease in leases],
+        [lease.fence for lease in leases],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ _TERMS = Terms()
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A table whose rows are leased. Its names are constants of ours, never input."""
+    """A table whose rows are leased, found by customer and key. Its names are constants of ours, never input."""
 
     table: str
     key: str
@@ -66,8 +76,8 @@ class Queue:
         """
         return f"""
             UPDATE {self.table} SET leased_until = (SELECT clock_now()) + $2 * interval '1 second', fence = fence + 1
-            WHERE {self.key} IN (
-                SELECT {self.key} FROM {self.table}
+            WHERE (customer_id, {self.key}) IN (
+                SELECT customer_id, {self.key} FROM {self.table}
                 WHERE {self.ready} AND {self.order} <= (SELECT clock_now()) + {self.order_ahead_s} * interval '1 second'
                     AND due_at <= (SELECT clock_now()) AND leased_until <= (SELECT clock_now())
                 ORDER BY {self.order} LIMIT $1 FOR UPDATE SKIP LOCKED)
@@ -96,16 +106,14 @@ class Queue:
         """
         rows = await connection.fetch(
             f"""
-            UPDATE {self.table} SET leased_until = (SELECT clock_now()) + $3 * interval '1 second'
-            WHERE {self.key} IN (
-                SELECT {self.key} FROM {self.table} JOIN unnest($1::{self.key_type}[], $2::bigint[]) AS held (held_key, held_fence)
-                    ON {self.key} = held_key AND fence = held_fence
+            UPDATE {self.table} SET leased_until = (SELECT clock_now()) + $4 * interval '1 second'
+            WHERE (customer_id, {self.key}) IN (
+                SELECT customer_id, {self.key} FROM {self.table} JOIN {self._held}
                 WHERE leased_until > '-infinity'
                 FOR UPDATE OF {self.table} SKIP LOCKED)
             RETURNING {self.key} AS key
             """,  # noqa: S608 - the names are constants
-            [lease.key for lease in leases],
-            [lease.fence for lease in leases],
+            *held_columns(leases),
             lease_s,
         )
         return {row["key"] for row in rows}
@@ -115,9 +123,16 @@ class Queue:
         await connection.execute(
             f"""
             UPDATE {self.table} SET leased_until = '-infinity'
-            FROM unnest($1::{self.key_type}[], $2::bigint[]) AS held (held_key, held_fence)
-            WHERE {self.key} = held_key AND fence = held_fence
+            FROM unnest($1::int[], $2::{self.key_type}[], $3::bigint[]) AS held (held_by, held_key, held_fence)
+            WHERE customer_id = held_by AND {self.key} = held_key AND fence = held_fence
             """,  # noqa: S608 - the names are constants
-            [lease.key for lease in leases],
-            [lease.fence for lease in leases],
+            *held_columns(leases),
         )
+
+    @property
+    def _held(self) -> str:
+        """SQL to join those that hold of the leases in $1 to $3."""
+        return f"""
+            unnest($1::int[], $2::{self.key_type}[], $3::bigint[]) AS held (held_by, held_key, held_fence)
+            ON customer_id = held_by AND {self.key} = held_key AND fence = held_fence
+        """

@@ -12,7 +12,7 @@ OLD = (
 # Of each room, those that have waited longest for their turn.
 _QUEUES_LOOKED_AT = 1_000
 _DUE_QUEUES = f"""
-    SELECT subscription_id FROM subscription_queues
+    SELECT customer_id, subscription_id FROM subscription_queues
     WHERE {{room}} AND due_at < 'infinity' AND due_at <= (SELECT clock_now()) ORDER BY due_at LIMIT {_QUEUES_LOOKED_AT}
 """  # noqa: S608 - the names are constants
 
@@ -22,7 +22,8 @@ _OLDEST = f"""
     FROM (({_DUE_QUEUES.format(room="failing")}) UNION ALL ({_DUE_QUEUES.format(room="NOT failing")})) AS queues
     CROSS JOIN LATERAL (
         SELECT due_at FROM deliveries
-        WHERE deliveries.subscription_id = queues.subscription_id AND state = 'pending' ORDER BY due_at LIMIT 1) AS first
+        WHERE deliveries.customer_id = queues.customer_id AND deliveries.subscription_id = queues.subscription_id
+          AND state = 'pending' ORDER BY due_at LIMIT 1) AS first
 """  # noqa: S608 - the names are constants
 
 DELIVERIES = Waiting(

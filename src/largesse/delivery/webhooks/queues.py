@@ -13,7 +13,7 @@ from datetime import datetime
 from uuid import UUID
 
 from largesse.database import Connection
-from largesse.delivery.queue import Lease, Queue, Terms
+from largesse.delivery.queue import Lease, Queue, Terms, held_columns
 
 # The index of queues holds those with something pending alone, and serves a statement that says so.
 SUBSCRIPTION_QUEUES = Queue(
@@ -67,21 +67,28 @@ async def take_queues(
 ) -> list[SubscriptionQueue]:
     """Leases up to `limit` queues that are due, each with its first due deliveries."""
     taken = await SUBSCRIPTION_QUEUES.take(connection, limit, failing, terms=terms)
-    leases = {row["subscription_id"]: Lease(row["subscription_id"], row["fence"]) for row in taken}
+    leases = {
+        row["subscription_id"]: Lease(row["customer_id"], row["subscription_id"], row["fence"])
+        for row in taken
+    }
     jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
     rows = await connection.fetch(
         """
-        SELECT webhook_subscriptions.id AS subscription_id, webhook_subscriptions.customer_id, target_url, sealed_secret, due.id, due.event, events.order_id,
+        SELECT subscription.id AS subscription_id, target_url, sealed_secret, due.id, due.event, events.order_id,
                coalesce(due.sample, events.body) AS body, due.created_at, due.attempts, due.attempts_left
-        FROM webhook_subscriptions
+        FROM unnest($1::int[], $2::uuid[]) AS taken (customer_id, id)
+        CROSS JOIN LATERAL (  -- one after the other by its key, whatever the planner thinks of joins
+            SELECT id, customer_id, target_url, sealed_secret FROM webhook_subscriptions
+            WHERE customer_id = taken.customer_id AND id = taken.id OFFSET 0) AS subscription
         CROSS JOIN LATERAL (
             SELECT * FROM deliveries
-            WHERE deliveries.subscription_id = webhook_subscriptions.id
+            WHERE deliveries.customer_id = subscription.customer_id
+              AND deliveries.subscription_id = subscription.id
               AND state = 'pending' AND due_at <= (SELECT clock_now())
-            ORDER BY due_at LIMIT $2) AS due
-        LEFT JOIN events ON events.id = due.event_id
-        WHERE webhook_subscriptions.id = ANY($1::uuid[])
+            ORDER BY due_at LIMIT $3) AS due
+        LEFT JOIN events ON events.customer_id = due.customer_id AND events.id = due.event_id
         """,
+        [lease.customer_id for lease in leases.values()],
         list(leases),
         jobs_each,
     )
@@ -92,7 +99,7 @@ async def take_queues(
             queues[subscription_id] = SubscriptionQueue(
                 leases[subscription_id],
                 failing,
-                row["customer_id"],
+                leases[subscription_id].customer_id,
                 row["target_url"],
                 row["sealed_secret"],
                 [],
@@ -121,34 +128,38 @@ async def leave_queues(connection: Connection, leases: Sequence[Lease]) -> None:
         return
     held = await connection.fetch(
         """
-        SELECT subscription_id FROM subscription_queues
-        JOIN unnest($1::uuid[], $2::bigint[]) AS held (held_key, held_fence)
-            ON subscription_id = held_key AND fence = held_fence
+        SELECT customer_id, subscription_id FROM subscription_queues
+        JOIN unnest($1::int[], $2::uuid[], $3::bigint[]) AS held (held_by, held_key, held_fence)
+            ON customer_id = held_by AND subscription_id = held_key AND fence = held_fence
         ORDER BY subscription_id FOR UPDATE OF subscription_queues
         """,
-        [lease.key for lease in leases],
-        [lease.fence for lease in leases],
+        *held_columns(leases),
     )
     # A statement of its own: it must see what a fan-out committed while the locks were waited for.
     await connection.execute(
         """
         UPDATE subscription_queues SET leased_until = '-infinity', due_at = greatest((SELECT clock_now()), coalesce(
             (SELECT deliveries.due_at FROM deliveries
-             WHERE deliveries.subscription_id = subscription_queues.subscription_id AND state = 'pending'
+             WHERE deliveries.customer_id = subscription_queues.customer_id
+               AND deliveries.subscription_id = subscription_queues.subscription_id AND state = 'pending'
              ORDER BY deliveries.due_at LIMIT 1),
             'infinity'))
-        WHERE subscription_id = ANY($1::uuid[])
+        FROM unnest($1::int[], $2::uuid[]) AS held (held_by, held_key)
+        WHERE customer_id = held_by AND subscription_id = held_key
         """,
+        [row["customer_id"] for row in held],
         [row["subscription_id"] for row in held],
     )
 
 
-async def wake_queue(connection: Connection, subscription_id: UUID) -> None:
+async def wake_queue(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
     """Makes a subscription's queue due now, for what was just put into it."""
     await connection.execute(
         """
-        INSERT INTO subscription_queues (subscription_id, due_at) VALUES ($1, clock_now())
-        ON CONFLICT (subscription_id) DO UPDATE SET due_at = least(subscription_queues.due_at, excluded.due_at)
+        INSERT INTO subscription_queues (customer_id, subscription_id, due_at) VALUES ($1, $2, clock_now())
+        ON CONFLICT (customer_id, subscription_id)
+            DO UPDATE SET due_at = least(subscription_queues.due_at, excluded.due_at)
         """,
+        customer_id,
         subscription_id,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from largesse.base import clock
 from largesse.database import Connection
@@ -33,17 +34,23 @@ async def record(
     in the order of a fan-out, which would otherwise wait in a circle with this. Before them come the subscriptions
     that end, since deletions and fan-outs lock in that order too.
     """
-    gone = [one.queue.lease.key for one in attempted if one.verdict.outcome == "gone"]
+    gone = [one.queue.lease for one in attempted if one.verdict.outcome == "gone"]
     if gone:
         await connection.execute(
-            "SELECT FROM webhook_subscriptions WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE", gone
+            """
+            SELECT FROM webhook_subscriptions JOIN unnest($1::int[], $2::uuid[]) AS gone (customer_id, id)
+                USING (customer_id, id)
+            ORDER BY id FOR UPDATE OF webhook_subscriptions
+            """,
+            *_columns(gone),
         )
     held = await connection.fetch(
         """
         SELECT subscription_id, fence FROM subscription_queues
-        WHERE subscription_id = ANY($1::uuid[]) ORDER BY subscription_id FOR UPDATE
+        JOIN unnest($1::int[], $2::uuid[]) AS held (customer_id, subscription_id) USING (customer_id, subscription_id)
+        ORDER BY subscription_id FOR UPDATE OF subscription_queues
         """,
-        list({one.queue.lease.key for one in attempted} | {lease.key for lease in leaving}),
+        *_columns([*(one.queue.lease for one in attempted), *leaving]),
     )
     fences = {row["subscription_id"]: row["fence"] for row in held}
     ours = [one for one in attempted if fences.get(one.queue.lease.key) == one.queue.lease.fence]
@@ -53,21 +60,28 @@ async def record(
         await _mark_failing(connection, ours)
     for one in ours:
         if one.verdict.outcome == "gone":
-            await end_subscription(connection, one.queue.lease.key)
+            await end_subscription(connection, one.queue.customer_id, one.queue.lease.key)
     await leave_queues(connection, leaving)
+
+
+def _columns(leases: Sequence[Lease]) -> tuple[list[int], list[UUID]]:
+    """The customers and the subscriptions whose queues are leased, each once."""
+    customers = {lease.key: lease.customer_id for lease in leases}
+    return list(customers.values()), list(customers)
 
 
 async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]) -> None:
     now = clock.passed_s()
     await connection.execute(
         """
-        INSERT INTO delivery_attempts (delivery_id, number, started_at, duration_ms, status, error, answer)
-        SELECT id, number, now - started_ago_s * interval '1 second', duration_ms, status, error, answer
-        FROM unnest($1::bigint[], $2::smallint[], $3::float8[], $4::int[], $5::smallint[], $6::text[], $7::bytea[])
-            AS new (id, number, started_ago_s, duration_ms, status, error, answer),
+        INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, status, error, answer)
+        SELECT customer_id, id, number, now - started_ago_s * interval '1 second', duration_ms, status, error, answer
+        FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::float8[], $5::int[], $6::smallint[], $7::text[], $8::bytea[])
+            AS new (customer_id, id, number, started_ago_s, duration_ms, status, error, answer),
             (SELECT clock_now()) AS clock (now)
         ON CONFLICT DO NOTHING
         """,
+        [one.queue.customer_id for one in attempted],
         [one.job.id for one in attempted],
         [one.job.attempts + 1 for one in attempted],
         [now - one.ended + one.result.duration_s for one in attempted],
@@ -88,12 +102,14 @@ async def _write_verdicts(connection: Connection, attempted: Sequence[Attempted]
             state = new.state,
             due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
             finished_at = CASE WHEN new.state <> 'pending' THEN now END
-        FROM unnest($1::bigint[], $2::text[], $3::float8[], $4::smallint[]) AS new (id, state, delay_s, made),
+        FROM unnest($1::int[], $2::bigint[], $3::text[], $4::float8[], $5::smallint[])
+                AS new (customer_id, id, state, delay_s, made),
             (SELECT clock_now()) AS clock (now)
         -- One written before, whose COMMIT got no answer, has one attempt more. Those pending are told by what has not finished:
         -- asked for by state, all that are pending might be read, by the index of those.
-        WHERE deliveries.id = new.id AND deliveries.finished_at IS NULL AND deliveries.attempts = new.made
+        WHERE deliveries.customer_id = new.customer_id AND deliveries.id = new.id AND deliveries.finished_at IS NULL AND deliveries.attempts = new.made
         """,
+        [one.queue.customer_id for one in attempted],
         [one.job.id for one in attempted],
         [states.get(one.verdict.outcome, one.verdict.outcome) for one in attempted],
         [one.verdict.delay_s for one in attempted],
@@ -102,14 +118,17 @@ async def _write_verdicts(connection: Connection, attempted: Sequence[Attempted]
 
 
 async def _mark_failing(connection: Connection, attempted: Sequence[Attempted]) -> None:
-    latest = {one.queue.lease.key: one.verdict.failed for one in attempted}
+    latest = {(one.queue.customer_id, one.queue.lease.key): one.verdict.failed for one in attempted}
     if all(one.verdict.failed == one.queue.failing for one in attempted):
         return
     await connection.execute(
         """
-        UPDATE subscription_queues SET failing = new.failing FROM unnest($1::uuid[], $2::bool[]) AS new (id, failing)
-        WHERE subscription_id = new.id AND subscription_queues.failing <> new.failing
+        UPDATE subscription_queues SET failing = new.failing
+        FROM unnest($1::int[], $2::uuid[], $3::bool[]) AS new (customer_id, id, failing)
+        WHERE subscription_queues.customer_id = new.customer_id AND subscription_id = new.id
+          AND subscription_queues.failing <> new.failing
         """,
-        list(latest),
+        [customer_id for customer_id, _ in latest],
+        [subscription_id for _, subscription_id in latest],
         list(latest.values()),
     )

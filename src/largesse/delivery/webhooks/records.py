@@ -22,6 +22,7 @@ _COLUMNS = """
     deliveries.id, deliveries.event, events.order_id, state, attempts, attempts_left, due_at, deliveries.created_at,
     finished_at
 """
+_TOLD = "deliveries LEFT JOIN events ON events.customer_id = deliveries.customer_id AND events.id = event_id"
 
 
 class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,9 +69,10 @@ async def list_subscription_records(connection: Connection, principal: Principal
         SELECT s.id, event, target_url, s.created_at, coalesce(failing, false) AS is_failing, state AS last_state,
                newest.created_at AS last_at
         FROM webhook_subscriptions s
-        LEFT JOIN subscription_queues q ON q.subscription_id = s.id
+        LEFT JOIN subscription_queues q ON q.customer_id = s.customer_id AND q.subscription_id = s.id
         LEFT JOIN LATERAL (
-            SELECT state, created_at FROM deliveries d WHERE d.subscription_id = s.id ORDER BY d.id DESC LIMIT 1
+            SELECT state, created_at FROM deliveries d
+            WHERE d.customer_id = s.customer_id AND d.subscription_id = s.id ORDER BY d.id DESC LIMIT 1
         ) AS newest ON true
         WHERE s.customer_id = $1 AND s.environment = $2
         ORDER BY s.created_at DESC, s.id
@@ -96,39 +98,50 @@ async def list_deliveries(
     await own_subscription(connection, principal, subscription_id)
     rows = await connection.fetch(
         f"""
-        SELECT {_COLUMNS} FROM deliveries LEFT JOIN events ON events.id = event_id
-        WHERE subscription_id = $1 AND ($2::bigint IS NULL OR deliveries.id < $2) ORDER BY deliveries.id DESC LIMIT $3
-        """,  # noqa: S608 - the columns are a constant
+        SELECT {_COLUMNS} FROM {_TOLD}
+        WHERE deliveries.customer_id = $1 AND subscription_id = $2 AND ($3::bigint IS NULL OR deliveries.id < $3)
+        ORDER BY deliveries.id DESC LIMIT $4
+        """,  # noqa: S608 - constants
+        principal.customer_id,
         subscription_id,
         before,
         limit,
     )
-    return await _with_attempts(connection, rows)
+    return await _with_attempts(connection, principal, rows)
 
 
 async def list_order_webhooks(
-    connection: Connection, order_id: int, placed_at: datetime
+    connection: Connection, principal: Principal, order_id: int, placed_at: datetime
 ) -> list[tuple[str, DeliveryRecord]]:
     """The deliveries of an order's event, with the address each goes to; none once they were pruned.
 
     Both tables are read by their times: an event is as old as its order, and its deliveries were made when it was fanned out.
     """
     event = await connection.fetchrow(
-        "SELECT id, fanned_out_at FROM events WHERE created_at = $1 AND order_id = $2", placed_at, order_id
+        "SELECT id, fanned_out_at FROM events WHERE customer_id = $1 AND created_at = $2 AND order_id = $3",
+        principal.customer_id,
+        placed_at,
+        order_id,
     )
     if event is None or event["fanned_out_at"] is None:
         return []
     rows = await connection.fetch(
         f"""
         SELECT {_COLUMNS}, coalesce(s.target_url, '') AS target_url
-        FROM deliveries LEFT JOIN events ON events.id = event_id
-        LEFT JOIN webhook_subscriptions AS s ON s.id = subscription_id
-        WHERE deliveries.created_at = $1 AND event_id = $2 ORDER BY deliveries.id
-        """,  # noqa: S608 - the columns are a constant
+        FROM {_TOLD} LEFT JOIN webhook_subscriptions AS s ON s.customer_id = $1 AND s.id = subscription_id
+        WHERE deliveries.customer_id = $1 AND deliveries.created_at = $2 AND event_id = $3 ORDER BY deliveries.id
+        """,  # noqa: S608 - constants
+        principal.customer_id,
         event["fanned_out_at"],
         event["id"],
     )
-    return list(zip([row["target_url"] for row in rows], await _with_attempts(connection, rows), strict=True))
+    return list(
+        zip(
+            [row["target_url"] for row in rows],
+            await _with_attempts(connection, principal, rows),
+            strict=True,
+        )
+    )
 
 
 async def redeliver(
@@ -140,21 +153,22 @@ async def redeliver(
     """
     await own_subscription(connection, principal, subscription_id)
     # As a worker does: the queue first, then the delivery.
-    await wake_queue(connection, subscription_id)
+    await wake_queue(connection, principal.customer_id, subscription_id)
     row = await connection.fetchrow(
         """
         UPDATE deliveries SET
             state = 'pending', due_at = (SELECT clock_now()), finished_at = NULL,
             attempts_left = CASE WHEN state = 'pending' THEN attempts_left ELSE 12 END
-        WHERE id = $1 AND subscription_id = $2 RETURNING id
+        WHERE customer_id = $1 AND id = $2 AND subscription_id = $3 RETURNING id
         """,
+        principal.customer_id,
         delivery_id,
         subscription_id,
     )
     if row is None:
         raise NotFound("There is no delivery of that id.")
     await notify(connection)
-    return await _read(connection, delivery_id)
+    return await _read(connection, principal, delivery_id)
 
 
 async def redeliver_failed(connection: Connection, principal: Principal, subscription_id: UUID) -> int:
@@ -163,15 +177,17 @@ async def redeliver_failed(connection: Connection, principal: Principal, subscri
     At most MOST_REDELIVERED at a time. Raises NotFound for an unknown subscription.
     """
     await own_subscription(connection, principal, subscription_id)
-    await wake_queue(connection, subscription_id)
+    await wake_queue(connection, principal.customer_id, subscription_id)
     rows = await connection.fetch(
         """
         UPDATE deliveries SET state = 'pending', due_at = (SELECT clock_now()), finished_at = NULL, attempts_left = 12
-        WHERE id IN (
-            SELECT id FROM deliveries WHERE subscription_id = $1 AND state IN ('dropped', 'exhausted')
-            ORDER BY id DESC LIMIT $2)
+        WHERE customer_id = $1 AND id IN (
+            SELECT id FROM deliveries
+            WHERE customer_id = $1 AND subscription_id = $2 AND state IN ('dropped', 'exhausted')
+            ORDER BY id DESC LIMIT $3)
         RETURNING id
         """,
+        principal.customer_id,
         subscription_id,
         MOST_REDELIVERED,
     )
@@ -188,18 +204,19 @@ async def send_sample(
     Raises NotFound, and InvalidRequest for an event of another release, which this one knows no sample of.
     """
     event = await own_subscription(connection, principal, subscription_id)
-    await wake_queue(connection, subscription_id)
+    await wake_queue(connection, principal.customer_id, subscription_id)
     delivery_id = await connection.fetchval(
         """
-        INSERT INTO deliveries (subscription_id, event, sample, due_at, created_at)
-        SELECT $1, $2, $3, now, now FROM (SELECT clock_now()) AS clock (now) RETURNING id
+        INSERT INTO deliveries (customer_id, subscription_id, event, sample, due_at, created_at)
+        SELECT $1, $2, $3, $4, now, now FROM (SELECT clock_now()) AS clock (now) RETURNING id
         """,
+        principal.customer_id,
         subscription_id,
         event,
         _sample_body(event, Sampled(principal.customer_id, principal.service_account_id, now)),
     )
     await notify(connection)
-    return await _read(connection, delivery_id)
+    return await _read(connection, principal, delivery_id)
 
 
 def _sample_body(event: str, sampled: Sampled) -> bytes:
@@ -209,21 +226,25 @@ def _sample_body(event: str, sampled: Sampled) -> bytes:
     return kind.sample_body(sampled)
 
 
-async def _read(connection: Connection, delivery_id: int) -> DeliveryRecord:
+async def _read(connection: Connection, principal: Principal, delivery_id: int) -> DeliveryRecord:
     rows = await connection.fetch(
-        f"SELECT {_COLUMNS} FROM deliveries LEFT JOIN events ON events.id = event_id WHERE deliveries.id = $1",  # noqa: S608 - the columns are a constant
+        f"SELECT {_COLUMNS} FROM {_TOLD} WHERE deliveries.customer_id = $1 AND deliveries.id = $2",  # noqa: S608 - constants
+        principal.customer_id,
         delivery_id,
     )
-    [record] = await _with_attempts(connection, rows)
+    [record] = await _with_attempts(connection, principal, rows)
     return record
 
 
-async def _with_attempts(connection: Connection, deliveries: list[Row]) -> list[DeliveryRecord]:
+async def _with_attempts(
+    connection: Connection, principal: Principal, deliveries: list[Row]
+) -> list[DeliveryRecord]:
     rows = await connection.fetch(
         """
         SELECT delivery_id, number, started_at, duration_ms, status, error, answer FROM delivery_attempts
-        WHERE delivery_id = ANY($1::bigint[]) ORDER BY delivery_id, number
+        WHERE customer_id = $1 AND delivery_id = ANY($2::bigint[]) ORDER BY delivery_id, number
         """,
+        principal.customer_id,
         [row["id"] for row in deliveries],
     )
     attempts: dict[int, list[AttemptRecord]] = defaultdict(list)

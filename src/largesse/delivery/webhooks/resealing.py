@@ -18,19 +18,21 @@ def _renew(vault: Vault, row: Row) -> tuple[bytes]:
 SECRETS = SealedTable(
     table="webhook_subscriptions",
     column="sealed_secret",
-    before_all=(UUID(int=0),),
+    before_all=(-1, UUID(int=0)),
     part=lambda vault: vault.webhooks,
     window="""
-        SELECT id, substring(sealed_secret FROM 1 FOR 4) <> $1 AS is_old FROM webhook_subscriptions
-        WHERE id > $3 ORDER BY id LIMIT $2
+        SELECT customer_id, id, substring(sealed_secret FROM 1 FOR 4) <> $1 AS is_old FROM webhook_subscriptions
+        WHERE (customer_id, id) > ($3, $4) ORDER BY customer_id, id LIMIT $2
     """,
     take="""
-        SELECT id, sealed_secret FROM webhook_subscriptions
-        WHERE id = ANY($2::uuid[]) AND substring(sealed_secret FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE SKIP LOCKED
+        SELECT customer_id, id, sealed_secret
+        FROM unnest($2::int[], $3::uuid[]) AS wanted (customer_id, id) JOIN webhook_subscriptions USING (customer_id, id)
+        WHERE substring(sealed_secret FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF webhook_subscriptions SKIP LOCKED
     """,
     renew=_renew,
     put="""
         UPDATE webhook_subscriptions SET sealed_secret = new.sealed
-        FROM unnest($1::uuid[], $2::bytea[]) AS new (id, sealed) WHERE webhook_subscriptions.id = new.id
+        FROM unnest($1::int[], $2::uuid[], $3::bytea[]) AS new (customer_id, id, sealed)
+        WHERE webhook_subscriptions.customer_id = new.customer_id AND webhook_subscriptions.id = new.id
     """,
 )

@@ -72,7 +72,7 @@ async def delete_subscription(connection: Connection, principal: Principal, subs
     """
     async with connection.transaction():
         await own_subscription(connection, principal, subscription_id, for_good=True)
-        await end_subscription(connection, subscription_id)
+        await end_subscription(connection, principal.customer_id, subscription_id)
 
 
 async def own_subscription(
@@ -94,17 +94,20 @@ async def own_subscription(
     return event
 
 
-async def end_subscription(connection: Connection, subscription_id: UUID) -> None:
+async def end_subscription(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
     """Deletes a subscription and cancels what is pending for it; call it inside a transaction.
 
     In this order: the deletion waits for fan-outs under way, and the cancelling then sees what they made.
     """
-    await connection.execute("DELETE FROM webhook_subscriptions WHERE id = $1", subscription_id)
+    await connection.execute(
+        "DELETE FROM webhook_subscriptions WHERE customer_id = $1 AND id = $2", customer_id, subscription_id
+    )
     await connection.execute(
         """
         UPDATE deliveries SET state = 'cancelled', finished_at = clock_now()
-        WHERE subscription_id = $1 AND state = 'pending'
+        WHERE customer_id = $1 AND subscription_id = $2 AND state = 'pending'
         """,
+        customer_id,
         subscription_id,
     )
 

@@ -33,7 +33,7 @@ class Session:
 
 def new_session(vault: Vault, environment: str, line: LineKey, now: datetime) -> Session:
     """A session that lasts from `now`."""
-    cookie = seal_cookie(vault, _purpose(environment), b"%d/%d" % line, now + LASTS)
+    cookie = seal_cookie(vault, _purpose(environment), b"%d/%d/%d" % line, now + LASTS)
     return Session(line, handle_of(vault, line), cookie)
 
 
@@ -42,8 +42,10 @@ def read_session(vault: Vault, environment: str, cookie: str, handle: str, now: 
     about = open_cookie(vault, _purpose(environment), cookie, now)
     if about is None:
         return None
-    order_id, _, number = about.partition(b"/")
-    line = (int(order_id), int(number))
+    parts = about.split(b"/")
+    if len(parts) != len(LineKey._fields):  # of a release that named no customer
+        return None
+    line = LineKey(*map(int, parts))
     return Session(line, handle, cookie) if vault.handles.is_name(handle, _gift(line)) else None
 
 
@@ -53,7 +55,7 @@ def handle_of(vault: Vault, line: LineKey) -> str:
 
 
 def _gift(line: LineKey) -> bytes:
-    return b"gift/%d/%d" % line
+    return b"gift/%d/%d" % (line.order_id, line.number)
 
 
 def _purpose(environment: str) -> str:

@@ -75,7 +75,7 @@ async def show_statement(visit: Visit) -> Response:
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         account = await _account(visit, connection)
-        statement = await read_statement(connection, account.id, since, until)
+        statement = await read_statement(connection, visit.person.customer_id, account.id, since, until)
         entries = await statement_page(connection, statement, after, _AT_ONCE + 1)
     return visit.page(
         "statement.html",
@@ -107,7 +107,7 @@ async def _rows(
         visit.database.connection(visit.person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
-        statement = await read_statement(connection, account.id, since, until)
+        statement = await read_statement(connection, visit.person.customer_id, account.id, since, until)
         async for entries in statement_entries(connection, statement):
             for entry in entries:
                 yield _row(entry, account.currency)

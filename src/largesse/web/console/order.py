@@ -136,8 +136,12 @@ async def ask_cancelling(visit: Visit) -> Response:
         principal, order = await _find(visit, connection)
         if not is_own(principal, order["service_account_id"], order["user_id"]):
             raise NotFound("There is no order of that reference.")
-        unclaimed = await connection.fetchval(_UNCLAIMED, order["id"])
-        account = await connection.fetchval("SELECT name FROM accounts WHERE id = $1", order["account_id"])
+        unclaimed = await connection.fetchval(_UNCLAIMED, order["customer_id"], order["id"])
+        account = await connection.fetchval(
+            "SELECT name FROM accounts WHERE customer_id = $1 AND id = $2",
+            order["customer_id"],
+            order["account_id"],
+        )
     back_minor = order["total_minor"] // order["code_count"] * unclaimed
     return visit.page(
         "cancel_order.html", order=order, unclaimed=unclaimed, back_minor=back_minor, account=account
@@ -162,8 +166,9 @@ async def cancel(visit: Visit) -> Response:
 
 
 _UNCLAIMED = """
-    SELECT count(*) FROM lines AS l WHERE order_id = $1 AND NOT EXISTS (
-        SELECT FROM line_states AS s WHERE s.order_id = l.order_id AND s.number = l.number)
+    SELECT count(*) FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
+        SELECT FROM line_states AS s
+        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
 """
 
 
@@ -203,11 +208,15 @@ async def _shown(visit: Visit) -> Response:
         deliveries = await list_order_deliveries(
             connection, principal, order["reference"], offset=offset, limit=_RECIPIENTS_AT_ONCE
         )
-        acts = await list_acts(connection, order["id"])
+        acts = await list_acts(connection, person.customer_id, order["id"])
         entries = await order_entries(
-            connection, await _payer(connection, order), order["id"], _moments(order, acts)
+            connection,
+            person.customer_id,
+            await _payer(connection, order),
+            order["id"],
+            _moments(order, acts),
         )
-        webhooks = await list_order_webhooks(connection, order["id"], order["created_at"])
+        webhooks = await list_order_webhooks(connection, principal, order["id"], order["created_at"])
     may_act = person.may(Right.SEND) and is_own(principal, order["service_account_id"], order["user_id"])
     count = order["recipient_count"] or order["code_count"]
     return visit.page(

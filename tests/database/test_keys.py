@@ -1,0 +1,65 @@
+"""Every table that an order fills names its customer first in its keys, and takes its ids from a sequence of its own."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+# What an operator edits, and what every customer's rows may point to: they stay as they are wherever the others lie.
+REFERENCE = {"api_keys", "collections", "service_accounts", "templates", "users"}
+# Found before the customer is known, or nobody's as long as it is free.
+OTHERWISE = {"lines_code_lookup", "top_ups_reference", "vouchers_pkey", "vouchers_lookup_key"}
+
+
+@pytest.fixture
+async def connection(module_database_url: str):
+    connection = await asyncpg.connect(module_database_url)
+    yield connection
+    await connection.close()
+
+
+async def test_keys_begin_with_the_customer(connection: asyncpg.Connection) -> None:
+    rows = await connection.fetch(
+        """
+        SELECT i.indrelid::regclass::text AS "table", i.indexrelid::regclass::text AS key,
+               (SELECT attname FROM pg_attribute WHERE attrelid = i.indrelid AND attnum = i.indkey[0]) AS first
+        FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attname = 'customer_id'
+        WHERE i.indisunique AND i.indrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+        """
+    )
+    keys = {row["key"]: row["first"] for row in rows if row["table"] not in REFERENCE}
+    assert len(keys) > 30
+    assert {key for key, first in keys.items() if first != "customer_id"} == OTHERWISE
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "line_states", "line_events", "lines", "code_readings", "order_acts", "events", "entries", "mail_jobs", "messages",
+        "captured_mail", "deliveries", "delivery_attempts", "subscription_queues", "shipments", "voucher_waits",
+        "vouchers", "account_service_accounts",
+    ],
+)  # fmt: skip
+async def test_what_an_order_fills_names_its_customer(connection: asyncpg.Connection, table: str) -> None:
+    (column,) = await connection.fetch(
+        "SELECT attnotnull, attgenerated, atttypid::regtype::text FROM pg_attribute "
+        "WHERE attrelid = $1::text::regclass AND attname = 'customer_id'",
+        table,
+    )
+    assert tuple(column) == (table != "vouchers", b"\0", "integer")
+
+
+async def test_ids_come_from_sequences_that_belong_to_nobody(connection: asyncpg.Connection) -> None:
+    owned = await connection.fetch(
+        """
+        SELECT d.refobjid::regclass::text AS "table" FROM pg_depend d
+        JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+        JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attname = 'customer_id'
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+        """
+    )
+    assert {row["table"] for row in owned} <= REFERENCE
+    drawn = await connection.fetchval(
+        "INSERT INTO code_readings (customer_id, order_id, service_account_id) VALUES (1, 1, 1) RETURNING id"
+    )
+    assert drawn == await connection.fetchval("SELECT last_value FROM code_readings_id_seq")

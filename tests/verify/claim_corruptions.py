@@ -1,0 +1,76 @@
+"""What is broken on purpose of what became of lines."""
+
+from __future__ import annotations
+
+from tests.verify.corruption import BATCH, DIGITAL, FLOAT, PHYSICAL, SALES
+from tests.verify.corruption import corruption as _c
+
+OWNER = 1  # Acme, whose orders those are
+
+
+def _claimed(order: int, number: int, state: str, *moves: str, product: str | None = None) -> str:
+    """SQL that leaves a line in `state` with these moves recorded."""
+    product_id = f"(SELECT id FROM products WHERE key = '{product}')" if product else "NULL"
+    events = ", ".join(f"({OWNER}, {order}, {number}, '{move}', now())" for move in moves)
+    return f"""
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id)
+        VALUES ({OWNER}, {order}, {number}, '{state}', {"NULL" if state == "cancelled" else "now()"}, {product_id});
+    """ + (
+        f"INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES {events};"
+        if moves
+        else ""
+    )
+
+
+CHOSEN = _claimed(DIGITAL, 1, "chosen", "claimed", "chosen", product="coffee-house")
+FULFILLED = _claimed(DIGITAL, 1, "fulfilled", "claimed", "chosen", "fulfilled", product="coffee-house")
+PARCEL = _claimed(PHYSICAL, 1, "fulfilled", "claimed", "chosen", "fulfilled", product="newborn-box")
+CLAIM_CORRUPTIONS = (
+    _c("states-have-lines", (f"{DIGITAL}/99",), _claimed(DIGITAL, 99, "claimed", "claimed")),
+    _c(
+        "states-have-lines",
+        ("9999/1",),
+        "INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES (1, 9999, 1, 'opened', now())",
+    ),
+    _c("states-follow-events", (f"{BATCH}/2",), _claimed(BATCH, 2, "claimed")),
+    _c("states-follow-events", (f"{BATCH}/2",), _claimed(BATCH, 2, "expired", "claimed")),
+    _c(
+        "states-follow-events",
+        (f"{BATCH}/2",),
+        f"INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES (1, {BATCH}, 2, 'claimed', now())",
+    ),
+    _c("refunds-fit-cancellations", (str(BATCH),), _claimed(BATCH, 1, "cancelled", "cancelled")),
+    _c(
+        "refunds-fit-cancellations",
+        (str(BATCH),),
+        f"""INSERT INTO entries (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+            SELECT customer_id, id, 9999, 'refund', {BATCH}, sign * 1000, balance_minor + sign * 1000, now()
+            FROM accounts, (VALUES (1), (-1)) AS signs (sign)
+            WHERE id = CASE sign WHEN 1 THEN {FLOAT} ELSE {SALES} END;
+            UPDATE accounts SET balance_minor = balance_minor + 1000 WHERE id = {FLOAT};
+            UPDATE accounts SET balance_minor = balance_minor - 1000 WHERE id = {SALES}""",
+    ),
+    _c("vouchers-fit", (f"{DIGITAL}/1",), FULFILLED),
+    _c(
+        "vouchers-fit",
+        (f"{DIGITAL}/1",),
+        FULFILLED
+        + f"""INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at, customer_id, order_id, number, handed_at)
+              SELECT product_id, 500, 1, '', now(), customer_id, id, 1, now() FROM orders WHERE id = {DIGITAL}""",
+    ),
+    _c("waits-fit", (f"{DIGITAL}/1",), CHOSEN),
+    _c(
+        "waits-fit",
+        (f"{DIGITAL}/2",),
+        f"""INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since)
+            SELECT product_id, value_minor, customer_id, id, 2, now() FROM orders WHERE id = {DIGITAL}""",
+    ),
+    _c("shipments-fit", (f"{PHYSICAL}/1",), PARCEL),
+    _c(
+        "shipments-fit",
+        (f"{PHYSICAL}/1",),
+        PARCEL
+        + f"""INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at)
+              SELECT customer_id, id, 1, environment, product_id, country, '', now() FROM orders WHERE id = {PHYSICAL}""",
+    ),
+)
