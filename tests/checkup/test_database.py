@@ -64,7 +64,7 @@ async def test_a_database_that_will_do(looked: Looked) -> None:
             "synchronous_commit is off",
         ),
         ("ALTER DATABASE {database} SET default_transaction_read_only = on", Level.ERROR, "read-only"),
-        ("ALTER DATABASE {database} CONNECTION LIMIT 37", Level.WARNING, "allows 37 connections"),
+        ("ALTER DATABASE {database} CONNECTION LIMIT 38", Level.WARNING, "allows 38 connections"),
         (
             "UPDATE alembic_version SET version_num = '0001'",
             Level.ERROR,
@@ -89,7 +89,7 @@ async def test_what_is_set_otherwise_is_named(
 
 async def test_enough_ids_and_connections_are_enough(looked: Looked) -> None:
     await looked.set("SELECT setval('orders_id_seq', 1932735282)")
-    await looked.set("ALTER DATABASE {database} CONNECTION LIMIT 38")
+    await looked.set("ALTER DATABASE {database} CONNECTION LIMIT 39")
     trouble = [finding.text for finding in await looked.trouble()]
     assert not any("orders" in text and "ids" in text.lower() for text in trouble)
     assert not any("connections" in text for text in trouble)

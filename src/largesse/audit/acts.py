@@ -35,8 +35,8 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "top_up.confirmed": "the money of a top-up came, and its account was credited",
         "top_up.requested": "a top-up of a funding account was asked for",
         "webhook.created": "a subscription was made",
-        "webhook.redelivered": "deliveries of a subscription were asked for again",
         "webhook.deleted": "a subscription was deleted",
+        "webhook.redelivered": "deliveries of a subscription were asked for again",
         "world.loaded": "a world file was loaded",
     }
 )
