@@ -20,6 +20,7 @@ from largesse.base.settings import Settings, load_settings
 from largesse.base.turns import Turns
 from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue
+from largesse.chains import Chains
 from largesse.database import REQUESTS, WORK, Database, Role
 from largesse.delivery.queue import Notifier
 from largesse.delivery.webhooks import DeliveryThrottle, Resolver
@@ -166,12 +167,18 @@ async def open_services(
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,
-            signing_in=SigningIn(database, vault, chains, Passwords(), settings.environment),
+            signing_in=_signing_in(settings, database, vault, chains),
             resolver=resolver,
             delivery_throttle=DeliveryThrottle(),
             patience=patience,
             writing_turns=Turns(at_once=6, each=3, max_waiting=1_000),
         )
+
+
+def _signing_in(settings: Settings, database: Database, vault: Vault, chains: Chains) -> SigningIn:
+    """How people sign in; mail goes to them where a mail server is set."""
+    mails = settings.smtp_url is not None
+    return SigningIn(database, vault, chains, Passwords(), settings.environment, mails=mails)
 
 
 def _recipients(

@@ -20,6 +20,7 @@ from largesse.delivery.mail.fan_out import fan_out as fan_out_mail
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
+from largesse.delivery.people import PeopleMailer
 from largesse.delivery.queue import LEASE_S, Loop, listen, metrics
 from largesse.delivery.webhooks import Resolver
 from largesse.delivery.webhooks.delivery import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
@@ -39,6 +40,7 @@ _MEASURE_EVERY_S = 5.0
 _PRUNE_EVERY_S = 60.0
 _SERVE_WAITING_EVERY_S = 30.0
 _RELEASE_EVERY_S = 2.0
+_MAIL_PEOPLE_EVERY_S = 1.0
 _LONGEST_STEP_S = (
     DRAIN_S + 15.0
 )  # of a worker that is to end: a message under way, and the database's time-outs
@@ -96,7 +98,10 @@ class Worker:
             Loop("expire_gifts", self._expire_gifts, every_s=_PRUNE_EVERY_S),
             Loop("serve_waiting", self._allocate_waiting, every_s=_SERVE_WAITING_EVERY_S),
         ]
+        self._people_mailer: PeopleMailer | None = None
         if settings.smtp_url is not None:
+            self._people_mailer = _people_mailer(database, settings)
+            self._keeping.append(Loop("mail_people", self._people_mailer.step, every_s=_MAIL_PEOPLE_EVERY_S))
             self._keeping.append(Loop("release_held", self._release_held, every_s=_RELEASE_EVERY_S))
         self._work: list[asyncio.Task[None]] = []
         self._keep: list[asyncio.Task[None]] = []
@@ -123,6 +128,8 @@ class Worker:
         for loop in self._keeping:
             loop.stop()
         await _cancel(self._keep)
+        if self._people_mailer is not None:
+            await self._people_mailer.close()
         await self._transport.close()
         await self._resolver.close()
         log.info("worker.stopped")
@@ -235,6 +242,12 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
         for task in running:
             task.cancel()
         _, running = await asyncio.wait(running, timeout=_CANCEL_AGAIN_S)
+
+
+def _people_mailer(database: Database, settings: Settings) -> PeopleMailer:
+    assert settings.smtp_url is not None, "there is a mail server"
+    transport = SmtpTransport(MailServer.from_url(settings.smtp_url))
+    return PeopleMailer(database, transport, public_url=settings.public_url, mail_from=settings.mail_from)
 
 
 def _mailers(

@@ -14,6 +14,7 @@ from largesse.base.text import unfit
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.database import OPERATOR, Connection
+from largesse.delivery.outbox import mail_invitation
 from largesse.identity import find_customer
 from largesse.people import ROLES
 from largesse.people.managing import Colleague, invite, list_colleagues, remove, reset, set_role
@@ -37,7 +38,7 @@ def users() -> None:
 @_as_json
 @command
 async def users_invite(email: str, customer: str, name: str | None, role: str, as_json: bool) -> None:
-    """Invite EMAIL, and print the link that lets them in, once; one of before holds no longer."""
+    """Invite EMAIL, and print the link that lets them in, once; it is mailed, too, where a mail server is set."""
     address = _address(email)
     if name is not None and (not 0 < len(name.strip()) <= 100 or unfit(name)):
         raise StartError("--name must have 1 to 100 characters, and no control characters")
@@ -45,6 +46,8 @@ async def users_invite(email: str, customer: str, name: str | None, role: str, a
         customer_id = await find_customer(connection, customer)
         try:
             made = await invite(connection, customer_id, address, name=name and name.strip(), role=role)
+            if load_settings().smtp_url is not None:
+                await mail_invitation(connection, made.user_id)
             await acting.record(
                 connection, "person.invited", address, customer_id=customer_id, after={"role": role}
             )

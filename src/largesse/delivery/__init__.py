@@ -13,5 +13,5 @@ The words, which are those of code, SQL and docs alike:
 
 What orders and fulfilment hand over, mail to be, comes in by outbox.py, in their own transaction; events come in by largesse.events.
 Webhooks and mail have the same files where they do the same: fan_out.py makes what is to be delivered, recording.py writes down
-what came of it, transport.py talks to the outside, maintenance.py says what is old.
+what came of it, transport.py talks to the outside, maintenance.py says what is old. Mail to people who sign in is apart, in `people`.
 """

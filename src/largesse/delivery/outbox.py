@@ -1,7 +1,7 @@
 """The outbox of mail: what a transaction hands over with the rest of its work, so that all of it exists or none does.
 
 Orders hand over jobs, from which their messages are made when they are due, and fulfilment hands over notifications, which are messages
-at once; a cancellation takes back what has not left. `delivery.mail` sends what is here.
+at once; a cancellation takes back what has not left. `delivery.mail` sends what is here. Mail to people who sign in, `delivery.people` does.
 """
 
 from __future__ import annotations
@@ -87,4 +87,30 @@ async def hold_mail_back(connection: Connection, customer_id: int, order_id: int
         WHERE messages.customer_id = $1 AND messages.id = rest.id AND messages.state IN ('pending', 'held')
         """,
         *order,
+    )
+
+
+async def mail_invitation(connection: Connection, user_id: int) -> None:
+    """Has an invitation mailed to a user."""
+    await connection.execute("INSERT INTO people_mails (kind, user_id) VALUES ('invitation', $1)", user_id)
+
+
+async def mail_reset(connection: Connection, email_key: str) -> None:
+    """Has a link for a new password mailed to who signs in by that address; to nobody where nobody does."""
+    await connection.execute(
+        """
+        INSERT INTO people_mails (kind, person_id) SELECT 'reset', p.id FROM people p
+        WHERE p.email_key = $1 AND EXISTS (SELECT FROM users u WHERE u.person_id = p.id AND u.is_active)
+        """,
+        email_key,
+    )
+
+
+async def mail_new_device(connection: Connection, person_id: int, address: str | None, browser: str) -> None:
+    """Has a person told by mail that a browser signed in as them which had not done so before."""
+    await connection.execute(
+        "INSERT INTO people_mails (kind, person_id, address, browser) VALUES ('new_device', $1, $2, $3)",
+        person_id,
+        address,
+        browser,
     )

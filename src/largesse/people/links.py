@@ -36,15 +36,27 @@ class Link:
 
 
 async def new_link(
-    connection: Connection, kind: str, *, user_id: int | None = None, person_id: int | None = None
+    connection: Connection,
+    kind: str,
+    *,
+    user_id: int | None = None,
+    person_id: int | None = None,
+    ends_others: bool = True,
 ) -> str:
-    """The secret of a new link, told only here; those of that kind for the same one hold no longer."""
+    """The secret of a new link, told only here; those of that kind for the same one hold no longer, if it `ends_others`."""
     secret = new_secret()
+    if ends_others:
+        await connection.execute(
+            """
+            UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $1
+            AND (user_id = $2 OR person_id = $3)
+            """,
+            kind,
+            user_id,
+            person_id,
+        )
     await connection.execute(
         """
-        WITH ended AS (
-            UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $2
-            AND (user_id = $3 OR person_id = $4))
         INSERT INTO sign_in_links (hash, kind, user_id, person_id, ends_at) VALUES ($1, $2, $3, $4, clock_now() + $5)
         """,
         secret_hash(secret),
@@ -89,7 +101,7 @@ async def find_link(connection: Connection, secret: str) -> Link:
 
 
 async def use_link(connection: Connection, link: Link) -> None:
-    """Uses it up. Raises NotFound where somebody else was quicker."""
+    """Uses it up, and with it all others of its kind for the same one. Raises NotFound where somebody else was quicker."""
     used = await connection.fetchval(
         """
         UPDATE sign_in_links SET used_at = clock_now() WHERE hash = $1 AND used_at IS NULL AND ends_at > clock_now()
@@ -99,6 +111,15 @@ async def use_link(connection: Connection, link: Link) -> None:
     )
     if not used:
         raise NotFound(ENDED)
+    await connection.execute(
+        """
+        UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $1
+        AND (user_id = $2 OR (person_id = $3 AND kind = 'reset'))
+        """,
+        link.kind,
+        link.user_id,
+        link.person_id,
+    )
 
 
 async def end_links(connection: Connection, *, user_id: int) -> None:

@@ -84,23 +84,43 @@ async def begin_session(
     *,
     address: str | None,
     browser: str,
+    device: bytes | None = None,
 ) -> str:
     """The secret of a new session, told only here: never that of one there was, so that nobody can prepare it."""
     secret = new_secret()
     await connection.execute(
         """
-        INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step)
-        SELECT $1, id, $3, $4, $5, $6, clock_now() + $7, totp IS NOT NULL FROM people WHERE id = $2
+        INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step, device)
+        SELECT $1, id, $3, $4, $5, $6, clock_now() + $7, totp IS NOT NULL, $8 FROM people WHERE id = $2
         """,
         secret_hash(secret),
         person_id,
         user_id,
         environment,
         address,
-        cleaned(browser, " ")[:_LONGEST_BROWSER],
+        browser_name(browser),
         LASTS,
+        device,
     )
     return secret
+
+
+def browser_name(browser: str) -> str:
+    """What is kept of what a browser calls itself."""
+    return cleaned(browser, " ")[:_LONGEST_BROWSER]
+
+
+async def is_new_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
+    """Whether a person who has signed in before comes with a browser that has not."""
+    is_new: bool = await connection.fetchval(
+        """
+        SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1)
+           AND NOT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)
+        """,
+        person_id,
+        device,
+    )
+    return is_new
 
 
 async def find_session(database: Database, secret: str) -> Session | None:

@@ -14,20 +14,24 @@ from largesse.base.throttle import network_of
 from largesse.base.vault import Vault
 from largesse.chains import Chains
 from largesse.database import LOOKUP, Connection, Database, act_for, for_customer
+from largesse.delivery.outbox import mail_new_device, mail_reset
 from largesse.identity import bind_user, note_login
 from largesse.people.allowances import Allowance, give_back, spend
 from largesse.people.known import Known, find_known, know, set_password
 from largesse.people.links import ENDED, Link, find_link, use_link
 from largesse.people.passwords import LONGEST, Passwords
 from largesse.people.second_step import asks_second_step, take_code
+from largesse.people.secrets import secret_hash
 from largesse.people.session import (
     Membership,
     Person,
     Session,
     begin_session,
+    browser_name,
     choose_customer,
     end_sessions,
     find_session,
+    is_new_device,
     list_memberships,
     note_proof,
     pass_second_step,
@@ -45,17 +49,26 @@ class Origin:
     address: str | None
     browser: str
     request_id: str | None = None
+    device: str = ""  # by which a browser is known again
 
 
 class SigningIn:
-    """Begins sessions; `environment` is the one their pages are about at first."""
+    """Begins sessions; `environment` is the one their pages are about at first. `mails`: whether mail can be sent."""
 
     def __init__(
-        self, database: Database, vault: Vault, chains: Chains, passwords: Passwords, environment: str
+        self,
+        database: Database,
+        vault: Vault,
+        chains: Chains,
+        passwords: Passwords,
+        environment: str,
+        *,
+        mails: bool,
     ) -> None:
         self._database = database
         self._vault = vault
         self._chains = chains
+        self._mails = mails
         self._passwords = passwords
         self._environment = environment
 
@@ -68,6 +81,18 @@ class SigningIn:
             if renewed:
                 await set_password(connection, known.id, renewed)
             return await self._begin(connection, known.id, origin)
+
+    async def forget_password(self, email: str, origin: Origin) -> None:
+        """Has a link for a new password mailed to that address, where somebody signs in by it. Raises TooManyRequests.
+
+        Whether somebody does changes nothing of what is done here but the row that waits then.
+        """
+        key = email_key(email)
+        await self._spend_network(origin)
+        await spend(self._database, self._vault, Allowance.LETTERS, key[:LONGEST].encode(errors="replace"))
+        if self._mails:
+            async with self._database.connection(LOOKUP) as connection:
+                await mail_reset(connection, key)
 
     async def look_at(self, secret: str, origin: Origin) -> Link:
         """What a link lets do; nothing is used up. Raises NotFound, TooManyRequests."""
@@ -182,6 +207,9 @@ class SigningIn:
             place = memberships[0] if len(memberships) == 1 else None
             if place is not None:
                 act_for(connection, for_customer(place.customer_id, self._environment))
+        device = secret_hash(origin.device)
+        if self._mails and await is_new_device(connection, person_id, device):
+            await mail_new_device(connection, person_id, origin.address, browser_name(origin.browser))
         secret = await begin_session(
             connection,
             person_id,
@@ -189,6 +217,7 @@ class SigningIn:
             self._environment,
             address=origin.address,
             browser=origin.browser,
+            device=device,
         )
         if place is not None and not await asks_second_step(connection, person_id):
             await self._note_login(connection, place, origin)

@@ -42,6 +42,20 @@ async def signed_in(visit: Visit) -> Response:
     return visit.see(own_path(form["next"]))
 
 
+async def forgot(visit: Visit) -> Response:
+    """The form for an address that a link is mailed to."""
+    return visit.page("forgot.html", is_asked=False, can_mail=_can_mail(visit))
+
+
+async def ask_link(visit: Visit) -> Response:
+    """Has a link for a new password mailed; says the same whether somebody signs in by the address."""
+    email = visit.form.email("email")
+    if visit.form.errors:
+        return visit.page("forgot.html", status=422, is_asked=False, can_mail=_can_mail(visit))
+    await visit.services.signing_in.forget_password(email, visit.origin)
+    return visit.page("forgot.html", is_asked=True, can_mail=_can_mail(visit))
+
+
 async def sign_out(visit: Visit) -> Response:
     """Ends the session."""
     if visit.session is not None:
@@ -129,6 +143,10 @@ def own_path(given: str) -> str:
 
 def _parts(given: str) -> set[str]:
     return {*given, *(given[at : at + 2] for at in range(len(given)))}
+
+
+def _can_mail(visit: Visit) -> bool:
+    return visit.services.settings.smtp_url is not None
 
 
 async def _find(visit: Visit) -> Link:

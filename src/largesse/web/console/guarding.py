@@ -23,7 +23,7 @@ from largesse.web.console.form import Form
 from largesse.web.console.frame import Frame
 from largesse.web.console.routes import ENTRIES
 from largesse.web.console.table import Entry, Who
-from largesse.web.console.visit import NotProved, Visit
+from largesse.web.console.visit import DEVICE, NotProved, Visit
 from largesse.web.kit.forms import BadForm, read_fields
 from largesse.web.kit.pages import guarded
 from largesse.web.kit.problems import TooLarge, headers_of, problem_type
@@ -34,6 +34,7 @@ from largesse.web.kit.uploads import read_upload
 SESSION = "app"  # the cookie of a session, and that of who has none yet
 _DOOR = "door"
 _DAY_S = 24 * 3600
+_YEAR_S = 365 * _DAY_S
 _LASTS_S = 14 * _DAY_S
 
 _ENDED = text(
@@ -183,6 +184,7 @@ class _Guard:
     def _set_session(self, visit: Visit, response: Response) -> None:
         if visit.new_cookie:
             self._give(response, SESSION, visit.new_cookie, _LASTS_S)
+            self._give(response, DEVICE, visit.device, _YEAR_S)
         elif visit.new_cookie is not None:
             take_cookie(response, SESSION, path=f"{self._frame.base}/app", is_secure=self._frame.is_secure)
 

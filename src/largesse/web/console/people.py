@@ -6,6 +6,8 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n import text
+from largesse.database import Connection
+from largesse.delivery.outbox import mail_invitation
 from largesse.people import ROLES
 from largesse.people.managing import (
     AlreadyThere,
@@ -45,6 +47,7 @@ async def send_invitation(visit: Visit) -> Response:
     try:
         async with visit.database.transaction(person.scope) as connection:
             made = await invite(connection, person.customer_id, email, name=name or None, role=role)
+            await _mail(visit, connection, made)
             await visit.record(connection, "person.invited", made.email, after={"role": role})
     except AlreadyThere:
         form.error("email", visit.say("%(email)s belongs to your company already.", email=email))
@@ -61,6 +64,7 @@ async def send_again(visit: Visit) -> Response:
     try:
         async with visit.database.transaction(person.scope) as connection:
             made = await invite_again(connection, person.customer_id, visit.number("user"))
+            await _mail(visit, connection, made)
             await visit.record(connection, "person.invited", made.email)
     except AlreadyThere:
         return visit.see("/app/people", visit.say("They have signed in already: no new link is needed."))
@@ -115,5 +119,13 @@ async def _shown(visit: Visit, *, status: int = 200) -> Response:
     return visit.page("people.html", status=status, colleagues=await _colleagues(visit), roles=roles)
 
 
+async def _mail(visit: Visit, connection: Connection, made: Invitation) -> None:
+    if visit.services.settings.smtp_url is not None:
+        await mail_invitation(connection, made.user_id)
+
+
 def _invited(visit: Visit, made: Invitation) -> Response:
+    """The link to hand on; where it is mailed, nobody else needs it."""
+    if visit.services.settings.smtp_url is not None:
+        return visit.see("/app/people", visit.say("%(email)s gets a mail with a link.", email=made.email))
     return visit.page("invited.html", made=made, address=visit.link(f"/app/link/{made.secret}"))

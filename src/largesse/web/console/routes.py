@@ -27,6 +27,8 @@ ENTRIES = (
     # The way in
     Entry("GET", "/app/sign-in", entrance.sign_in, Who.ANYONE, text("Sign in")),
     Entry("POST", "/app/sign-in", entrance.signed_in, Who.ANYONE, text("Sign in")),
+    Entry("GET", "/app/forgot", entrance.forgot, Who.ANYONE, text("Forgotten password")),
+    Entry("POST", "/app/forgot", entrance.ask_link, Who.ANYONE, text("Forgotten password")),
     Entry("POST", "/app/sign-out", entrance.sign_out, Who.ANYONE),
     Entry("GET", "/app/link/{secret}", entrance.link, Who.ANYONE, text("Sign in")),
     Entry("POST", "/app/link/{secret}", entrance.follow, Who.ANYONE, text("Sign in")),

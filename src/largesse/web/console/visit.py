@@ -19,6 +19,7 @@ from largesse.base.spreadsheets import plain_text
 from largesse.database import Connection, Database
 from largesse.identity import Principal
 from largesse.people import Person, Session
+from largesse.people.secrets import new_secret, secret_hash
 from largesse.people.signing_in import Origin
 from largesse.web.console.form import Form
 from largesse.web.console.frame import Frame
@@ -28,6 +29,7 @@ from largesse.web.kit.pages import see
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.services import Services
 
+DEVICE = "device"  # the cookie by which a browser is known again
 _HIGHEST = 2**31 - 1
 
 
@@ -62,6 +64,8 @@ class Visit:
         self.notice: str | None = None  # what the next page is to say
         self.token_of = ""  # the cookie that forms of this page belong to
         self.new_cookie: str | None = None  # the secret of the session that begins; empty: it ends
+        known = request.cookies.get(DEVICE, "")
+        self.device = known if secret_hash(known) else new_secret()
         self._frame = frame
 
     @property
@@ -81,7 +85,10 @@ class Visit:
         """Where they come from."""
         request = self.request
         return Origin(
-            client_address(request.scope), request.headers.get("user-agent", ""), request.scope["request_id"]
+            client_address(request.scope),
+            request.headers.get("user-agent", ""),
+            request.scope["request_id"],
+            self.device,
         )
 
     @property

@@ -1,0 +1,9 @@
+"""Mail to people who sign in: invitations, links for a new password, word of a new browser.
+
+`sending` takes what waits in `people_mails` and hands it to the mail server; `writing` says it, in plain text. Transactions hand it over by
+`largesse.delivery.outbox`. It goes out where a mail server is set, of whichever environment; nothing of it is captured.
+"""
+
+from largesse.delivery.people.sending import PeopleMailer
+
+__all__ = ["PeopleMailer"]

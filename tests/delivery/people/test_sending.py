@@ -1,0 +1,135 @@
+"""Mail to people who sign in: over real SMTP, each with a link that lets in, and again when the server was away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.delivery.mail.conftest import PostOffice
+
+from largesse.database import OPERATOR, Database
+from largesse.delivery.mail.smtp import MailServer
+from largesse.delivery.mail.transport import SmtpTransport
+from largesse.delivery.outbox import mail_invitation, mail_new_device, mail_reset
+from largesse.delivery.people import PeopleMailer
+from largesse.identity import add_user, bind_user
+from largesse.people.known import know, set_preferences
+from largesse.people.links import find_link
+
+PUBLIC_URL = "https://gifts.example"
+
+
+@pytest.fixture
+async def database(module_database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(module_database_url)
+    await database.execute(
+        OPERATOR,
+        "INSERT INTO customers (key, name, plan, funding) VALUES ('acme', 'Acme Ltd', 'pro', 'balance') ON CONFLICT DO NOTHING",
+    )
+    await database.execute(OPERATOR, "DELETE FROM people_mails")
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def mailer(database: Database, mail_server: PostOffice) -> AsyncIterator[PeopleMailer]:
+    transport = SmtpTransport(MailServer.from_url(mail_server.url))
+    mailer = PeopleMailer(
+        database, transport, public_url=PUBLIC_URL, mail_from="Largesse <gifts@example.com>"
+    )
+    yield mailer
+    await mailer.close()
+
+
+async def somebody(database: Database, email: str) -> tuple[int, int]:
+    """The ids of a user of Acme and of the person, who has taken an invitation up."""
+    async with database.transaction(OPERATOR) as connection:
+        customer_id = await connection.fetchval("SELECT id FROM customers WHERE key = 'acme'")
+        user_id = await add_user(connection, customer_id, email, "Somebody", "member")
+        person_id = await know(connection, email)
+        await bind_user(connection, user_id, person_id)
+    return user_id, person_id
+
+
+async def waiting(database: Database) -> int:
+    return await database.fetchval(OPERATOR, "SELECT count(*) FROM people_mails")
+
+
+def secret_in(text: str) -> str:
+    [secret] = re.findall(rf"{PUBLIC_URL}/app/link/([\w-]{{43}})$", text.replace("\r\n", "\n"), re.MULTILINE)
+    return secret
+
+
+async def test_an_invitation_and_a_reset_let_in(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, person_id = await somebody(database, "ada@acme.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_invitation(connection, user_id)
+        await mail_reset(connection, "ada@acme.example")
+        await mail_reset(connection, "nobody@acme.example")
+        await set_preferences(connection, person_id, "de", None)
+    assert [await mailer.step() for _ in range(3)] == [True, True, False]
+    assert await waiting(database) == 0
+    invitation, reset = mail_server.messages()
+    assert invitation["Subject"] == "Acme Ltd lädt Sie zu Largesse ein"
+    assert reset["Subject"] == "Ein neues Passwort für Largesse"
+    assert {one["To"] for one in (invitation, reset)} == {"ada@acme.example"}
+    async with database.connection(OPERATOR) as connection:
+        for message, kind in ((invitation, "invitation"), (reset, "reset")):
+            link = await find_link(connection, secret_in(message.get_content()))
+            assert (link.kind, link.email) == (kind, "ada@acme.example")
+
+
+async def test_an_address_of_another_alphabet_gets_its_mail(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "jörg@münchen.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_invitation(connection, user_id)
+    assert await mailer.step()
+    [message] = mail_server.messages()
+    assert secret_in(message.get_content())
+    assert message["Message-ID"].startswith("<people-")
+
+
+async def test_a_new_browser_is_told_with_where_it_is(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    _, person_id = await somebody(database, "eve@acme.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_new_device(connection, person_id, "203.0.113.9", "Mozilla/5.0\u2028Subject: none")
+    assert await mailer.step()
+    [message] = mail_server.messages()
+    assert message["Subject"] == "A new browser signed in to Largesse"
+    assert "203.0.113.9" in message.get_content()
+    assert secret_in(message.get_content())
+
+
+async def test_what_the_server_does_not_take_is_tried_again_and_given_up_at_last(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "later@acme.example")
+    mail_server.says["later@acme.example"] = "451 later"
+    async with database.transaction(OPERATOR) as connection:
+        await mail_invitation(connection, user_id)
+    assert await mailer.step()
+    assert not await mailer.step(), "not before its time"
+    for attempt in range(2, 7):
+        assert await waiting(database) == 1, attempt
+        await database.execute(OPERATOR, "UPDATE people_mails SET due_at = clock_now()")
+        assert await mailer.step()
+    assert await waiting(database) == 0
+    assert mail_server.got == []
+
+
+async def test_an_address_that_is_refused_is_not_tried_again(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "gone@acme.example")
+    mail_server.says["gone@acme.example"] = "550 5.1.1 no such user"
+    async with database.transaction(OPERATOR) as connection:
+        await mail_invitation(connection, user_id)
+    assert await mailer.step()
+    assert await waiting(database) == 0

@@ -1,0 +1,77 @@
+"""What is mailed to people who sign in, and that nobody learns by it whether an address is known."""
+
+from __future__ import annotations
+
+import pytest
+from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory
+from tests.web.console.conftest import Browser, link_for
+
+PASSWORD = "four plain words here"
+
+
+@pytest.fixture(scope="module")
+def service(start_service: ServiceFactory) -> Service:
+    """One with a mail server; nothing works here that would send."""
+    return start_service(RICH_WORLD, smtp_url="smtp://127.0.0.1:1")
+
+
+def waiting(service: Service) -> list[str]:
+    return [row["kind"] for row in service.sql("SELECT kind FROM people_mails ORDER BY id")]
+
+
+def told_of(service: Service) -> int:
+    """How often Gil is told of a new browser."""
+    return service.sql(
+        """SELECT count(*) FROM people_mails m JOIN people p ON p.id = m.person_id
+        WHERE m.kind = 'new_device' AND p.email = 'gil@globex.example'"""
+    )[0][0]
+
+
+def take_up(service: Service, email: str) -> Browser:
+    browser, link = Browser(service), link_for(service, email, "invitation")
+    browser.get(link)
+    assert browser.post(link, password=PASSWORD).status_code == 303
+    return browser
+
+
+def ask(service: Service, email: str) -> tuple[int, str]:
+    browser = Browser(service)
+    browser.get("/app/forgot")
+    browser.page = browser.post("/app/forgot", email=email)
+    return browser.page.status_code, browser.text.replace(email, "")
+
+
+def test_a_forgotten_password_is_answered_alike(service: Service) -> None:
+    take_up(service, "ada@acme.example")
+    before = waiting(service)
+    assert ask(service, "ADA@acme.example") == ask(service, "nobody@acme.example")
+    assert ask(service, "cem@acme.example")[0] == 200, "who has not signed in yet"
+    assert waiting(service) == [*before, "reset"]
+    assert [ask(service, "nobody@acme.example")[0] for _ in range(4)] == [200, 200, 200, 429]
+    assert [ask(service, "ada@acme.example")[0] for _ in range(4)] == [200, 200, 200, 429]
+
+
+def test_an_invitation_is_mailed_and_shown_to_nobody_else(service: Service) -> None:
+    ada = take_up(service, "ada@acme.example")
+    ada.get("/app/people")
+    answer = ada.post("/app/people", email="new@acme.example", name="", role="member")
+    assert answer.status_code == 303
+    assert waiting(service)[-1] == "invitation"
+    ada.get("/app/people")
+    assert "new@acme.example gets a mail with a link." in ada.text
+
+
+def test_a_browser_that_has_not_signed_in_before_is_told_of(service: Service) -> None:
+    first = take_up(service, "gil@globex.example")
+    assert told_of(service) == 0, "the first one of all is no news"
+
+    def enter(browser: Browser) -> None:
+        browser.get("/app/sign-in")
+        assert browser.post("/app/sign-in", email="gil@globex.example", password=PASSWORD).status_code == 303
+
+    first.get("/app")
+    first.post("/app/sign-out")
+    enter(first)
+    assert told_of(service) == 0
+    enter(Browser(service))
+    assert told_of(service) == 1
