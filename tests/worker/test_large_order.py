@@ -43,13 +43,13 @@ async def test_a_large_scheduled_order_leaves_whole_and_in_chunks(works: Works) 
 
         await until(enough, longest_s)
 
-    for step_s in (0, 3590):
+    for step_s in (0, 3540):  # however long a busy machine takes, there is time left
         await works.office.advance(step_s)
         others = set(await works.place(3))
         await works.until_arrived(others, others)
         assert not heard(works) & guests, "nothing leaves before its time, while other mail does"
 
-    await works.office.advance(10)
+    await works.office.advance(60)
     began = time.monotonic()
     await arrived(6 + RECIPIENTS // 4)
     worker.kill()
