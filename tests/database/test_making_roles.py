@@ -1,0 +1,84 @@
+"""Roles on a server that has none yet: made by several databases at once, by who may make roles, and not by who may not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from largesse.database import OPERATOR, Database, Role, migrate
+from largesse.database.embedded import EmbeddedServer
+from largesse.database.granting import differences, prepare_roles
+from largesse.verify.rights import RIGHTS, check_rights
+
+pytestmark = pytest.mark.embedded
+
+DATABASES = 6
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    folder: Path = tmp_path_factory.mktemp("roles")
+    with EmbeddedServer(folder / "data", extra_settings={"fsync": "off"}) as server:
+        yield server
+
+
+@pytest.fixture
+async def admin(server: EmbeddedServer) -> Any:
+    """A connection as the superuser; no role is there, and no database but the server's own."""
+    connection = await asyncpg.connect(server.url("postgres"))
+    for (name,) in await connection.fetch("SELECT datname FROM pg_database WHERE datname LIKE 'many%'"):
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    for role in Role:
+        await connection.execute(f"DROP ROLE IF EXISTS {role}")
+    yield connection
+    await connection.close()
+
+
+async def test_databases_that_migrate_at_once_make_the_roles_together(
+    admin: asyncpg.Connection, server: EmbeddedServer
+) -> None:
+    names = [f"many_{number}" for number in range(DATABASES)]
+    for name in names:
+        await admin.execute(f"CREATE DATABASE {name} STRATEGY FILE_COPY")
+    sessions = [await asyncpg.connect(server.url(name)) for name in names]
+    refused = await asyncio.gather(*(prepare_roles(session) for session in sessions))
+    assert refused == [[]] * DATABASES
+    assert {await session.fetchval("SELECT current_user") for session in sessions} == {Role.OWNER}
+    again = await asyncio.gather(*(prepare_roles(session) for session in sessions))
+    assert again == refused
+    for session in sessions:
+        await session.close()
+    members = await admin.fetch(
+        "SELECT roleid::regrole::text FROM pg_auth_members WHERE member::regrole::text = $1", Role.OWNER
+    )
+    assert sorted(role for (role,) in members) == sorted(set(Role) - {Role.OWNER})
+
+
+@pytest.mark.parametrize("may_make", [True, False])
+async def test_a_login_that_is_no_superuser_migrates(
+    admin: asyncpg.Connection, server: EmbeddedServer, may_make: bool
+) -> None:
+    name = f"many_{may_make}".lower()
+    await admin.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{name}' {'CREATEROLE' if may_make else ''}")
+    await admin.execute(f"CREATE DATABASE {name} OWNER {name} STRATEGY FILE_COPY")
+    host = server.url().rpartition("?")[2]
+    url = f"postgresql://{name}:{name}@/{name}?{host}"
+
+    done = await migrate.upgrade(url)
+
+    # Who has not BYPASSRLS gives it to nobody; who may make no roles leaves all of it.
+    assert done.revision == migrate.head_revision()
+    assert (list(done.refused) == [f"ALTER ROLE {Role.OWNER} BYPASSRLS"]) == may_make
+    database = await Database.connect(url, role=Role.APP)
+    async with database.connection(OPERATOR) as connection:
+        assert await connection.fetchval("SELECT current_user::text") == (Role.APP if may_make else name)
+        assert await check_rights(connection) == []
+        assert bool((await differences(connection)).missing) != may_make
+        for check in RIGHTS:
+            assert await connection.fetch(check.sql) == [], check.name
+    await database.close()
