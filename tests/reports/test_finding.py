@@ -182,7 +182,7 @@ async def test_few_orders_are_known_and_of_many_the_words(connection: asyncpg.Co
 
 
 @pytest.mark.parametrize(
-    "by", ["currency", "source", "gift", "account", "service_account", "state", "day", "month"]
+    "by", ["currency", "source", "gift", "account", "service_account", "placed_by", "state", "day", "month"]
 )
 @pytest.mark.parametrize("seed", range(4))
 async def test_sums_are_those_of_the_orders(connection: asyncpg.Connection, by: str, seed: int) -> None:
@@ -196,7 +196,8 @@ async def test_sums_are_those_of_the_orders(connection: asyncpg.Connection, by: 
     expression = {
         "currency": "o.currency",
         "source": "o.source",
-        "gift": "o.product_id || '/0'",
+        "gift": "'product-' || o.product_id",
+        "placed_by": "'key-' || o.service_account_id",
         "account": "coalesce(o.account_id, 0)",
         "service_account": "o.service_account_id",
         "state": "r.state",

@@ -20,7 +20,9 @@ BY = {
     "day": "s.day",
     "month": "date_trunc('month', s.day)::date",
     "source": "g.source",
-    "gift": "g.product_id || '/' || g.collection_id",
+    # As `listing.Choices` spells them.
+    "gift": "CASE WHEN g.product_id <> 0 THEN 'product-' || g.product_id ELSE 'collection-' || g.collection_id END",
+    "placed_by": "CASE WHEN g.user_id <> 0 THEN 'person-' || g.user_id ELSE 'key-' || g.service_account_id END",
     "account": "g.account_id",
     "service_account": "g.service_account_id",
     "user": "g.user_id",

@@ -17,6 +17,7 @@
 `top_ups`      asking for a top-up, how it is paid, cancelling it
 `orders`       the list of orders, with `order_filters`, which are in its address, and `order_routes`
 `order`        one of them, and what to do about it
+`reports`      what orders add up to in `periods`, drawn by `charts`
 `people`       an administrator's page of who belongs to the customer
 
 A page more is a template, a handler and a line of the table: CONTRIBUTING.md, "A console page". Rules are in the rooms below;

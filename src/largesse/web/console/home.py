@@ -1,12 +1,98 @@
-"""The first page."""
+"""The first page: what needs attention, this month beside the last, and the newest orders."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
 from starlette.responses import Response
 
+from largesse.base import clock
+from largesse.database import Connection
+from largesse.funding.overview import list_seen_accounts
+from largesse.people import Right
+from largesse.people.roles import Reach
+from largesse.reports import OrderState, add_up, list_page
+from largesse.web.console.order_filters import STATES
+from largesse.web.console.periods import period_of
+from largesse.web.console.reports import own_filter
 from largesse.web.console.visit import Visit
+
+_NEWEST = 8
+_UNCLAIMED_DAYS = 30
+_UNUSED_DAYS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """Something to look after, and where."""
+
+    said: str
+    path: str
 
 
 async def show(visit: Visit) -> Response:
     """Where to begin."""
-    return visit.page("home.html")
+    person = visit.person
+    month = period_of("this-month", clock.now().date())
+    wanted = own_filter(visit, since=month.since, until=month.until)
+    async with visit.database.connection(person.scope) as connection:
+        matters = await _matters(visit, connection)
+        now = await add_up(connection, wanted)
+        before = await add_up(connection, replace(wanted, since=month.before_since, until=month.before_until))
+        page = await list_page(connection, own_filter(visit), _NEWEST)
+        accounts = (
+            await list_seen_accounts(
+                connection,
+                person.customer_id,
+                person.environment,
+                open_only=person.reach(Right.SEE_FUNDS) is Reach.OWN,
+            )
+            if person.may(Right.SEE_FUNDS)
+            else []
+        )
+    return visit.page(
+        "home.html",
+        matters=matters,
+        now=now,
+        before={one.currency: one.sums for one in before},
+        orders=page.orders,
+        accounts=accounts,
+        states=STATES,
+        may_send=person.may(Right.SEND),
+    )
+
+
+async def _matters(visit: Visit, connection: Connection) -> list[Matter]:
+    """What needs attention of whom this page is for."""
+    matters = []
+    wanted, person = own_filter(visit), visit.person
+    refused = await add_up(connection, replace(wanted, states=(OrderState.BOUNCED,)))
+    if count := sum(one.sums.orders for one in refused):
+        said = visit.say("Orders with mail that was refused: %(count)s", count=count)
+        matters.append(Matter(said, "/app/orders?state=bounced"))
+    until = clock.now().date() - timedelta(days=_UNCLAIMED_DAYS)
+    late = await add_up(connection, replace(wanted, states=(OrderState.WAITING,), until=until))
+    if count := sum(one.sums.orders for one in late):
+        said = visit.say("Orders unclaimed for %(days)s days: %(count)s", days=_UNCLAIMED_DAYS, count=count)
+        matters.append(Matter(said, f"/app/orders?state=waiting&until={until}"))
+    if person.may(Right.SETTINGS):
+        row = await connection.fetchrow(_OF_SETTINGS, person.customer_id, person.environment, _UNUSED_DAYS)
+        assert row is not None, "it counts"
+        if row["failing"]:
+            said = visit.say("Webhooks that fail: %(count)s", count=row["failing"])
+            matters.append(Matter(said, "/app/webhooks"))
+        if row["unused"]:
+            said = visit.say(
+                "API keys unused for %(days)s days: %(count)s", days=_UNUSED_DAYS, count=row["unused"]
+            )
+            matters.append(Matter(said, "/app/keys"))
+    return matters
+
+
+_OF_SETTINGS = """
+    SELECT (SELECT count(*) FROM webhook_subscriptions AS s JOIN subscription_queues AS q ON q.subscription_id = s.id
+            WHERE s.customer_id = $1 AND s.environment = $2 AND q.failing) AS failing,
+           (SELECT count(*) FROM api_keys WHERE customer_id = $1 AND environment = $2 AND deleted_at IS NULL
+            AND coalesce(last_seen_at, created_at) < clock_now() - $3 * interval '1 day') AS unused
+"""

@@ -1,10 +1,10 @@
-"""The part of the table of routes that is about orders."""
+"""The part of the table of routes that is about orders, and what they add up to."""
 
 from __future__ import annotations
 
 from largesse.base.i18n import text
 from largesse.people import Right
-from largesse.web.console import order, orders
+from largesse.web.console import order, orders, reports
 from largesse.web.console.table import Entry, Group
 
 _LIST, _ONE = "/app/orders", "/app/orders/{reference}"
@@ -18,4 +18,9 @@ ORDERS = (
     Entry("POST", f"{_ONE}/correct", order.correct, Right.SEND),
     Entry("GET", f"{_ONE}/cancel", order.ask_cancelling, Right.SEND, text("Cancel what is unclaimed")),
     Entry("POST", f"{_ONE}/cancel", order.cancel, Right.SEND),
+)
+
+REPORTS = (
+    Entry("GET", "/app/reports", reports.show, Right.SEE_ORDERS, text("Reports"), Group.MONEY),
+    Entry("GET", "/app/reports.csv", reports.download, Right.MOVE_FUNDS, text("Reports")),
 )

@@ -19,7 +19,7 @@ from largesse.web.console import (
     top_ups,
     webhooks,
 )
-from largesse.web.console.order_routes import ORDERS
+from largesse.web.console.order_routes import ORDERS, REPORTS
 from largesse.web.console.send.routes import SEND
 from largesse.web.console.table import Entry, Group, Who
 
@@ -77,6 +77,7 @@ ENTRIES = (
     Entry("GET", "/app/funding/top-ups/new", top_ups.ask, Right.MOVE_FUNDS, text("Top up")),
     Entry("GET", "/app/funding/top-ups/{reference}", top_ups.show, Right.SEE_FUNDS, text("Top-up")),
     Entry("POST", "/app/funding/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS),
+    *REPORTS,
     # Set-up
     Entry("GET", "/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP),
     Entry("POST", "/app/webhooks", webhooks.create, Right.SETTINGS, text("Webhooks")),

@@ -1,0 +1,51 @@
+"""The periods that figures are of: whole months, of which the sums are kept, up to today."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from largesse.base.i18n import text
+
+PERIODS = {
+    "this-month": text("This month"),
+    "last-month": text("Last month"),
+    "3-months": text("Three months"),
+    "12-months": text("Twelve months"),
+}
+_MONTHS = {"this-month": 1, "last-month": 1, "3-months": 3, "12-months": 12}
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Days from `since` to `until`, both included, and as many months before them to compare with."""
+
+    name: str
+    since: date
+    until: date
+    before_since: date
+    before_until: date
+
+    @property
+    def grain(self) -> str:
+        """By what it is drawn: `day` or `month`."""
+        return "day" if _MONTHS[self.name] == 1 else "month"
+
+
+def period_of(name: str, today: date) -> Period:
+    """The period of that name, this month where there is none such. What came before it is as long in months, whole."""
+    name = name if name in PERIODS else "this-month"
+    last = months_before(today.replace(day=1), 1 if name == "last-month" else 0)
+    since = months_before(last, _MONTHS[name] - 1)
+    until = today if name != "last-month" else _end(last)
+    return Period(name, since, until, months_before(since, _MONTHS[name]), since - timedelta(days=1))
+
+
+def months_before(first: date, months: int) -> date:
+    """The first of the month that was so many before that of `first`."""
+    count = first.year * 12 + first.month - 1 - months
+    return date(count // 12, count % 12 + 1, 1)
+
+
+def _end(first: date) -> date:
+    return months_before(first, -1) - timedelta(days=1)
