@@ -37,6 +37,18 @@ def test_periods_are_whole_months(
     assert tuple(map(str, told)) == (since, until, before_since, before_until)
 
 
+def test_a_chart_has_a_place_for_each_day_or_month() -> None:
+    today = date(2030, 3, 15)
+    assert period_of("this-month", today).steps()[::15] == [
+        date(2030, 3, 1),
+        date(2030, 3, 16),
+        date(2030, 3, 31),
+    ]
+    assert len(period_of("last-month", today).steps()) == 28
+    assert period_of("3-months", today).steps() == [date(2030, 1, 1), date(2030, 2, 1), date(2030, 3, 1)]
+    assert period_of("12-months", today).steps()[0] == date(2029, 4, 1)
+
+
 def test_a_chart_says_what_it_shows_and_bars_are_as_high_as_their_values() -> None:
     drawn = bars(
         "Spent <b>", "all of it", [Bar("1 Jan", (100, 50), "said & done"), Bar("2 Jan", (0, 25), "")]

@@ -31,6 +31,14 @@ class Period:
         """By what it is drawn: `day` or `month`."""
         return "day" if _MONTHS[self.name] == 1 else "month"
 
+    def steps(self) -> list[date]:
+        """The first day of each of these, from the first to the last; of a month that is under way, all its days."""
+        if self.grain == "month":
+            return [
+                months_before(self.until.replace(day=1), back) for back in reversed(range(_MONTHS[self.name]))
+            ]
+        return [self.since + timedelta(days=at) for at in range((_end(self.since) - self.since).days + 1)]
+
 
 def period_of(name: str, today: date) -> Period:
     """The period of that name, this month where there is none such. What came before it is as long in months, whole."""

@@ -121,16 +121,17 @@ def _names(choices: Choices, by: str) -> Mapping[str, str]:
 
 
 def _chart(visit: Visit, period: Period, currency: str, over_time: Sequence[Added]) -> Markup:
+    told = {one.key: one.sums for one in over_time if one.currency == currency}
     points = []
-    for one in over_time:
-        if one.currency == currency:
-            spent = visit.language.amount(one.sums.spent_minor, currency)
-            claimed = visit.language.amount(one.sums.claimed_minor, currency)
-            label = _day(visit, period, one.key)
-            said = visit.say(
-                "%(when)s: spent %(spent)s, claimed %(claimed)s", when=label, spent=spent, claimed=claimed
-            )
-            points.append(Bar(label, (one.sums.spent_minor, one.sums.claimed_minor), said))
+    for day in period.steps():
+        sums = told.get(day, _NOTHING)
+        when = _day(visit, period, day)
+        spent = visit.language.amount(sums.spent_minor, currency)
+        claimed = visit.language.amount(sums.claimed_minor, currency)
+        said = visit.say(
+            "%(when)s: spent %(spent)s, claimed %(claimed)s", when=when, spent=spent, claimed=claimed
+        )
+        points.append(Bar(when, (sums.spent_minor, sums.claimed_minor), said))
     return bars(
         visit.say("Spent and claimed in %(currency)s", currency=currency),
         "; ".join(point.said for point in points),
