@@ -37,8 +37,9 @@ async def take(visit: Visit) -> Response:
     if names_account(principal.funding):
         async with visit.database.connection(principal.scope) as connection:
             accounts = await list_funding_accounts(connection, principal)
-        account_id = next((one.id for one in accounts if str(one.id) == form["account"]), None)
-        if account_id is None:
+        offered = {str(account.id): account.id for account in accounts}
+        account_id = offered.get(form["account"])
+        if form["account"] not in offered:
             form.error("account", visit.say(_NO_ACCOUNT))
     reference = form["reference"].strip()
     if len(reference) > MAX_REFERENCE:
