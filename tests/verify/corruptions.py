@@ -96,6 +96,14 @@ ORDER_CORRUPTIONS = (
                WHERE f.key = 'acme-jpy' AND d.kind = 'deposits')""",
     ),
     _c(
+        "top-ups-are-credited",
+        ("RF18539007547034",),
+        f"""INSERT INTO top_ups (customer_id, reference, environment, account_id, amount_minor, credited_minor, state,
+                requested_at, expires_at, ended_at)
+            SELECT customer_id, 'RF18539007547034', environment, id, 5, 5, 'confirmed', now(), now(), now()
+            FROM accounts WHERE id = {FLOAT}""",
+    ),
+    _c(
         "settlements-are-whole",
         None,
         f"""UPDATE entries SET kind = 'settlement'

@@ -76,6 +76,17 @@ LEDGER = (
         """,
     ),
     Check(
+        "top-ups-are-credited",
+        "The account of a top-up that is confirmed was credited with what came, under its reference.",
+        """
+        SELECT t.reference FROM top_ups t
+        WHERE t.state = 'confirmed' AND NOT EXISTS (
+            SELECT FROM entries e
+            WHERE e.customer_id = t.customer_id AND e.account_id = t.account_id AND e.reference = t.reference
+              AND e.amount_minor = t.credited_minor)
+        """,
+    ),
+    Check(
         "settlements-are-whole",
         "A settlement is one credit of a receivable from its customer's deposits, and belongs to no order.",
         """
