@@ -23,6 +23,7 @@ import asyncpg
 from bench.installation import Installation
 from largesse.base.settings import load_settings
 from largesse.base.vault import load_vault
+from largesse.funding.chaining import chain_earlier_entries
 from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.reference import new_reference
 from largesse.verify.orders import EVENTS_KEPT_DAYS
@@ -32,6 +33,13 @@ _AT_ONCE = 10_000
 _VALUE_MINOR = 1_000
 _TOTAL_MINOR = 2 * _VALUE_MINOR
 _TABLES = ("orders", "lines", "entries", "events", "mail_jobs")
+# As before there were chains: what is filled in is chained afterwards, as `largesse migrate` does.
+_UNCHAIN = """
+    ALTER TABLE entries DISABLE TRIGGER entries_append_only;
+    UPDATE entries SET mac = NULL;
+    UPDATE accounts SET chain_head = DEFAULT;
+    ALTER TABLE entries ENABLE TRIGGER entries_append_only
+"""
 _WORK_MEM = "SET maintenance_work_mem = '512MB'"
 
 
@@ -54,6 +62,7 @@ def fill(made: Installation, orders: int) -> None:
 
 async def _fill(connection: asyncpg.Connection[asyncpg.Record], made: Installation, orders: int) -> None:
     ids = await _ids(connection)
+    await connection.execute(_UNCHAIN)
     indexes = await _take_indexes(connection)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as workers:
         loop = asyncio.get_running_loop()
@@ -68,6 +77,7 @@ async def _fill(connection: asyncpg.Connection[asyncpg.Record], made: Installati
         await asyncio.gather(*copies)
     await _write_the_rest(connection, ids, orders)
     await _build(made.url, indexes)
+    await chain_earlier_entries(connection, await made.chain(connection))
 
 
 def copy_orders(

@@ -24,10 +24,13 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from bench import processes
+from largesse.base.settings import load_settings
+from largesse.base.vault import load_vault
+from largesse.chains import Chain, open_chains
 from largesse.database import postmaster
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import upgrade
-from largesse.world import load_world, parse_world
+from largesse.world import LoadedWorld, load_world, parse_world
 
 _START_LIMIT_S = 60.0
 _STOP_LIMIT_S = 60.0
@@ -166,10 +169,18 @@ class Installation:
 
     def _load(self, url: str) -> None:
         asyncio.run(upgrade(url))
-        loaded = self.connected(lambda connection: load_world(connection, self._world), url)
+        loaded = self.connected(self._load_world, url)
         if url == self.url:
             self.ids = {kind: dict(ids) for kind, ids in loaded.ids.items()}
             self.keys = dict(loaded.api_keys)
+
+    async def _load_world(self, connection: asyncpg.Connection[asyncpg.Record]) -> LoadedWorld:
+        return await load_world(connection, await self.chain(connection), self._world)
+
+    async def chain(self, connection: asyncpg.Connection[asyncpg.Record]) -> Chain:
+        """The chain of the ledger's entries."""
+        vault = load_vault(load_settings({"LARGESSE_DATA_DIR": str(self.data_dir)}))
+        return (await open_chains(connection, vault, keep=True)).entries
 
     @contextmanager
     def _serving(self, command: list[str], port: int) -> Iterator[Server]:

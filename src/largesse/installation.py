@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 
+from largesse.audit import Acting, by_command
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
@@ -27,6 +28,8 @@ from largesse.database import (
 )
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
+from largesse.database.session import UNLIMITED
+from largesse.funding.chaining import chain_earlier_entries, is_chained
 from largesse.sealing import is_sealed, prove_master_key
 
 SERVING_CONNECTIONS = 10  # to the database, of a serving process without a worker
@@ -52,9 +55,36 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
 
 
 async def chains_of(database: Database, vault: Vault, *, keep: bool = True) -> Chains:
-    """The chains of the installation's ledger and audit log. Raises StartError. Without `keep` nothing is written."""
+    """The chains of the installation's ledger and audit log. Without `keep` nothing is written.
+
+    Raises StartError, also where the ledger has entries that `migrate` has yet to chain.
+    """
     async with database.connection(OPERATOR) as connection:
+        if keep and not await is_chained(connection):
+            raise StartError(
+                "the ledger has entries that are not chained yet: run `largesse migrate` with the LARGESSE_MASTER_KEY "
+                "of the installation"
+            )
         return await open_chains(connection, vault, keep=keep)
+
+
+async def chain_ledger(settings: Settings) -> int:
+    """Chains what the ledger has from before there were chains; returns how many entries that were.
+
+    Raises StartError where there are some, and the master key is not to be had.
+    """
+    async with open_database(settings, max_connections=1, limits=UNLIMITED) as database:
+        async with database.connection(OPERATOR) as connection:
+            if await is_chained(connection):
+                return 0
+        vault = await open_vault(database, settings)
+        async with database.connection(OPERATOR) as connection:
+            chains = await open_chains(connection, vault, keep=True)
+            entries = await chain_earlier_entries(connection, chains.entries)
+        async with database.transaction(OPERATOR) as connection:
+            acting = Acting(by_command("largesse migrate"), chains)
+            await acting.record(connection, "ledger.chained", "ledger", after={"entries": entries})
+    return entries
 
 
 @asynccontextmanager

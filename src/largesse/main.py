@@ -143,7 +143,7 @@ async def open_services(
 
         ids = IdWatch()
         ids.note(await read_ids_left(database))
-        placer = Placer(database, max_orders=max_orders, on_placed=on_placed, ids=ids)
+        placer = Placer(database, chains.entries, max_orders=max_orders, on_placed=on_placed, ids=ids)
         stack.push_async_callback(placer.close)
         authenticator = Authenticator(database, settings.environment, wrong_keys)
         stack.push_async_callback(authenticator.close)

@@ -76,6 +76,10 @@ async def test_a_database_of_the_release_migrates_and_loses_nothing(
     assert (code, said.startswith("Error: LARGESSE_MASTER_KEY is not the key")) == (1, True)
     monkeypatch.setenv("LARGESSE_MASTER_KEY", MASTER_KEY)
     code, said = command("verify")
+    assert (code, "entries-are-chained" in said, said.startswith("1 of ")) == (1, True, True), said
+    assert command("top-up", "acme-gbp", "1")[0] == 1
+    assert command("migrate")[0] == 0
+    code, said = command("verify")
     assert (code, said.startswith("All ")) == (0, True), said
     assert "over 12 orders, 37 lines, 34 entries" in said
 

@@ -130,7 +130,7 @@ async def house(database_url: str, tmp_path: Path) -> AsyncIterator[House]:
     async with AsyncExitStack() as stack:
         services = await stack.enter_async_context(open_services(settings))
         async with connect_once(database_url, OPERATOR) as connection:
-            loaded = await load_world(connection, parse_world(WORLD, "world.yaml"))
+            loaded = await load_world(connection, services.chains.entries, parse_world(WORLD, "world.yaml"))
         database = await Database.connect(database_url)
         stack.push_async_callback(database.close)
         yield House(services, services.drafts, loaded.ids, database)

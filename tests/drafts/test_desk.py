@@ -203,6 +203,7 @@ async def test_orders_of_people_are_theirs_and_the_administrators_to_decide_over
     draft = await house.draft(cem, code_quantity=2)
     reference = (await house.desk.send(cem, draft.id, None)).reference
     vault, database = house.services.vault, house.database
+    chain = house.services.chains.entries
     for caller in (cem, admin, dot):
         async with database.transaction(caller.principal.scope) as connection:
             reading = read_order(connection, caller.principal, vault, "https://gifts.example", reference)
@@ -210,11 +211,11 @@ async def test_orders_of_people_are_theirs_and_the_administrators_to_decide_over
                 with pytest.raises(OtherServiceAccount):
                     await reading
                 with pytest.raises(OtherServiceAccount):
-                    await cancel_order(connection, caller.principal, reference)
+                    await cancel_order(connection, caller.principal, chain, reference)
             else:
                 assert len((await reading).codes) == 2
     async with database.transaction(cem.principal.scope) as connection:
-        assert (await cancel_order(connection, cem.principal, reference)).cancelled_count == 2
+        assert (await cancel_order(connection, cem.principal, chain, reference)).cancelled_count == 2
     readers = await house.sql("SELECT user_id, service_account_id FROM code_readings ORDER BY id")
     assert [tuple(row) for row in readers] == [
         (cem.principal.user_id, None),

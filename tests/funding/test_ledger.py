@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
+from tests.chained import CHAIN
 
 from largesse.base.errors import StartError
 from largesse.database import OPERATOR, Database
@@ -31,7 +32,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, parse_world(WORLD, "world.yaml"))
+            await load_world(connection, CHAIN, parse_world(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()
@@ -39,7 +40,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 async def credit(database: Database, account_id: int, amount_minor: int, reference: str | None = None) -> int:
     async with database.transaction(OPERATOR) as connection:
-        return (await top_up(connection, account_id, amount_minor, reference)).balance_minor
+        return (await top_up(connection, CHAIN, account_id, amount_minor, reference)).balance_minor
 
 
 async def entries(database: Database, account_id: int) -> list[tuple[int, int]]:

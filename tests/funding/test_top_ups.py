@@ -56,7 +56,8 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, parse_world(WORLD, "world.yaml"))
+            chain = (await acting(connection)).chains.entries
+            await load_world(connection, chain, parse_world(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()

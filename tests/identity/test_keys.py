@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.chained import CHAIN
 
 from largesse.base.errors import StartError, Unauthorized, Unavailable
 from largesse.database import OPERATOR, Database
@@ -34,7 +35,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, parse_world(WORLD, "world.yaml"))
+            await load_world(connection, CHAIN, parse_world(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
+from tests.chained import CHAIN
 from tests.orders.builder import NOW, build_order
 
 from largesse.base.errors import Unavailable
 from largesse.database import OPERATOR, Connection, Database
-from largesse.funding import lock_balances, own_accounts
+from largesse.funding import lock_accounts, own_accounts
 from largesse.identity import Principal
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.order import Order, OwnAccounts, Placed
@@ -71,7 +72,7 @@ async def town(database_url: str) -> AsyncIterator[Town]:
     try:
         own = {}
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, parse_world(WORLD.encode(), "world.yaml"))
+            await load_world(connection, CHAIN, parse_world(WORLD.encode(), "world.yaml"))
             for customer in range(1, CUSTOMERS + 1):
                 accounts = await own_accounts(connection, customer, "production", "GBP")
                 own[customer] = OwnAccounts(accounts["receivable"], accounts["sales"])
@@ -83,7 +84,7 @@ async def town(database_url: str) -> AsyncIterator[Town]:
 @pytest.mark.parametrize("codes", [1, MANY])
 async def test_any_number_of_locked_customers_keep_no_other_waiting(town: Town, codes: int) -> None:
     """Before, two locked customers held both tasks for small orders, and one the task for large ones."""
-    placer = Placer(town.database)
+    placer = Placer(town.database, CHAIN)
     held: list[asyncio.Task[Placed]] = []
     try:
         async with town.locked(*range(1, CUSTOMERS)):
@@ -105,7 +106,7 @@ async def test_any_number_of_locked_customers_keep_no_other_waiting(town: Town, 
 
 async def test_who_becomes_free_does_not_wait_for_those_who_do_not(town: Town) -> None:
     """Eleven are locked, and the one freed is placed while the ten others stay so: whoever's turn it was."""
-    placer = Placer(town.database, patience_s=60)
+    placer = Placer(town.database, CHAIN, patience_s=60)
     try:
         async with town.locked(*range(2, CUSTOMERS)):
             async with town.locked(1):
@@ -121,7 +122,7 @@ async def test_who_becomes_free_does_not_wait_for_those_who_do_not(town: Town) -
 
 
 async def test_an_order_does_not_wait_for_ever(town: Town) -> None:
-    placer = Placer(town.database, patience_s=0.3)
+    placer = Placer(town.database, CHAIN, patience_s=0.3)
     try:
         async with town.locked(1, 2, 3, 4):
             waiting = [placer.place(town.order(n, codes=codes)) for n in (1, 2, 3, 4) for codes in (1, MANY)]
@@ -136,7 +137,7 @@ async def test_an_order_does_not_wait_for_ever(town: Town) -> None:
 
 
 async def test_orders_that_waited_are_placed_together(town: Town) -> None:
-    placer = Placer(town.database)
+    placer = Placer(town.database, CHAIN)
     try:
         async with town.locked(1):
             held = [asyncio.create_task(placer.place(town.order(1))) for _ in range(100)]
@@ -177,7 +178,7 @@ async def test_a_customer_fills_half_the_room_at_most(town: Town) -> None:
 
 async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_waiting(town: Town) -> None:
     """The other transaction holds no account: only writing the order finds it, and its neighbours must not pay for that."""
-    placer = Placer(town.database, patience_s=60)
+    placer = Placer(town.database, CHAIN, patience_s=60)
     try:
         async with town.database.connection(OPERATOR) as other:
             taking = other.transaction()
@@ -206,7 +207,7 @@ async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_wait
 
 async def test_two_placers_have_a_shared_account_in_turn(town: Town) -> None:
     """Both keep it busy without a pause, and neither keeps the other from it."""
-    placers = [Placer(town.database) for _ in range(2)]
+    placers = [Placer(town.database, CHAIN) for _ in range(2)]
     count = 40
 
     async def keep_placing(placer: Placer) -> None:
@@ -226,7 +227,7 @@ async def test_two_placers_have_a_shared_account_in_turn(town: Town) -> None:
     ("numbers", "lock"),
     [
         ((1, 2, 3), wait_for_accounts),
-        ((1,), lambda connection, orders: lock_balances(connection, 1, _account_ids(orders)[::-1])),
+        ((1,), lambda connection, orders: lock_accounts(connection, 1, _account_ids(orders)[::-1])),
     ],
     ids=["orders", "balances"],
 )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.chained import CHAIN
 from tests.orders.builder import build_order
 
 from largesse.base.errors import InvalidRequest, Unauthorized
@@ -63,7 +64,7 @@ async def desk(database_url: str) -> AsyncIterator[Desk]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, parse_world(WORLD, "world.yaml"))
+            await load_world(connection, CHAIN, parse_world(WORLD, "world.yaml"))
             own = await own_accounts(connection, 1, "production", "GBP")
         yield Desk(database, OwnAccounts(own["receivable"], own["sales"]))
     finally:
@@ -72,7 +73,7 @@ async def desk(database_url: str) -> AsyncIterator[Desk]:
 
 async def test_what_a_person_places_is_kept_as_theirs(desk: Desk) -> None:
     """Whatever the plan is, which is about the API; by a large order's way as by a small one's."""
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     try:
         orders = [await desk.order(ADA), await desk.order(CEM, codes=150), await desk.order(ADA, TEAM)]
         outcomes = await asyncio.gather(*map(placer.place, orders))
@@ -91,7 +92,7 @@ async def test_what_a_person_places_is_kept_as_theirs(desk: Desk) -> None:
 
 
 async def test_a_member_draws_on_no_account_that_is_assigned_to_others(desk: Desk) -> None:
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     try:
         with pytest.raises(InvalidRequest, match="no funding account"):
             await placer.place(await desk.order(CEM, TEAM))
@@ -104,7 +105,7 @@ async def test_a_member_draws_on_no_account_that_is_assigned_to_others(desk: Des
 async def test_a_right_that_was_taken_away_meanwhile_counts(desk: Desk, codes: int, change: str) -> None:
     order = await desk.order(ADA, codes=codes)
     await desk.database.execute(OPERATOR, f"UPDATE users SET {change} WHERE id = $1", ADA)
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     try:
         with pytest.raises(Unauthorized):
             await placer.place(order)
@@ -120,7 +121,7 @@ async def test_who_is_no_person_of_the_customer_is_no_caller(desk: Desk) -> None
 
 
 async def test_an_order_is_by_a_service_account_or_by_a_person(desk: Desk) -> None:
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     try:
         await placer.place(await desk.order(ADA))
     finally:

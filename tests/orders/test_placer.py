@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
+from tests.chained import CHAIN
 from tests.orders.builder import build_order
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
@@ -79,7 +80,7 @@ async def desk(database_url: str) -> AsyncIterator[Desk]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, parse_world(WORLD, "world.yaml"))
+            await load_world(connection, CHAIN, parse_world(WORLD, "world.yaml"))
             own = await own_accounts(connection, 1, "production", "GBP")
         yield Desk(database, OwnAccounts(own["receivable"], own["sales"]))
     finally:
@@ -98,7 +99,7 @@ TAKE = """
 @pytest.mark.parametrize("codes", [1, 101])
 async def test_a_reference_that_another_process_is_taking_is_waited_for(desk: Desk, codes: int) -> None:
     """`b` is still being taken when the order is tried for the second time."""
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     try:
         async with desk.database.connection(OPERATOR) as first, desk.database.connection(OPERATOR) as second:
             taking_a, taking_b = first.transaction(), second.transaction()
@@ -121,7 +122,7 @@ async def test_a_reference_that_another_process_is_taking_is_waited_for(desk: De
 
 
 async def test_a_reference_that_another_process_gave_up_is_free(desk: Desk) -> None:
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     try:
         async with desk.database.connection(OPERATOR) as other:
             taking = other.transaction()
@@ -138,7 +139,7 @@ async def test_a_reference_that_another_process_gave_up_is_free(desk: Desk) -> N
 
 async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None:
     """All of these go in one batch: the first of their customer is being placed while they gather."""
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     orders = [
         desk.order("first"),
         desk.order("same"),
@@ -169,7 +170,7 @@ async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None
 
 async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
     """Somebody holds the account of one customer, and its orders wait; those of another do not, small as they are or nearly large."""
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     other = dataclasses.replace(desk.order().principal, customer_id=2, funding="invoiced", key_id=2)
     async with desk.database.connection(OPERATOR) as connection:
         own = await own_accounts(connection, 2, "production", "GBP")
@@ -196,7 +197,7 @@ async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
 
 
 async def test_closing_places_what_waits(desk: Desk) -> None:
-    placer = Placer(desk.database, max_orders=2)
+    placer = Placer(desk.database, CHAIN, max_orders=2)
     placing = [asyncio.create_task(placer.place(desk.order())) for _ in range(7)]
     placing.append(asyncio.create_task(placer.place(desk.order(codes=150, cost_minor=1))))
     await asyncio.sleep(0)
@@ -207,7 +208,7 @@ async def test_closing_places_what_waits(desk: Desk) -> None:
 
 async def test_closing_places_what_is_held_even_then(desk: Desk) -> None:
     """Refused the locks by its first batch, an order goes on to another while the placer closes."""
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     async with desk.database.connection(OPERATOR) as other, other.transaction():
         await other.execute("SELECT FROM accounts WHERE id = 1 FOR NO KEY UPDATE")
         placing = [asyncio.create_task(placer.place(desk.order(codes=n, cost_minor=1))) for n in (1, 150)]
@@ -222,7 +223,7 @@ async def test_closing_places_what_is_held_even_then(desk: Desk) -> None:
 
 async def test_many_large_orders_of_one_customer_are_waited_for(desk: Desk) -> None:
     """Repeated all at once, each gets its 409: what is bounded is their codes, not how many they are."""
-    placer = Placer(desk.database)
+    placer = Placer(desk.database, CHAIN)
     try:
         orders = [desk.order("again", codes=101, cost_minor=1) for _ in range(80)]
         outcomes = await asyncio.gather(*map(placer.place, orders), return_exceptions=True)

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
+from tests.chained import CHAIN
 from tests.orders.test_aside import Town, town
 
 from largesse.base.errors import Unavailable
@@ -64,7 +65,7 @@ async def test_a_transaction_that_a_promoted_standby_never_saw_has_ended(town: T
 async def test_who_settles_keeps_nobody_waiting(town: Town, database_url: str) -> None:
     """More transactions hang than are settled at once, and other orders are placed beside them."""
     hanging = await Database.connect(database_url)
-    placer, settler = Placer(town.database), Settler(town.database)
+    placer, settler = Placer(town.database, CHAIN), Settler(town.database)
     try:
         settling = []
         async with AsyncExitStack() as stack:

@@ -15,6 +15,7 @@ from tests.web.api.conftest import (
     Service,
     Statements,
     as_the_service_sees_it,
+    load_document,
     on_database,
     serving,
 )
@@ -27,7 +28,7 @@ from largesse.main import build_app
 from largesse.resealing import SEALED, Resealed, reseal
 from largesse.sealing import prove_master_key
 from largesse.verify import audit
-from largesse.world import load_world, parse_world
+from largesse.world import parse_world
 
 OLD, NEW = b"\x11" * 32, b"\x22" * 32
 BEFORE, BOTH, AFTER = Vault((OLD,)), Vault((NEW, OLD)), Vault((NEW,))
@@ -41,7 +42,7 @@ class Place:
         self.url = url
         self._folder = folder
         document = parse_world(RICH_WORLD.encode(), "world.yaml")
-        loaded = on_database(url, lambda connection: load_world(connection, document))
+        loaded = on_database(url, lambda connection: load_document(connection, document, OLD))
         self._ids, self._keys = loaded.ids, loaded.api_keys
 
     @contextmanager

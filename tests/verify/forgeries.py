@@ -9,8 +9,107 @@ def _f(check: str, ids: tuple[str, ...], sql: str, *too: str) -> Corruption:
     return Corruption(sql, check, ids, frozenset(too))
 
 
+# Of acme, each account with the ids of its entries: acme-gbp 1, 17, 19, 21, 25, 27, 29; acme-jpy 7; sales-team 11; the deposits of
+# pounds 2, 10, 12, those of yen 8. Where nothing else is said, the forger has put balances right, so that all else agrees.
+DEPOSITS = """(SELECT s.id FROM accounts s JOIN accounts f USING (customer_id, environment, currency)
+               WHERE f.key = 'acme-{}' AND s.kind = 'deposits')"""
+POUNDS, YEN = DEPOSITS.format("gbp"), DEPOSITS.format("jpy")
+TOP_UP = f"""
+    INSERT INTO entries (id, customer_id, account_id, movement_id, kind, amount_minor, balance_minor, created_at, mac)
+    OVERRIDING SYSTEM VALUE
+    SELECT entry, customer_id, id, 9999, 'top_up', amount, balance_minor + amount, now(),
+           (SELECT mac FROM entries e WHERE e.account_id = accounts.id ORDER BY id DESC LIMIT 1)
+    FROM accounts JOIN (VALUES (901, 1, 5000), (902, {POUNDS}, -5000)) AS forged (entry, account, amount) ON account = id;
+    UPDATE accounts SET balance_minor = balance_minor + 5000 WHERE id = 1;
+    UPDATE accounts SET balance_minor = balance_minor - 5000 WHERE id = {POUNDS};
+"""
+WITHOUT_THE_LAST = f"""
+    UPDATE accounts SET balance_minor = 0 WHERE key = 'sales-team';
+    UPDATE accounts SET balance_minor = balance_minor - (SELECT amount_minor FROM entries WHERE id = 12) WHERE id = {POUNDS};
+    DELETE FROM entries WHERE id IN (11, 12);
+"""
+LEDGER_FORGERIES = (
+    _f(
+        "entries-are-chained",
+        ("acme/acme-gbp entry 901", "acme/deposits GBP production entry 902"),
+        TOP_UP,
+    ),
+    _f(
+        "entries-are-chained",
+        ("acme/acme-gbp entry 901", "acme/deposits GBP production entry 902"),
+        TOP_UP
+        + "UPDATE accounts SET chain_head = substring((SELECT mac FROM entries WHERE id = 901) FROM 2) WHERE id = 1",
+        "accounts-are-whole",
+    ),
+    # A changed amount.
+    _f(
+        "entries-are-chained",
+        ("acme/acme-jpy entry 7", "acme/deposits JPY production entry 8"),
+        f"""UPDATE entries SET amount_minor = amount_minor + sign * 5, balance_minor = balance_minor + sign * 5
+            FROM (VALUES (7, 1), (8, -1)) AS forged (entry, sign) WHERE id = entry;
+            UPDATE accounts SET balance_minor = balance_minor + 5 WHERE key = 'acme-jpy';
+            UPDATE accounts SET balance_minor = balance_minor - 5 WHERE id = {YEN}""",
+    ),
+    _f(
+        "entries-are-chained",
+        ("acme/acme-gbp entry 19",),
+        "UPDATE entries SET created_at = created_at - interval '1 microsecond' WHERE id = 19",
+    ),
+    _f(
+        "entries-are-chained",
+        ("acme/acme-gbp entry 1",),
+        "UPDATE entries SET reference = 'paid' WHERE id = 1",
+    ),
+    # A transfer removed from the midst.
+    _f(
+        "entries-are-chained",
+        ("acme/deposits GBP production entry 12",),
+        f"""UPDATE entries SET balance_minor = balance_minor - (SELECT amount_minor FROM entries WHERE id = 10) WHERE id = 12;
+            UPDATE accounts SET balance_minor = balance_minor - (SELECT amount_minor FROM entries WHERE id = 10)
+            WHERE id = {POUNDS};
+            UPDATE accounts SET balance_minor = 0 WHERE key = 'people-team';
+            DELETE FROM entries WHERE id IN (9, 10)""",
+        "accounts-are-whole",
+    ),
+    # The last removed, with a head that is gone, made up, or made of what is there.
+    *(
+        _f(
+            "accounts-are-whole",
+            ("acme/deposits GBP production", "acme/sales-team"),
+            WITHOUT_THE_LAST + f"UPDATE accounts SET chain_head = {head} WHERE id = {POUNDS}",
+        )
+        for head in (
+            "chain_head",
+            "DEFAULT",
+            "'\\x01'",
+            "substring((SELECT mac FROM entries WHERE id = 10) FROM 2)",
+        )
+    ),
+    # Two orders of one price, in another order.
+    _f(
+        "entries-are-chained",
+        ("acme/acme-gbp entry 17", "acme/acme-gbp entry 19"),
+        """UPDATE entries SET movement_id = other.movement_id, order_id = other.order_id, created_at = other.created_at
+           FROM entries other WHERE other.account_id = 1 AND other.id IN (17, 19)
+               AND entries.account_id = 1 AND entries.id = 36 - other.id""",
+    ),
+    # Marks taken away, and an opening put in their place.
+    _f(
+        "entries-are-chained",
+        ("acme/acme-gbp entry 19", "acme/acme-gbp entry 21"),
+        "UPDATE entries SET mac = NULL WHERE id = 19",
+    ),
+    _f(
+        "entries-are-chained",
+        ("acme/acme-gbp entries up to 21",),
+        """INSERT INTO chain_openings SELECT 1, 1, id, mac, now() FROM entries WHERE id = 21;
+           UPDATE entries SET mac = NULL WHERE account_id = 1 AND id <= 21;
+           UPDATE entries SET created_at = created_at - interval '1 hour' WHERE id = 17""",
+    ),
+    _f("accounts-are-whole", ("acme/acme-gbp",), "UPDATE accounts SET chain_head = DEFAULT WHERE id = 1"),
+)
 # The log of acme has the events 1 to 5.
-FORGERIES = (
+AUDIT_FORGERIES = (
     _f("audit-events-are-chained", ("acme event 2",), "UPDATE audit_events SET after = '{}' WHERE id = 2"),
     _f(
         "audit-events-are-chained",
@@ -54,3 +153,4 @@ FORGERIES = (
     ),
     _f("audit-log-is-whole", ("acme",), "DELETE FROM audit_heads"),
 )
+FORGERIES = (*LEDGER_FORGERIES, *AUDIT_FORGERIES)

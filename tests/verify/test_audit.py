@@ -24,6 +24,7 @@ from largesse.delivery.maintenance import ALL_OLD
 from largesse.main import open_services
 from largesse.verify import CHECKS, audit
 from largesse.verify.audit import RULES, audit_snapshot
+from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 from largesse.verify.progress import Progress
 from largesse.web.api.shapes.sending import SendCollection, SendGift, SendTemplate
@@ -44,7 +45,7 @@ async def _fill(url: str) -> None:
     settings = load_settings({**SETTINGS, "LARGESSE_DATABASE_URL": url})
     async with open_services(settings) as services:
         async with connect_once(url, OPERATOR) as connection:
-            loaded = await load_world(connection, demo_world())
+            loaded = await load_world(connection, services.chains.entries, demo_world())
         products, collections = loaded.ids["products"], loaded.ids["collections"]
         accounts, templates = loaded.ids["funding_accounts"], loaded.ids["templates"]
         gbp = {"accountId": accounts["acme-gbp"]}
@@ -121,6 +122,9 @@ async def test_a_corruption_is_found_by_its_check(
 ) -> None:
     await connection.execute(corruption.sql)
     found = await findings_of(connection)
+    # What changes an entry breaks its mark too, which is what the forgeries are about.
+    if corruption not in FORGERIES:
+        found = {check: ids for check, ids in found.items() if check not in CHAIN_RULES}
     assert found.keys() == {corruption.check, *corruption.too}
     if corruption.ids is not None:
         assert found[corruption.check] == corruption.ids

@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.chained import CHAIN
 
 from largesse.base.errors import StartError
 from largesse.world import LoadedWorld, load_world, parse_world
@@ -21,7 +22,7 @@ async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def load(connection: asyncpg.Connection, text: str) -> LoadedWorld:
-    return await load_world(connection, parse_world(text.encode(), "world.yaml"))
+    return await load_world(connection, CHAIN, parse_world(text.encode(), "world.yaml"))
 
 
 async def one(connection: asyncpg.Connection, table: str, key: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import json
 
 import asyncpg
 import pytest
+from tests.chained import CHAIN
 from tests.world.conftest import everything, load, one
 from tests.world.worlds import WHOLE
 
@@ -249,7 +250,7 @@ async def test_who_can_send_nothing_for_want_of_an_account_is_told(
 
 
 async def test_the_demo_warns_of_nothing(connection: asyncpg.Connection) -> None:
-    assert (await load_world(connection, demo_world())).warnings == []
+    assert (await load_world(connection, CHAIN, demo_world())).warnings == []
 
 
 @pytest.mark.parametrize(
@@ -314,7 +315,7 @@ async def test_two_first_loads_at_once_make_everything_once(database_url: str) -
 
 
 async def test_the_catalogue_reads_what_was_loaded(connection: asyncpg.Connection) -> None:
-    loaded = await load_world(connection, demo_world())
+    loaded = await load_world(connection, CHAIN, demo_world())
 
     snapshot = await load_snapshot(connection, CatalogueInJson())
 
@@ -331,7 +332,7 @@ async def test_the_catalogue_reads_what_was_loaded(connection: asyncpg.Connectio
 
 
 async def test_the_demo_world(connection: asyncpg.Connection) -> None:
-    loaded = await load_world(connection, demo_world())
+    loaded = await load_world(connection, CHAIN, demo_world())
 
     assert {"acme-production", "acme-staging", "globex-production"} <= set(loaded.api_keys)
     assert set(loaded.ids["customers"]) == {"acme", "globex"}
@@ -340,7 +341,7 @@ async def test_the_demo_world(connection: asyncpg.Connection) -> None:
     assert (account["balance_minor"], account["is_master"]) == (100000_00, True)
     assert len(loaded.ids["products"]) >= 40
     before = await everything(connection)
-    assert (await load_world(connection, demo_world())).ids == loaded.ids
+    assert (await load_world(connection, CHAIN, demo_world())).ids == loaded.ids
     assert await everything(connection) == before
 
 

@@ -12,6 +12,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "key.created": "an API key was made",
         "key.deleted": "an API key was deleted",
         "key.narrowed": "it was said what an API key is for, and from where it may be used",
+        "ledger.chained": "entries of before there were chains were chained",
         "mail.requeued": "mail that was given up or held was made due again",
         "order.cancelled": "codes of an order were voided and refunded",
         "order.readdressed": "a recipient's address was corrected, and the mail sent there",

@@ -1,6 +1,6 @@
 """The commands an operator types, one file for each group of them.
 
-Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `audit`,
+Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `anchor`, `audit`,
 `rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `top_ups`, `receivables`, `orders`,
 `mail`, `stock`, `shipments`, `resealing` (`reseal`), `service_accounts`.
 
@@ -30,6 +30,7 @@ class _Main(Commands):
     # Its name, the file it is in, and what it is called there.
     FILES: ClassVar = {
         "accounts": "funding:accounts",
+        "anchor": "anchor:anchor",
         "audit": "audit:audit",
         "check": "check:check",
         "customers": "customers:customers",

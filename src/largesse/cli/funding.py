@@ -74,7 +74,7 @@ async def top_up_account(account: str, amount: str, reference: str | None) -> No
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         found = await find_funding_account(connection, account)
         amount_minor = read_amount(amount, found["currency"])
-        credit = await top_up(connection, found["id"], amount_minor, name)
+        credit = await top_up(connection, acting.chains.entries, found["id"], amount_minor, name)
         if credit.is_new:
             await acting.record(
                 connection,

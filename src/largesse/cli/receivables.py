@@ -60,6 +60,7 @@ async def receivables_settle(
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         credit = await settle(
             connection,
+            acting.chains.entries,
             customer,
             environment=environment,
             currency=currency,

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 
 import click
 
+from largesse.base.errors import StartError
 from largesse.base.logs import configure_logs
 from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
 from largesse.cli.running import command, one_line
 from largesse.database import Role
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import roles_to_make, upgrade
-from largesse.installation import check_schema, database_address, open_database, open_vault
+from largesse.installation import chain_ledger, check_schema, database_address, open_database, open_vault
 
 
 @click.command()
@@ -28,20 +29,34 @@ from largesse.installation import check_schema, database_address, open_database,
 )
 @command
 async def migrate(roles_sql: bool) -> None:
-    """Bring the database to the current schema, with its roles and their rights."""
-    async with database_address(load_settings(), None) as url:
+    """Bring the database to the current schema, with its roles and their rights, and chain what the ledger has."""
+    settings = load_settings()
+    async with database_address(settings, None) as url:
         if roles_sql:
             click.echo("".join(f"{statement};\n" for statement in await roles_to_make(url)), nl=False)
             return
         done = await upgrade(url)
-    if done.refused:
-        click.echo(
-            "Whoever logs in here may not make all roles and rights. An administrator of the database has to run this "
-            "in it, and then `largesse migrate` again is to be run:\n",
-            err=True,
-        )
-        click.echo("".join(f"{statement};\n" for statement in done.refused), err=True)
-    click.echo(f"The database's schema is at revision {done.revision}.")
+        click.echo(f"The database's schema is at revision {done.revision}.")
+        if done.refused:
+            click.echo(
+                "Whoever logs in here may not make all roles and rights. An administrator of the database has to run "
+                "this in it, and then `largesse migrate` again is to be run:\n",
+                err=True,
+            )
+            click.echo("".join(f"{statement};\n" for statement in done.refused), err=True)
+            return
+        await _chain(settings)
+
+
+async def _chain(settings: Settings) -> None:
+    """Chains what the ledger has from before there were chains, and says so; a warning where that cannot be."""
+    try:
+        chained = await chain_ledger(settings)
+    except StartError as error:
+        click.echo(f"Warning: nothing serves until the ledger's entries are chained: {error}", err=True)
+        return
+    if chained:
+        click.echo(f"Entries that were there before and are chained now: {chained:,}.", err=True)
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
@@ -15,15 +16,22 @@ from largesse.installation import check_schema, open_database, open_vault
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print findings as JSON.")
+@click.option(
+    "--anchor",
+    "anchored",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What `largesse anchor --json` printed once: whether it still holds.",
+)
 @command
-async def verify(as_json: bool) -> None:
+async def verify(as_json: bool, anchored: Path | None) -> None:
     """Audit the ledger, balances, orders and codes; exit 1 and list whatever disagrees."""
-    from largesse.verify import audit
+    from largesse.verify import audit, read_anchor
 
+    anchor = None if anchored is None else read_anchor(anchored)
     settings = load_settings()
     async with open_database(settings, role=Role.READ) as database:
         await check_schema(database)
-        report = await audit(database, await open_vault(database, settings, keep=False))
+        report = await audit(database, await open_vault(database, settings, keep=False), anchor=anchor)
     click.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
     if report.findings:
         sys.exit(1)

@@ -23,7 +23,7 @@ async def load(world: Path, as_json: bool) -> None:
 
     described = read_world(world)
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        loaded = await load_world(connection, described)
+        loaded = await load_world(connection, acting.chains.entries, described)
         counted = {kind: len(ids) for kind, ids in loaded.ids.items()}
         made = {**counted, "api_keys": len(loaded.api_keys)}
         await acting.record(connection, "world.loaded", f"file {world.name}"[:200], after=made)

@@ -43,6 +43,7 @@ TABLES: Mapping[str, Writes] = {
     "captured_mail": Writes(worker="INSERT, DELETE", operator="UPDATE(sealed)"),
     "catalogue_version": Writes(operator="UPDATE"),
     "chain_keys": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "chain_openings": Writes(operator="INSERT"),
     "claim_addresses": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     "clock": Writes(),  # moved by tests alone
     "code_readings": Writes(app="INSERT"),

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
+from largesse.base.vault import load_vault
+from largesse.chains import open_chains
 from largesse.database import OPERATOR, Connection, Role, connect_once
 from largesse.database.migrate import upgrade
 from largesse.demo.welcome import welcome
 from largesse.identity import create_key, delete_key, find_customer, key_holds, list_keys
-from largesse.installation import database_address
+from largesse.installation import chain_ledger, database_address
 from largesse.people import new_link
 from largesse.people.managing import list_colleagues
 from largesse.world import demo_world, load_world
@@ -34,11 +36,13 @@ async def prepare(settings: Settings) -> str:
         )
     async with database_address(settings, None) as url:
         await upgrade(url)
+    await chain_ledger(settings)
     async with (
         database_address(settings, Role.OPERATOR) as url,
         connect_once(url, OPERATOR, role=Role.OPERATOR) as connection,
     ):
-        loaded = await load_world(connection, demo_world())
+        chains = await open_chains(connection, load_vault(settings), keep=True)
+        loaded = await load_world(connection, chains.entries, demo_world())
         secret = await _demo_key(connection, settings.data_dir, settings.environment)
         sign_in = await _sign_in_link(connection)
     return welcome(

@@ -1,7 +1,7 @@
 """Funding accounts and the ledger under them: top-ups, statements, and what invoiced customers owe.
 
 `accounts` says which accounts a service account may draw from, `sources` what else an order may be paid from, and what follows.
-`saving` writes the accounts of a world file. `ledger` is the journal, and the only place that writes entries:
+`saving` writes the accounts of a world file. `ledger` is the journal, and the only place that writes entries, each with the mark that `chaining` says what it is made of:
 rooms that move money in a larger statement take its SQL from there. `statements` reads an account's entries between two
 balances; `overview` is what a customer's people see of their accounts; `receivables` is what invoiced customers owe, and their payments. `top_ups` are those that customers ask for, each with one of the
 `transfer_references`; `bank_file` reads what a bank tells of transfers, and `payments` matches them with the top-ups they pay for. Why so: docs/decisions/0005-ledger.md.
@@ -18,9 +18,10 @@ from largesse.funding.accounts import (
 from largesse.funding.ledger import (
     Credit,
     Entry,
+    Locked,
     entry_arguments,
     entry_ctes,
-    lock_balances,
+    lock_accounts,
     own_accounts,
     post,
     top_up,
@@ -55,6 +56,7 @@ __all__ = [
     "Entry",
     "FromAccount",
     "FundingAccount",
+    "Locked",
     "OnInvoice",
     "PaymentSource",
     "Receivable",
@@ -70,7 +72,7 @@ __all__ = [
     "list_funding_accounts",
     "list_receivables",
     "list_unfunded",
-    "lock_balances",
+    "lock_accounts",
     "month_of",
     "names_account",
     "order_entries",

@@ -9,15 +9,18 @@ other in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import astuple
 
 from largesse.base.errors import StartError
 from largesse.base.money import label
+from largesse.chains import Chain
 from largesse.database import Connection
+from largesse.funding.chaining import entry_content, micros_of
 
 _encode = msgspec.json.Encoder().encode
 
@@ -36,64 +39,104 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     amount_minor: int
     balance_minor: int
     reference: str | None = None
+    order_reference: str | None = None  # of its order, whose id may not be drawn yet
 
 
-async def post(connection: Connection, entries: Sequence[Entry], at: datetime) -> None:
-    """Writes entries in the order given and sets each account to the balance its last entry leaves."""
+class Locked(NamedTuple):
+    """An account that this transaction has locked: what it holds, and where the chain of its entries ends."""
+
+    balance_minor: int
+    head: bytes
+
+
+class _Row(msgspec.Struct, gc=False, omit_defaults=True):
+    """An entry as it is written, with its mark."""
+
+    customer_id: int
+    account_id: int
+    transfer_id: int
+    kind: str
+    order_id: int | None
+    amount_minor: int
+    balance_minor: int
+    mac: bytes
+    reference: str | None = None
+
+
+async def post(
+    connection: Connection, chain: Chain, locked: Mapping[int, Locked], entries: Sequence[Entry], at: datetime
+) -> None:
+    """Writes entries in the order given, and leaves their accounts, which are `locked`, as the last entry of each says."""
+    heads = {account_id: account.head for account_id, account in locked.items()}
     await connection.execute(
-        f"WITH {entry_ctes('$1', '$2', '$3', '$4', '$5')} SELECT", at, *entry_arguments(entries)
+        f"WITH {entry_ctes('$1', ('$2', '$3', '$4', '$5', '$6'))} SELECT",
+        at,
+        *entry_arguments(chain, heads, entries, at),
     )
 
 
-def entry_ctes(
-    at: str, entries: str, customers: str, accounts: str, balances: str, *, order_id: str = "order_id"
-) -> str:
+def entry_ctes(at: str, entries: Sequence[str], *, order_id: str = "order_id") -> str:
     """`post` as a part of a larger statement: its common table expressions.
 
     The arguments are placeholders: of the time, and of what `entry_arguments` gives. `order_id` is SQL for the id that an
     entry is to have, where the one given has something that stands for it.
     """
+    rows, customers, accounts, balances, heads = entries
     return f"""
         new_entries AS (
             INSERT INTO entries
-                (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at)
-            SELECT customer_id, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at}
-            FROM json_to_recordset({entries}::json) AS new (
+                (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at, mac)
+            SELECT customer_id, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at},
+                   decode(mac, 'base64')
+            FROM json_to_recordset({rows}::json) AS new (
                 customer_id integer, account_id integer, transfer_id bigint, kind text, order_id integer, amount_minor bigint,
-                balance_minor bigint, reference text)
+                balance_minor bigint, reference text, mac text)
         ), new_balances AS (
-            UPDATE accounts SET balance_minor = last.balance_minor
-            FROM unnest({customers}::int[], {accounts}::int[], {balances}::bigint[])
-                AS last (customer_id, account_id, balance_minor)
+            UPDATE accounts SET balance_minor = last.balance_minor, chain_head = last.chain_head
+            FROM unnest({customers}::int[], {accounts}::int[], {balances}::bigint[], {heads}::bytea[])
+                AS last (customer_id, account_id, balance_minor, chain_head)
             WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id
         )
     """  # noqa: S608 - placeholders
 
 
-def entry_arguments(entries: Sequence[Entry]) -> tuple[str, list[int], list[int], list[int]]:
-    """Entries for `entry_ctes`: all as JSON, and the customers' accounts with the balances that their last ones leave."""
-    last = {entry.account_id: entry for entry in entries}
+def entry_arguments(
+    chain: Chain, heads: Mapping[int, bytes], entries: Sequence[Entry], at: datetime
+) -> tuple[str, list[int], list[int], list[int], list[bytes]]:
+    """Entries of that time for `entry_ctes`: all as JSON, and the customers' accounts as their last ones leave them.
+
+    `heads` are where the chains of the accounts end, which are locked. Every entry gets its mark here, and nowhere else.
+    """
+    at_us, ends = micros_of(at), dict(heads)
+    rows, last = [], {}
+    for entry in entries:
+        customer, account, transfer, kind, order_id, amount, balance, reference, of_order = astuple(entry)
+        row = entry_content(customer, account, transfer, kind, of_order, amount, balance, reference, at_us)
+        mac, ends[account] = chain.add(ends[account], row)
+        rows.append(_Row(customer, account, transfer, kind, order_id, amount, balance, mac, reference))
+        last[account] = entry
     return (
-        _encode(entries).decode(),
+        _encode(rows).decode(),
         [entry.customer_id for entry in last.values()],
         list(last),
         [entry.balance_minor for entry in last.values()],
+        [ends[account] for account in last],
     )
 
 
-async def lock_balances(
+async def lock_accounts(
     connection: Connection, customer_id: int, account_ids: Sequence[int]
-) -> dict[int, int]:
-    """Locks a customer's accounts until the transaction ends, in the order of their ids; returns their balances by id."""
+) -> dict[int, Locked]:
+    """Locks a customer's accounts until the transaction ends, in the order of their ids; returns them by id."""
     rows = await connection.fetch(
         """
-        SELECT id, balance_minor FROM accounts WHERE customer_id = $1 AND id = ANY($2::int[])
+        SELECT id, balance_minor, chain_head FROM accounts WHERE customer_id = $1 AND id = ANY($2::int[])
         ORDER BY id FOR NO KEY UPDATE
         """,
         customer_id,
         account_ids,
     )
-    return {row["id"]: row["balance_minor"] for row in rows}
+    return {row["id"]: Locked(row["balance_minor"], row["chain_head"]) for row in rows}
 
 
 async def own_accounts(
@@ -130,7 +173,9 @@ class Credit(NamedTuple):
     is_new: bool
 
 
-async def top_up(connection: Connection, account_id: int, amount_minor: int, reference: str | None) -> Credit:
+async def top_up(
+    connection: Connection, chain: Chain, account_id: int, amount_minor: int, reference: str | None
+) -> Credit:
     """Credits a funding account; call it inside a transaction.
 
     One reference credits an account once: repeating it with the same amount changes nothing, with another
@@ -146,6 +191,7 @@ async def top_up(connection: Connection, account_id: int, amount_minor: int, ref
     own = await own_accounts(connection, customer_id, account["environment"], account["currency"])
     return await pay_in(
         connection,
+        chain,
         "top_up",
         to=(customer_id, account_id),
         deposits=own["deposits"],
@@ -155,8 +201,9 @@ async def top_up(connection: Connection, account_id: int, amount_minor: int, ref
     )
 
 
-async def pay_in(
+async def pay_in(  # noqa: PLR0913 - what a payment is, each by its name
     connection: Connection,
+    chain: Chain,
     kind: str,
     *,
     to: tuple[int, int],
@@ -175,7 +222,8 @@ async def pay_in(
     if amount_minor <= 0:
         raise StartError("the amount must be greater than zero")
     customer_id, account_id = to
-    balances = await lock_balances(connection, customer_id, [account_id, deposits])
+    locked = await lock_accounts(connection, customer_id, [account_id, deposits])
+    before_minor = locked[account_id].balance_minor
     if reference is not None:
         earlier = await connection.fetchval(
             "SELECT amount_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND reference = $3",
@@ -183,16 +231,18 @@ async def pay_in(
             reference,
         )
         if earlier == amount_minor:
-            return Credit(balances[account_id], is_new=False)
+            return Credit(before_minor, is_new=False)
         if earlier is not None:
             raise StartError(f"reference {reference!r} already credited {label(earlier, currency)}")
-    if most_minor is not None and amount_minor > (most := most_minor(balances[account_id])):
+    if most_minor is not None and amount_minor > (most := most_minor(before_minor)):
         raise StartError(f"the amount must be at most what is owed, {label(most, currency)}")
     transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     at: datetime = await connection.fetchval("SELECT clock_now()")
-    balance = balances[account_id] + amount_minor
+    balance = before_minor + amount_minor
     await post(
         connection,
+        chain,
+        locked,
         [
             Entry(customer_id, account_id, transfer_id, kind, None, amount_minor, balance, reference),
             Entry(
@@ -202,7 +252,7 @@ async def pay_in(
                 kind,
                 None,
                 -amount_minor,
-                balances[deposits] - amount_minor,
+                locked[deposits].balance_minor - amount_minor,
             ),
         ],
         at,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from largesse.base.errors import StartError
+from largesse.chains import Chain
 from largesse.database import Connection
 from largesse.funding.ledger import Credit, own_accounts, pay_in
 
@@ -56,6 +57,7 @@ async def list_receivables(connection: Connection, customer: str | None = None) 
 
 async def settle(
     connection: Connection,
+    chain: Chain,
     customer: str,
     *,
     environment: str,
@@ -87,6 +89,7 @@ async def settle(
     own = await own_accounts(connection, row["id"], environment, currency)
     return await pay_in(
         connection,
+        chain,
         "settlement",
         to=(row["id"], own["receivable"]),
         deposits=own["deposits"],

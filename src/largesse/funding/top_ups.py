@@ -206,7 +206,7 @@ async def confirm_top_up(
     amount_minor = _amount_of(found, amount_minor)
     if found.state == "confirmed":
         return found
-    await top_up(connection, found.account_id, amount_minor, reference)
+    await top_up(connection, acting.chains.entries, found.account_id, amount_minor, reference)
     await connection.execute(
         """
         UPDATE top_ups SET state = 'confirmed', credited_minor = $3, ended_at = clock_now(), bank_line = $4

@@ -6,9 +6,10 @@ from datetime import datetime
 
 import msgspec
 
+from largesse.chains import Chain
 from largesse.database import Connection, Row
 from largesse.delivery.outbox import hold_mail_back
-from largesse.funding import Entry, lock_balances, own_accounts, payment_source, post
+from largesse.funding import Entry, lock_accounts, own_accounts, payment_source, post
 from largesse.identity import Principal
 from largesse.lines.states import lock_issued, record_cancelled
 from largesse.orders.acts import record_cancel
@@ -28,7 +29,7 @@ class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def cancel_order(
-    connection: Connection, principal: Principal, reference: str, *, address: str | None = None
+    connection: Connection, principal: Principal, chain: Chain, reference: str, *, address: str | None = None
 ) -> Cancellation:
     """Voids every line of the order that nobody has claimed and refunds it to where the order was paid from.
 
@@ -42,22 +43,24 @@ async def cancel_order(
     if issued:
         at: datetime = await connection.fetchval("SELECT clock_now()")
         await record_cancelled(connection, order["customer_id"], order["id"], issued, at)
-        await _refund(connection, order, len(issued), at)
+        await _refund(connection, chain, order, len(issued), at)
         await hold_mail_back(connection, order["customer_id"], order["id"])
         await record_cancel(connection, principal, address, order["id"])
     return await _standing(connection, order, has_voided=bool(issued))
 
 
-async def _refund(connection: Connection, order: Row, count: int, at: datetime) -> None:
+async def _refund(connection: Connection, chain: Chain, order: Row, count: int, at: datetime) -> None:
     """Moves what `count` lines cost out of sales, back to where the order was paid from."""
     customer_id = order["customer_id"]
     own = await own_accounts(connection, customer_id, order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
-    balances = await lock_balances(connection, customer_id, [payer_id, own["sales"]])
+    locked = await lock_accounts(connection, customer_id, [payer_id, own["sales"]])
     transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     amount_minor = order["total_minor"] // order["code_count"] * count
     await post(
         connection,
+        chain,
+        locked,
         [
             Entry(
                 customer_id,
@@ -66,7 +69,8 @@ async def _refund(connection: Connection, order: Row, count: int, at: datetime) 
                 "refund",
                 order["id"],
                 change,
-                balances[account_id] + change,
+                locked[account_id].balance_minor + change,
+                order_reference=order["reference"],
             )
             for account_id, change in ((payer_id, amount_minor), (own["sales"], -amount_minor))
         ],

@@ -18,6 +18,7 @@ import structlog
 
 from largesse.base.batching import Batcher
 from largesse.base.errors import Problem, Unavailable
+from largesse.chains import Chain
 from largesse.database import DATABASE_AWAY, Connection, Database
 from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
@@ -64,7 +65,7 @@ def is_large(code_count: int) -> bool:
 
 
 class Placer:
-    """Places orders. `max_orders` bounds a batch; the benchmark sets 1 to see what one commit an order costs.
+    """Places orders, and chains their entries by `chain`. `max_orders` bounds a batch; the benchmark sets 1 to see what one commit an order costs.
 
     `on_placed` is called when orders have been placed, once for those of a transaction: it wakes whoever delivers. An order
     whose accounts somebody else has locked waits aside for at most `patience_s`.
@@ -73,6 +74,7 @@ class Placer:
     def __init__(
         self,
         database: Database,
+        chain: Chain,
         *,
         max_orders: int = MAX_ORDERS,
         patience_s: float = PATIENCE_S,
@@ -87,7 +89,7 @@ class Placer:
         self._closing = False
         self._all_done = asyncio.Event()
         self._small: Batcher[Order, Placed] = Batcher(
-            partial(self._place, _place_small),
+            partial(self._place, partial(_place_small, chain)),
             tasks=_SMALL_TASKS,
             max_items=max_orders,
             max_waiting=_MAX_WAITING,
@@ -96,7 +98,7 @@ class Placer:
             group=_customer_of,
         )
         self._large: Batcher[Order, Placed] = Batcher(
-            partial(self._place, _place_large),
+            partial(self._place, partial(_place_large, chain)),
             tasks=1,
             max_items=1,
             max_waiting=_MAX_WAITING_CODES,
@@ -105,7 +107,7 @@ class Placer:
             group=_customer_of,
         )
         self._aside = WaitingRoom(
-            partial(self._place, _place_aside),
+            partial(self._place, partial(_place_aside, chain)),
             self._find_free,
             patience_s=patience_s,
             max_waiting=_MAX_WAITING,
@@ -242,14 +244,14 @@ async def _roll_back(connection: Connection) -> None:
         await connection.execute("ROLLBACK")
 
 
-async def _place_small(connection: Connection, batch: Sequence[Order]) -> Written:
+async def _place_small(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes what of the batch can be placed without waiting for anyone, in a transaction that it begins."""
     await connection.execute(BEGIN)
     context = await read_context(connection, batch)
-    return await _write(connection, decide(batch, context), context)
+    return await _write(chain, connection, decide(batch, context), context)
 
 
-async def _place_large(connection: Connection, batch: Sequence[Order]) -> Written:
+async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes an order of many codes, its lines before its accounts are locked: nobody waits for them.
 
     Whether it can be placed at all is asked first without a lock, and again under it, in a transaction that it begins.
@@ -262,10 +264,10 @@ async def _place_large(connection: Connection, batch: Sequence[Order]) -> Writte
     ids = await _write_lines(connection, likely)
     await wait_for_accounts(connection, batch)
     context = await read_context(connection, batch)
-    return await _write(connection, decide(batch, context), context, ids)
+    return await _write(chain, connection, decide(batch, context), context, ids)
 
 
-async def _place_aside(connection: Connection, batch: Sequence[Order]) -> Written:
+async def _place_aside(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes orders of the same accounts, small ones or a large one, and waits for the accounts a while first."""
     await connection.execute(BEGIN)
     await wait_for_accounts(connection, batch)
@@ -273,7 +275,7 @@ async def _place_aside(connection: Connection, batch: Sequence[Order]) -> Writte
     decided = decide(batch, context)
     by_copy = any(is_large(order.code_count) for order in decided.placed)
     return await _write(
-        connection, decided, context, await _write_lines(connection, decided) if by_copy else None
+        chain, connection, decided, context, await _write_lines(connection, decided) if by_copy else None
     )
 
 
@@ -285,8 +287,12 @@ async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
 
 
 async def _write(
-    connection: Connection, decided: Decided, context: BatchContext, ids: Sequence[int] | None = None
+    chain: Chain,
+    connection: Connection,
+    decided: Decided,
+    context: BatchContext,
+    ids: Sequence[int] | None = None,
 ) -> Written:
     """Writes what was decided; with `ids`, all but the lines, which are there under those."""
-    placed = await write_orders(connection, decided, context.now, ids=ids) if decided.placed else []
+    placed = await write_orders(connection, chain, decided, context, ids=ids) if decided.placed else []
     return Written(placed, decided.refusals, context)

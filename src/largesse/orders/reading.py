@@ -104,7 +104,7 @@ def _wanted_accounts(customers: str, ids: str, lock: str) -> str:
     return f"""
         unnest({customers}::int[], {ids}::int[]) AS wanted (customer_id, account_id)
         CROSS JOIN LATERAL (
-            SELECT id, customer_id, environment, kind, currency, balance_minor, open_to_all FROM accounts
+            SELECT id, customer_id, environment, kind, currency, balance_minor, open_to_all, chain_head FROM accounts
             WHERE customer_id = wanted.customer_id AND id = wanted.account_id {lock}) AS found
     """  # noqa: S608 - placeholders
 
@@ -144,7 +144,8 @@ def _taken(references: Sequence[ReferenceKey], holders: Sequence[str | None]) ->
 _ACCOUNT = """
     id, customer_id, environment, kind, currency, balance_minor, open_to_all,
     ARRAY(SELECT service_account_id FROM account_service_accounts AS x
-          WHERE x.customer_id = a.customer_id AND x.account_id = a.id)
+          WHERE x.customer_id = a.customer_id AND x.account_id = a.id),
+    chain_head
 """
 
 

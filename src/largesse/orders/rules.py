@@ -8,6 +8,7 @@ from datetime import datetime
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.base.money import canonical
+from largesse.chains import START
 from largesse.funding import Entry, FromAccount
 from largesse.identity import Limit, Standing, require_sender, require_standing
 from largesse.orders.order import Order, ReferenceKey
@@ -28,6 +29,7 @@ class LedgerAccount:
     balance_minor: int
     open_to_all: bool
     service_account_ids: Sequence[int]
+    head: bytes = START  # of the chain of its entries
 
     def is_open_to(self, order: Order) -> bool:
         """Whether it is a funding account of the order's customer and environment that the caller may draw on."""
@@ -159,5 +161,12 @@ def _post(place: int, order: Order, context: BatchContext) -> Iterator[Entry]:
         account = context.accounts[account_id]
         account.balance_minor += amount_minor
         yield Entry(
-            account.customer_id, account_id, transfer_id, "order", place, amount_minor, account.balance_minor
+            account.customer_id,
+            account_id,
+            transfer_id,
+            "order",
+            place,
+            amount_minor,
+            account.balance_minor,
+            order_reference=order.reference,
         )

@@ -15,6 +15,7 @@ from operator import attrgetter
 
 import msgspec
 
+from largesse.chains import Chain
 from largesse.database import Connection
 from largesse.delivery.outbox import mail_jobs_cte
 from largesse.events import ORDER_CREATED, recorded_cte
@@ -24,7 +25,7 @@ from largesse.orders.horizon import drawn_ids
 from largesse.orders.kept import COLUMNS, KeptOrder, sql_columns
 from largesse.orders.order import Order, Placed
 from largesse.orders.record import TOLD_COLUMNS, order_record
-from largesse.orders.rules import Decided
+from largesse.orders.rules import BatchContext, Decided
 from largesse.orders.spending import add_spending
 
 _encode = msgspec.json.Encoder().encode
@@ -33,7 +34,12 @@ _PIECES_AHEAD = 2
 
 
 async def write_orders(
-    connection: Connection, decided: Decided, at: datetime, *, ids: Sequence[int] | None = None
+    connection: Connection,
+    chain: Chain,
+    decided: Decided,
+    context: BatchContext,
+    *,
+    ids: Sequence[int] | None = None,
 ) -> list[Placed]:
     """Writes the orders of a batch, all their rows by one statement; the caller commits.
 
@@ -41,6 +47,8 @@ async def write_orders(
     entries with the balances they leave. Orders go in by the caller's reference, so that two batches that share references
     wait for each other in one direction only.
     """
+    at = context.now
+    heads = {account_id: account.head for account_id, account in context.accounts.items()}
     by_reference = sorted(enumerate(decided.placed, 1), key=_reference_of)
     orders = [order.kept for _, order in by_reference]
     beside = [_BesideOrder(place, _event_after_id(order.kept, at)) for place, order in by_reference]
@@ -48,7 +56,7 @@ async def write_orders(
     await connection.execute(
         _WRITE_ORDERS,
         at,
-        *entry_arguments(decided.entries),
+        *entry_arguments(chain, heads, decided.entries, at),
         _encode(orders).decode(),
         _encode(lines).decode(),
         ORDER_CREATED.name,
@@ -92,16 +100,16 @@ _BODY = f"'{_NO_ID[:-1]}' || id || event_after_id"
 _DRAWN_ID = "(SELECT ids FROM drawn)[place]"
 _WRITE_ORDERS = f"""
     WITH drawn AS MATERIALIZED (
-        SELECT coalesce($9::int[], {drawn_ids("$10::int")}) AS ids
+        SELECT coalesce($10::int[], {drawn_ids("$11::int")}) AS ids
     ), new AS MATERIALIZED (
         SELECT {_DRAWN_ID} AS id, new.* FROM ROWS FROM (
-            json_to_recordset($6::json) AS ({sql_columns()}),
-            json_to_recordset($11::json) AS (place integer, event_after_id text)) AS new
+            json_to_recordset($7::json) AS ({sql_columns()}),
+            json_to_recordset($12::json) AS (place integer, event_after_id text)) AS new
     ),
-    {lines_cte("$7", order_id=_DRAWN_ID)},
-    {recorded_cte("new", order_id="id", event="$8", body=_BODY, at="$1")},
+    {lines_cte("$8", order_id=_DRAWN_ID)},
+    {recorded_cte("new", order_id="id", event="$9", body=_BODY, at="$1")},
     {mail_jobs_cte("new", "$1")},
-    {entry_ctes("$1", "$2", "$3", "$4", "$5", order_id="(SELECT ids FROM drawn)[order_id]")}
+    {entry_ctes("$1", ("$2", "$3", "$4", "$5", "$6"), order_id="(SELECT ids FROM drawn)[order_id]")}
     INSERT INTO orders (id, created_at, {_COLUMNS}) SELECT id, $1, {_COLUMNS} FROM new
 """  # noqa: S608 - constants
 

@@ -2,11 +2,12 @@
 
 `audit` runs all checks against one snapshot of the database. Most are SQL that finds what breaks a rule (`check`): those of the
 `ledger`, of `orders`, of what became of lines (`claims`), of what foreign keys would hold (`references`), of the read models
-(`reports`), and of roles (`rights`). `codes` opens every code, `chains` makes the marks of the audit log again; `progress` shows on a terminal how far it is. A
+(`reports`), and of roles (`rights`). `codes` opens every code, `chains` makes the marks of ledger and audit log again, `anchor` tells where they end; `progress` shows on a terminal how far it is. A
 new rule is a `Check` in the file of its subject.
 """
 
+from largesse.verify.anchor import Anchor, make_anchor, read_anchor
 from largesse.verify.audit import CHECKS, audit
 from largesse.verify.check import Check, Finding, Report
 
-__all__ = ["CHECKS", "Check", "Finding", "Report", "audit"]
+__all__ = ["CHECKS", "Anchor", "Check", "Finding", "Report", "audit", "make_anchor", "read_anchor"]

@@ -7,8 +7,9 @@ from typing import TextIO
 
 from largesse.base.vault import Vault
 from largesse.database import OPERATOR, Connection, Database
+from largesse.verify.anchor import Anchor
+from largesse.verify.chains import ANCHOR_RULES, check_chains
 from largesse.verify.chains import RULES as CHAIN_RULES
-from largesse.verify.chains import check_chains
 from largesse.verify.check import SHOWN_IDS, Check, Finding, Report
 from largesse.verify.claims import CLAIMS
 from largesse.verify.codes import RULES as CODE_RULES
@@ -30,8 +31,10 @@ _COUNTED = ("orders", "lines", "entries")
 _STATEMENT_TIMEOUT_S = 6 * 3600.0
 
 
-async def audit(database: Database, vault: Vault, *, progress_to: TextIO = sys.stderr) -> Report:
-    """Makes every check; the findings come in the order of the checks. Changes nothing.
+async def audit(
+    database: Database, vault: Vault, *, anchor: Anchor | None = None, progress_to: TextIO = sys.stderr
+) -> Report:
+    """Makes every check, against an `anchor` too where there is one; the findings come in the order of the checks. Changes nothing.
 
     All is read in one snapshot, so that orders placed meanwhile are seen whole or not at all.
     """
@@ -41,12 +44,14 @@ async def audit(database: Database, vault: Vault, *, progress_to: TextIO = sys.s
             database.connection(OPERATOR) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
-            return await audit_snapshot(connection, vault, progress)
+            return await audit_snapshot(connection, vault, progress, anchor)
     finally:
         progress.end()
 
 
-async def audit_snapshot(connection: Connection, vault: Vault, progress: Progress) -> Report:
+async def audit_snapshot(
+    connection: Connection, vault: Vault, progress: Progress, anchor: Anchor | None = None
+) -> Report:
     """Makes every check on what the connection's open transaction sees."""
     # Sorts and joins of whole tables: more memory than an order needs, and time that an order must not take. Nobody waits
     # for a lock of this transaction, so it may also be left alone while the codes are opened.
@@ -63,8 +68,9 @@ async def audit_snapshot(connection: Connection, vault: Vault, progress: Progres
     counted = {table: await _count(connection, table) for table in _COUNTED}
     progress.begin("codes-open", counted["lines"])
     findings += await check_codes(connection, vault, progress, _STATEMENT_TIMEOUT_S)
-    findings += await check_chains(connection, vault, progress, _STATEMENT_TIMEOUT_S)
-    return Report((*(check.name for check in CHECKS), *RULES), counted, findings)
+    findings += await check_chains(connection, vault, progress, _STATEMENT_TIMEOUT_S, anchor)
+    rules = (*RULES, *(ANCHOR_RULES if anchor else ()))
+    return Report((*(check.name for check in CHECKS), *rules), counted, findings)
 
 
 async def _run(connection: Connection, check: Check) -> list[Finding]:

@@ -1,8 +1,8 @@
-"""Going along every chain: whether each row bears its mark, and whether the chain ends where it says."""
+"""Going along every chain: whether each row bears its mark, whether the chain ends where it says, and where an anchor says it was."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from largesse.audit import INSTALLATION
 from largesse.audit.acting import event_content
@@ -10,71 +10,200 @@ from largesse.base.errors import StartError
 from largesse.base.vault import Vault
 from largesse.chains import START, Chain, Chains, micros, open_chains
 from largesse.database import Connection, Row
+from largesse.funding.chaining import CONTENT_COLUMNS, entry_content
+from largesse.verify.anchor import ACCOUNT_NAME, Anchor, Anchored
 from largesse.verify.check import Finding, Tally
 from largesse.verify.progress import Progress
 
+ENTRIES_CHAINED = "entries-are-chained"
+LEDGER_ENDS = "accounts-are-whole"
 AUDIT_CHAINED = "audit-events-are-chained"
 AUDIT_ENDS = "audit-log-is-whole"
 RULES = {
+    ENTRIES_CHAINED: "Each entry of the ledger bears the mark of its content and of the entry before it on its account.",
+    LEDGER_ENDS: "An account ends with the entry that its chain's head was made of.",
     AUDIT_CHAINED: "Each event of the audit log bears the mark of its content and of the event before it of its customer.",
     AUDIT_ENDS: "The audit log of a customer ends with the event that its head was made of.",
 }
+ANCHORED = "anchor-holds"
+ANCHOR_RULES = {ANCHORED: "What the anchor names is there, with the mark that it had then."}
 
 _ROWS_AT_ONCE = 2_000
 
 
 async def check_chains(
-    connection: Connection, vault: Vault, progress: Progress, timeout_s: float
+    connection: Connection, vault: Vault, progress: Progress, timeout_s: float, anchor: Anchor | None = None
 ) -> list[Finding]:
     """Makes every mark again; call it inside a transaction. Memory stays bounded. Under another master key no mark fits."""
     try:
         chains = await open_chains(connection, vault, keep=False)
     except StartError:
         chains = Chains.of({})
-    broken = {check: Tally(check, rule) for check, rule in RULES.items()}
+    rules = RULES | ANCHOR_RULES if anchor else RULES
+    walk = _Walk(
+        connection, {check: Tally(check, rule) for check, rule in rules.items()}, progress, timeout_s
+    )
+    progress.begin(ENTRIES_CHAINED)
+    await walk.ledger(chains.entries, _Seen(anchor.entries if anchor else ()))
     progress.begin(AUDIT_CHAINED)
-    await _check_audit(connection, chains.audit, broken, progress, timeout_s)
-    return [tally.finding() for tally in broken.values() if tally.count]
+    await walk.audit_log(chains.audit, _Seen(anchor.events if anchor else ()))
+    return [tally.finding() for tally in walk.broken.values() if tally.count]
 
 
-async def _check_audit(
-    connection: Connection, chain: Chain, broken: dict[str, Tally], progress: Progress, timeout_s: float
-) -> None:
-    ended = await connection.fetch("SELECT customer_id, head FROM audit_heads")
-    heads: dict[int, bytes] = {row["customer_id"]: row["head"] for row in ended}
-    ends = dict.fromkeys(heads, START)
-    names: dict[int, str] = {}
-    async for rows in _chunks(connection, _AUDIT_EVENTS, timeout_s):
-        for customer_id, event_id, at_us, *told, mac in rows:
-            if not chain.fits(ends.get(customer_id, START), event_content(customer_id, at_us, *told), mac):
-                broken[AUDIT_CHAINED].add(
-                    f"{await _customer(connection, customer_id, names)} event {event_id}"
-                )
-            ends[customer_id] = chain.head_after(mac)
-        progress.add(len(rows))
-    for customer_id, end in ends.items():
-        if heads.get(customer_id) != end:
-            broken[AUDIT_ENDS].add(await _customer(connection, customer_id, names))
+class _Seen:
+    """What an anchor names of one kind of chain, as long as it has not been seen with the mark it had."""
+
+    def __init__(self, anchored: Iterable[Anchored]) -> None:
+        self._missing = {(one.of, one.id): one for one in anchored}
+
+    def note(self, of: int, id_: int, mac: bytes) -> None:
+        """A row of a chain was seen."""
+        one = self._missing.get((of, id_))
+        if one is not None and one.mac == mac.hex():
+            del self._missing[of, id_]
+
+    def missing(self, kind: str) -> Iterable[str]:
+        """What was not seen so."""
+        return (f"{one.name} {kind} {one.id}" for one in self._missing.values())
 
 
-async def _customer(connection: Connection, customer_id: int, names: dict[int, str]) -> str:
-    """What a customer is called in findings; `names` keeps those that were looked up."""
-    if customer_id not in names:
-        key = await connection.fetchval("SELECT key FROM customers WHERE id = $1", customer_id)
-        names[customer_id] = key or (
-            "installation" if customer_id == INSTALLATION else f"customer {customer_id}"
+class _Account:
+    """Along the entries of one account, oldest first."""
+
+    def __init__(self, chain: Chain, row: Row, broken: dict[str, Tally]) -> None:
+        self._chain, self._broken = chain, broken
+        self._name, self._head = row["name"], row["chain_head"]
+        self._opening: tuple[int, bytes] | None = (
+            None if row["entry_id"] is None else (row["entry_id"], row["mac"])
         )
-    return names[customer_id]
+        self._at = START
+
+    def entry(self, entry_id: int, content: bytes, mac: bytes | None) -> bytes:
+        """The next entry. Returns the mark that an anchor may know it by."""
+        if self._opening is not None:
+            last, opening_mac = self._opening
+            if entry_id <= last:
+                mac = self._earlier(content, opening_mac[0])
+                if entry_id < last or mac != opening_mac:
+                    return mac
+                self._opening, self._at = None, self._chain.head_after(mac)
+                return mac
+            self._miss_opening()
+        if mac is None or not self._chain.fits(self._at, content, mac):
+            self._broken[ENTRIES_CHAINED].add(f"{self._name} entry {entry_id}")
+        if mac is not None:
+            self._at = self._chain.head_after(mac)
+        return mac or b""
+
+    def end(self) -> None:
+        """There are no more entries."""
+        if self._opening is not None:
+            self._miss_opening()
+        if self._at != self._head:
+            self._broken[LEDGER_ENDS].add(self._name)
+
+    def _earlier(self, content: bytes, number: int) -> bytes:
+        try:
+            mac, self._at = self._chain.add(self._at, content, number)
+        except KeyError:
+            return b""
+        return mac
+
+    def _miss_opening(self) -> None:
+        """Something was done to what the opening holds; what comes after it is looked at all the same."""
+        assert self._opening is not None
+        last, mac = self._opening
+        self._broken[ENTRIES_CHAINED].add(f"{self._name} entries up to {last}")
+        self._opening, self._at = None, self._chain.head_after(mac)
 
 
-async def _chunks(connection: Connection, query: str, timeout_s: float) -> AsyncIterator[Sequence[Row]]:
-    """The rows of a query, read through a cursor on the server."""
-    cursor = await connection.cursor(query, timeout=timeout_s)
-    while rows := await cursor.fetch(_ROWS_AT_ONCE, timeout=timeout_s):
-        yield rows
+class _Walk:
+    """Along all chains of the snapshot that the connection's transaction sees."""
+
+    def __init__(
+        self, connection: Connection, broken: dict[str, Tally], progress: Progress, timeout_s: float
+    ) -> None:
+        self._connection, self._progress, self._timeout_s = connection, progress, timeout_s
+        self.broken = broken
+        self._names: dict[int, str] = {}
+
+    async def ledger(self, chain: Chain, seen: _Seen) -> None:
+        """Every account with entries, and those that should have some."""
+        owner, account = (0, 0), None
+        async for rows in self._chunks(_ENTRIES):
+            owners = list({(row["customer_id"], row["account_id"]) for row in rows})
+            of_rows = await self._connection.fetch(_ACCOUNTS, *map(list, zip(*owners, strict=True)))
+            found = {(row["customer_id"], row["id"]): row for row in of_rows}
+            for entry_id, mac, *columns in rows:
+                if (columns[0], columns[1]) != owner:
+                    if account is not None:
+                        account.end()
+                    owner = (columns[0], columns[1])
+                    # One that is missing is another check's finding.
+                    account = _Account(chain, found[owner], self.broken) if owner in found else None
+                if account is not None:
+                    seen.note(owner[1], entry_id, account.entry(entry_id, entry_content(*columns), mac))
+        if account is not None:
+            account.end()
+        for row in await self._connection.fetch(_EMPTIED, START):
+            self.broken[LEDGER_ENDS].add(row["name"])
+        self._miss(seen.missing("entry"))
+
+    async def audit_log(self, chain: Chain, seen: _Seen) -> None:
+        """Every customer's log, and the installation's."""
+        ended = await self._connection.fetch("SELECT customer_id, head FROM audit_heads")
+        heads: dict[int, bytes] = {row["customer_id"]: row["head"] for row in ended}
+        ends = dict.fromkeys(heads, START)
+        async for rows in self._chunks(_EVENTS):
+            for customer_id, event_id, at_us, *told, mac in rows:
+                content = event_content(customer_id, at_us, *told)
+                if not chain.fits(ends.get(customer_id, START), content, mac):
+                    self.broken[AUDIT_CHAINED].add(f"{await self._customer(customer_id)} event {event_id}")
+                ends[customer_id] = chain.head_after(mac)
+                seen.note(customer_id, event_id, mac)
+        for customer_id, end in ends.items():
+            if heads.get(customer_id) != end:
+                self.broken[AUDIT_ENDS].add(await self._customer(customer_id))
+        self._miss(seen.missing("event"))
+
+    async def _customer(self, customer_id: int) -> str:
+        """What a customer is called in findings."""
+        if customer_id not in self._names:
+            query = "SELECT key FROM customers WHERE id = $1"
+            key = await self._connection.fetchval(query, customer_id)
+            nobody = "installation" if customer_id == INSTALLATION else f"customer {customer_id}"
+            self._names[customer_id] = key or nobody
+        return self._names[customer_id]
+
+    def _miss(self, missing: Iterable[str]) -> None:
+        for one in missing:
+            self.broken[ANCHORED].add(one)
+
+    async def _chunks(self, query: str) -> AsyncIterator[Sequence[Row]]:
+        """The rows of a query, read through a cursor on the server."""
+        cursor = await self._connection.cursor(query, timeout=self._timeout_s)
+        while rows := await cursor.fetch(_ROWS_AT_ONCE, timeout=self._timeout_s):
+            yield rows
+            self._progress.add(len(rows))
 
 
-_AUDIT_EVENTS = f"""
+_ENTRIES = f"""
+    SELECT e.id, e.mac, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+    ORDER BY e.customer_id, e.account_id, e.id
+"""  # noqa: S608 - constants
+_NAMED_ACCOUNTS = f"""
+    SELECT a.customer_id, a.id, {ACCOUNT_NAME} AS name, a.chain_head, o.entry_id, o.mac
+    FROM accounts a JOIN customers c ON c.id = a.customer_id
+    LEFT JOIN chain_openings o ON o.customer_id = a.customer_id AND o.account_id = a.id
+"""  # noqa: S608 - constants
+_ACCOUNTS = f"""
+    {_NAMED_ACCOUNTS} WHERE (a.customer_id, a.id) IN (SELECT * FROM unnest($1::int[], $2::int[]))
+"""  # noqa: S608 - constants
+_EMPTIED = f"""
+    {_NAMED_ACCOUNTS}
+    WHERE a.chain_head <> $1 AND NOT EXISTS (SELECT FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id) ORDER BY a.id
+"""
+_EVENTS = f"""
     SELECT customer_id, id, {micros("at")}, environment, actor, actor_id, actor_name, address, request_id, act, subject,
            before::text, after::text, mac
     FROM audit_events ORDER BY customer_id, id

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from largesse import catalogue, funding, identity
+from largesse.chains import Chain
 from largesse.database import Connection
 from largesse.templates import save_templates
 from largesse.world.api_keys import save_api_keys
@@ -41,8 +42,10 @@ class LoadedWorld:
         return json.dumps(told, indent=2, ensure_ascii=False)
 
 
-async def load_world(connection: Connection, world: World) -> LoadedWorld:
+async def load_world(connection: Connection, chain: Chain, world: World) -> LoadedWorld:
     """Creates or updates what `world` describes, in one transaction; safe to repeat, deletes nothing.
+
+    Opening balances are entries of the ledger's `chain`.
 
     Raises StartError, with the place in the file, for an unknown currency and for a change of what cannot change.
     """
@@ -55,7 +58,7 @@ async def load_world(connection: Connection, world: World) -> LoadedWorld:
         products = await _save_products(connection, world, customers)
         collections = await _save_collections(connection, world, customers, products)
         templates = await _save_templates(connection, world, customers, products, collections)
-        accounts = await _save_accounts(connection, world, customers, service_accounts)
+        accounts = await _save_accounts(connection, chain, world, customers, service_accounts)
         api_keys = await save_api_keys(connection, world, customers, service_accounts)
         unfunded = await _unfunded(connection, world, service_accounts)
     ids = {
@@ -218,7 +221,7 @@ async def _save_templates(
 
 
 async def _save_accounts(
-    connection: Connection, world: World, customers: _Ids, service_accounts: _OwnIds
+    connection: Connection, chain: Chain, world: World, customers: _Ids, service_accounts: _OwnIds
 ) -> _OwnIds:
     owned = [(customer, account) for customer in world.customers for account in customer.funding_accounts]
     rows = [
@@ -246,7 +249,7 @@ async def _save_accounts(
     await funding.assign(connection, saved.ids, assigned)
     for (_, account), account_id, created in zip(owned, saved.ids, saved.created, strict=True):
         if created and account.balance_minor:
-            await funding.top_up(connection, account_id, account.balance_minor, None)
+            await funding.top_up(connection, chain, account_id, account.balance_minor, None)
     return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
 
 

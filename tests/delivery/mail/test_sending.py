@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from tests.chained import CHAIN
 from tests.delivery.mail.conftest import MAIL_FROM, PUBLIC_URL, Office
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
@@ -331,7 +332,7 @@ async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office
     )
     for reference in (void, half):
         async with office.database.transaction(OPERATOR) as connection:
-            assert (await cancel_order(connection, office.principal, reference)).cancelled_count == 1
+            assert (await cancel_order(connection, office.principal, CHAIN, reference)).cancelled_count == 1
     office.server.released.set()
     await step
     await office.send()
@@ -355,7 +356,7 @@ async def test_a_look_at_a_message_counts_for_a_moment_only(office: Office) -> N
             pass
     await asyncio.sleep(2 * FRESH_S)
     async with office.database.transaction(OPERATOR) as connection:
-        assert (await cancel_order(connection, office.principal, void)).cancelled_count == 1
+        assert (await cancel_order(connection, office.principal, CHAIN, void)).cancelled_count == 1
     office.server.released.set()
     await step
     assert office.server.recipients() == ["first@example.com"]

@@ -22,6 +22,7 @@ import httpx
 import pytest
 import uvicorn
 from tests.background import Statements, run_in_thread
+from tests.chained import chain_of
 
 from largesse.base.settings import Settings, load_settings
 from largesse.connections import Keeper
@@ -29,7 +30,7 @@ from largesse.identity import WrongKeys
 from largesse.main import build_app
 from largesse.serving import server_options
 from largesse.web.api import Application
-from largesse.world import load_world, parse_world
+from largesse.world import LoadedWorld, load_world, parse_world
 
 MASTER_KEY = bytes(range(32))
 PUBLIC_URL = "https://gifts.example"
@@ -250,7 +251,7 @@ def start_service(
             keys: Mapping[str, str] = like.keys if like else {}
             if world is not None:
                 document = parse_world(world.encode(), "world.yaml")
-                loaded = on_database(database_url, lambda connection: load_world(connection, document))
+                loaded = on_database(database_url, lambda connection: load_document(connection, document))
                 ids, keys = loaded.ids, loaded.api_keys
             settings = replace(
                 load_settings({}),
@@ -267,6 +268,13 @@ def start_service(
             return service
 
         yield start
+
+
+async def load_document(
+    connection: asyncpg.Connection, document: Any, master_key: bytes = MASTER_KEY
+) -> LoadedWorld:
+    """Loads a world as an operator of the services here would, or of one with another master key."""
+    return await load_world(connection, await chain_of(connection, master_key), document)
 
 
 def as_the_service_sees_it(database_url: str) -> str:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.web.api.conftest import RICH_WORLD
+from tests.web.api.conftest import RICH_WORLD, load_document
 
-from largesse.world import load_world, parse_world
+from largesse.world import parse_world
 
 SAM = {"email": "sam@example.com", "name": "Sam"}
 LATER = (datetime.now(UTC) + timedelta(days=30)).replace(microsecond=0)
@@ -193,7 +193,7 @@ def test_a_price_that_changed_is_not_charged(
 
     def load(world: str) -> None:
         document = parse_world(world.encode(), "world.yaml")
-        run_on_database(service.database_url, lambda connection: load_world(connection, document))
+        run_on_database(service.database_url, lambda connection: load_document(connection, document))
 
     load(dearer)
     try:

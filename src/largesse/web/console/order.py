@@ -153,7 +153,9 @@ async def cancel(visit: Visit) -> Response:
     reference = _reference(visit)
     async with visit.database.transaction(visit.person.scope) as connection:
         principal = await _principal(visit, connection)
-        done = await cancel_order(connection, principal, reference, address=visit.origin.address)
+        done = await cancel_order(
+            connection, principal, visit.services.chains.entries, reference, address=visit.origin.address
+        )
         if done.has_voided:
             told = {"cancelled": done.cancelled_count, "refunded_minor": done.refunded_minor}
             await visit.record(connection, "order.cancelled", f"order {reference}", after=told)

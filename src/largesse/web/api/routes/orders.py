@@ -148,7 +148,11 @@ async def _order_request(services: Services, call: Call) -> Reply:
 async def _cancel(services: Services, call: Call) -> Reply:
     async with call.writing(services) as connection:
         cancellation = await cancel_order(
-            connection, call.principal, call.path["reference"], address=call.address
+            connection,
+            call.principal,
+            services.chains.entries,
+            call.path["reference"],
+            address=call.address,
         )
         if cancellation.has_voided:
             told = {"cancelled": cancellation.cancelled_count, "refunded_minor": cancellation.refunded_minor}

@@ -1,0 +1,86 @@
+"""Anchors: where each chain ended at some time, kept elsewhere, so that one that was made anew or rolled back since is found.
+
+An anchor tells the last entry of every account and the last event of every audit log, each with its mark. It gives no way to make
+another: what a chain goes on from stands in the database alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from largesse.base.errors import StartError
+from largesse.database import Connection
+
+_MOST_BYTES = 1_000_000_000
+
+
+class Anchored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last row of a chain: `of` is the account's or customer's id, `name` what people call it."""
+
+    name: str
+    of: int
+    id: int
+    mac: str  # hexadecimal
+
+
+class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where all chains ended."""
+
+    made_at: datetime
+    entries: list[Anchored]
+    events: list[Anchored]
+
+    def to_json(self) -> str:
+        """What `read_anchor` reads."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def rows(self) -> Sequence[tuple[str, str]]:
+        """What ended where, for people: the row, and its mark."""
+        ends = [("entry", self.entries), ("event", self.events)]
+        return [(f"{one.name} {kind} {one.id}", one.mac) for kind, chained in ends for one in chained]
+
+
+async def make_anchor(connection: Connection) -> Anchor:
+    """Where all chains end now. To be called in a transaction that sees one snapshot."""
+    return Anchor(
+        await connection.fetchval("SELECT clock_now()"),
+        [Anchored(*row) for row in await connection.fetch(_ENTRIES)],
+        [Anchored(*row) for row in await connection.fetch(_EVENTS)],
+    )
+
+
+def read_anchor(path: Path) -> Anchor:
+    """The anchor in a file that `largesse anchor --json` has printed. Raises StartError."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise StartError(f"{path} is too large for an anchor")
+        return msgspec.json.decode(path.read_bytes(), type=Anchor)
+    except OSError as error:
+        raise StartError(f"{path} cannot be read: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise StartError(f"{path} is no anchor as `largesse anchor --json` prints them: {error}") from None
+
+
+# SQL for what people call an account a of the customer c.
+ACCOUNT_NAME = "c.key || '/' || coalesce(a.key, concat_ws(' ', a.kind, a.currency, a.environment))"
+_ENTRIES = f"""
+    SELECT {ACCOUNT_NAME}, a.id, last.id, encode(coalesce(last.mac, o.mac), 'hex')
+    FROM accounts a JOIN customers c ON c.id = a.customer_id
+    CROSS JOIN LATERAL (
+        SELECT e.id, e.mac FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id
+        ORDER BY e.id DESC LIMIT 1) AS last
+    LEFT JOIN chain_openings o ON o.customer_id = a.customer_id AND o.account_id = a.id AND o.entry_id = last.id
+    WHERE coalesce(last.mac, o.mac) IS NOT NULL
+    ORDER BY a.id
+"""  # noqa: S608 - constants
+_EVENTS = """
+    SELECT coalesce(c.key, 'installation'), h.customer_id, last.id, encode(last.mac, 'hex')
+    FROM audit_heads h LEFT JOIN customers c ON c.id = h.customer_id
+    CROSS JOIN LATERAL (
+        SELECT e.id, e.mac FROM audit_events e WHERE e.customer_id = h.customer_id ORDER BY e.id DESC LIMIT 1) AS last
+    ORDER BY h.customer_id
+"""

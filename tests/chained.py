@@ -1,0 +1,16 @@
+"""Chains for tests that write entries themselves."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from largesse.base.vault import Vault
+from largesse.chains import Chain, open_chains
+
+# Under a key of nobody's: for tests that do not ask `verify`.
+CHAIN = Chain("entries", {1: bytes(32)})
+
+
+async def chain_of(connection: asyncpg.Connection, master_key: bytes) -> Chain:
+    """The chain of the ledger of an installation with that master key."""
+    return (await open_chains(connection, Vault((master_key,)), keep=True)).entries
