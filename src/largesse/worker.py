@@ -10,6 +10,7 @@ from typing import Self
 import structlog
 
 from largesse.base.files import allow_files
+from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault
 from largesse.database import WORKER, Database
@@ -247,7 +248,9 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
 def _people_mailer(database: Database, settings: Settings) -> PeopleMailer:
     assert settings.smtp_url is not None, "there is a mail server"
     transport = SmtpTransport(MailServer.from_url(settings.smtp_url))
-    return PeopleMailer(database, transport, public_url=settings.public_url, mail_from=settings.mail_from)
+    return PeopleMailer(
+        database, transport, public_url=by_name(settings.public_url), mail_from=settings.mail_from
+    )
 
 
 def _mailers(

@@ -101,6 +101,23 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         process.wait(timeout=60)
 
 
+@pytest.fixture(scope="session")
+def admin(demo: Demo) -> dict[str, Any]:
+    """What a browser keeps that the printed link let in to the web application, which it does once: a `storage_state`."""
+    [link] = re.findall(r"^  http\S+?(/app/link/\S+)$", demo.welcome, re.MULTILINE)
+    with httpx.Client(base_url=demo.url) as client:
+        token = re.findall(r'name="token" value="([^"]+)"', client.get(link).text)[0]
+        assert client.post(link, data={"token": token}).status_code == 303
+        cookies = {cookie.name: cookie.value for cookie in client.cookies.jar}
+    host = demo.url.partition("//")[2].partition(":")[0]
+    kept = [
+        {"name": name, "value": value, "domain": host, "path": "/app", "expires": -1}
+        | {"httpOnly": True, "secure": False, "sameSite": "Lax"}
+        for name, value in cookies.items()
+    ]
+    return {"cookies": kept, "origins": []}
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The machine's Chromium. It ends with its module: Playwright keeps an event loop running, in which no other could."""

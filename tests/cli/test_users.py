@@ -14,7 +14,7 @@ INVITE = ("users", "invite", "ada@acme.example", "--customer", "acme")
 def test_somebody_is_invited_and_listed(run: Run, database: str, loaded: dict[str, Any]) -> None:
     made = json.loads(run(*INVITE, "--name", "Ada", "--role", "admin", "--json").stdout)
     assert made.keys() == {"link"}
-    assert made["link"].startswith("http://127.0.0.1:8000/app/link/")
+    assert made["link"].startswith("http://localhost:8000/app/link/")
     secret = made["link"].rpartition("/")[2]
     [kept] = sql(database, "SELECT * FROM sign_in_links")
     assert secret not in str(dict(kept)), "only its hash is kept"

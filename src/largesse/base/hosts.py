@@ -20,6 +20,11 @@ NOT_OURS = (
 )
 
 
+def by_name(url: str) -> str:
+    """An address with the name of this machine for its number, as browsers keep cookies and passkeys apart by it."""
+    return url.replace("//127.0.0.1:", "//localhost:", 1)
+
+
 def own_hosts(*, listens_on: str = "", urls: Iterable[str] = ()) -> frozenset[str]:
     """This machine's names for itself, those of `urls`, and the one it listens on (the wildcards are none)."""
     named = {_normal(host) for host in (listens_on, *(urlsplit(url).hostname or "" for url in urls))}

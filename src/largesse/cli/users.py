@@ -9,6 +9,7 @@ import click
 
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import InvalidRequest, NotFound, StartError
+from largesse.base.hosts import by_name
 from largesse.base.settings import Settings, load_settings
 from largesse.base.text import unfit
 from largesse.cli.running import Commands, acting_operator, command, current_database
@@ -151,7 +152,7 @@ def _address(email: str) -> str:
 
 def _link_address(settings: Settings, secret: str) -> str:
     """The address of a link."""
-    return f"{settings.public_url}/app/link/{secret}"
+    return f"{by_name(settings.public_url)}/app/link/{secret}"
 
 
 def _print_link(secret: str, said: str, *, as_json: bool) -> None:

@@ -6,6 +6,8 @@ import json
 import shlex
 from typing import Any
 
+from largesse.base.hosts import by_name
+
 
 def welcome(public_url: str, secret: str, sign_in: str, *, product_id: int, account_id: int) -> str:
     """Where everything is, the API key, the link that lets in to the web application once, and two requests that answer 200 when pasted into a shell."""
@@ -14,12 +16,12 @@ def welcome(public_url: str, secret: str, sign_in: str, *, product_id: int, acco
         {"email": "ada@example.com", "name": "Ada"},
         {"email": "grace@example.com", "name": "Grace"},
     ]
-    by_name = public_url.replace("//127.0.0.1:", "//localhost:")  # as passkeys need one
+    named = by_name(public_url)
     return f"""
 Largesse is running with its demo world.
 
   API      {public_url}
-  App      {by_name}/app
+  App      {named}/app
   Docs     {public_url}/docs
   Claim    {public_url}/claim
   Mail     {public_url}/mailbox
@@ -27,7 +29,7 @@ Largesse is running with its demo world.
 
 Sign in to the web application, once by this link:
 
-  {by_name}/app/link/{sign_in}
+  {named}/app/link/{sign_in}
 
 Send two people a gift of £10 each:
 

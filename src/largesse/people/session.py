@@ -61,6 +61,7 @@ class Session:
     memberships: int  # customers there are to choose from
     has_second_step: bool
     awaits_second_step: bool  # the password was right; until the second step nothing is shown
+    requires_second_step: bool  # the customer asks everybody for one
     lacks_second_step: bool  # the customer asks for one, and the person has none
     person: Person | None
 
@@ -177,6 +178,7 @@ async def find_session(database: Database, secret: str) -> Session | None:
         row["memberships"],
         row["has_second_step"],
         row["awaits_second_step"],
+        bool(row["requires_second_step"]),
         bool(row["requires_second_step"]) and not row["has_second_step"],
         person,
     )

@@ -153,7 +153,8 @@ def _browser(name: str) -> str:
 
 
 def _is_within(path: str, page: str) -> bool:
-    return path == page or path.startswith(f"{page}/")
+    """Whether an address belongs to a page of the menu; below the first one stand all others."""
+    return path == page or (page != "/app" and path.startswith(f"{page}/"))
 
 
 def _moment(at: datetime, language: Language, zone: tzinfo) -> str:

@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from largesse.audit import Acting, by_person
 from largesse.base.errors import NotFound
+from largesse.base.hosts import by_name
 from largesse.base.i18n import Language
 from largesse.base.spreadsheets import plain_text
 from largesse.database import Connection, Database
@@ -183,7 +184,7 @@ class Visit:
 
     def link(self, path: str) -> str:
         """The whole address of a page of ours, to hand on."""
-        return self.services.settings.public_url + path
+        return by_name(self.services.settings.public_url) + path
 
     def here(self, **changes: str | int | None) -> str:
         """The address of this page with those parameters changed; None leaves one out."""

@@ -1,0 +1,97 @@
+"""The web application's ground floor in a browser: nothing to find for axe, nothing on the console, and all of it without script."""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from largesse.people.second_step import _totp
+
+Visits = Callable[..., Any]
+PAGES = ("/app/people", "/app/security", "/app/prove?next=%2Fapp")
+
+
+@pytest.fixture
+def app(demo: Any) -> str:
+    return demo.url
+
+
+@pytest.fixture(scope="module")
+def member(browser: Any, demo: Any, admin: Any) -> dict[str, Any]:
+    """What the browser of somebody keeps whom the administrator invited. Neither ran any script."""
+    inviting = browser.new_context(java_script_enabled=False, locale="en-GB", storage_state=admin)
+    page = inviting.new_page()
+    page.goto(f"{demo.url}/app/people")
+    page.get_by_label("E-mail address").fill("browser@acme.example")
+    page.get_by_role("main").get_by_role("button", name="Invite", exact=True).click()
+    link = page.locator("code.secret").inner_text()
+    invited = browser.new_context(java_script_enabled=False, locale="de-DE")
+    page = invited.new_page()
+    page.goto(demo.url + link[link.index("/app") :])
+    page.get_by_label("Neues Passwort").fill("four plain words here")
+    page.get_by_role("main").get_by_role("button").click()
+    assert page.url == f"{demo.url}/app"
+    # A second step, with the keyboard alone.
+    page.goto(f"{demo.url}/app/security/app")
+    secret = base64.b32decode(page.locator("code.secret").inner_text().replace(" ", ""))
+    page.get_by_role("main").get_by_role("textbox").focus()
+    page.keyboard.type(_totp(secret).generate(time.time()).decode())
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Ihre Ersatzcodes").wait_for()
+    kept = invited.storage_state()
+    inviting.close()
+    invited.close()
+    return dict(kept)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (768, "light"), (1280, "light")])
+def test_pages_are_fit_to_be_shown(
+    visit: Visits, app: str, admin: dict[str, Any], width: int, scheme: str
+) -> None:
+    one = visit(
+        "desktop",
+        scheme,
+        name=f"console-{width}",
+        storage_state=admin,
+        viewport={"width": width, "height": 900},
+    )
+    for path in PAGES:
+        one.open(app + path)
+        one.check(re.sub(r"\W+", "-", path).strip("-"))
+    assert one.said == []
+
+
+def test_the_menu_of_a_phone_opens_without_script_and_shows_what_the_role_may(
+    visit: Visits, app: str, member: dict[str, Any]
+) -> None:
+    one = visit(
+        "phone", "light", name="console-menu", storage_state=member, java_script_enabled=False, locale="de-DE"
+    )
+    one.page.goto(f"{app}/app")
+    menu = one.page.locator(".bar")
+    assert not menu.get_by_role("link", name="Start").is_visible()
+    menu.locator("summary").first.press("Enter")
+    menu.get_by_role("link", name="Start").wait_for()
+    assert menu.get_by_role("link", name="Personen").count() == 0
+    menu.get_by_role("button", name="Im Testmodus ausprobieren").click()
+    one.page.get_by_text("Testmodus: Nichts wird versandt oder berechnet.").wait_for()
+
+
+def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(
+    visit: Visits, app: str, admin: dict[str, Any]
+) -> None:
+    one = visit("desktop", "light", name="console-wrong", storage_state=admin)
+    one.open(f"{app}/app/people")
+    page = one.page
+    page.get_by_label("E-mail address").fill("ada@acme.example")
+    page.get_by_label("Name (optional)").fill("Somebody")
+    page.get_by_role("main").get_by_role("button", name="Invite", exact=True).click()
+    page.get_by_text("belongs to your company already").wait_for()
+    assert page.evaluate("document.activeElement.id") == "email"
+    assert page.get_by_label("Name (optional)").input_value() == "Somebody"
+    one.check("people-wrong")
