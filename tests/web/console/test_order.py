@@ -211,6 +211,33 @@ def test_a_member_does_it_with_their_own(cem: Browser, service: Service, order: 
     assert act["act"] == "cancel"
 
 
+def test_codes_are_shown_again_to_who_proves_that_it_is_them(
+    ada: Browser, cem: Browser, service: Service, filled: dict[str, str]
+) -> None:
+    sent = service.send("gift", "coffee", value=5, codeQuantity=2).json()
+    path = f"/app/orders/{sent['reference']}/codes"
+    assert cem.get(path).status_code == 404
+    service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
+    asked = ada.get(path)
+    assert (asked.status_code, asked.headers["location"].split("?")[0]) == (303, "/app/prove")
+    ada.get(f"/app/orders/{sent['reference']}")
+    assert ada.post(path).status_code == 303
+    service.sql("UPDATE sessions SET proved_at = now()")
+    ada.get(path)
+    assert sent["codes"][0]["code"] not in ada.page.text
+    shown = ada.post(path)
+    for one in sent["codes"]:
+        assert one["code"] in shown.text
+        assert one["pin"] in shown.text
+    assert shown.headers["cache-control"] == "no-store"
+    readings = "SELECT count(*) FROM code_readings r JOIN orders o ON o.id = r.order_id WHERE reference = $1"
+    assert service.sql(readings, sent["reference"])[0][0] == 1
+    [audited] = service.sql("SELECT act FROM audit_events WHERE subject = $1", f"order {sent['reference']}")
+    assert audited["act"] == "codes.read"
+    assert ada.get(f"/app/orders/{filled['sent']}/codes").status_code == 404
+    put_away(service, sent["reference"])
+
+
 def test_markup_in_texts_is_text(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     evil = "<script>alert(1)</script>"
     reference = send(

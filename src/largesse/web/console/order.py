@@ -17,7 +17,7 @@ from largesse.delivery.mail.resending import resend, resend_unclaimed
 from largesse.delivery.webhooks.records import list_order_webhooks
 from largesse.funding import order_entries, own_accounts, payment_source
 from largesse.identity import Principal, is_own, person_calls
-from largesse.orders import OrderAct, cancel_order, find_order, list_acts
+from largesse.orders import OrderAct, cancel_order, find_order, list_acts, read_order
 from largesse.people import Reach, Right
 from largesse.reports import Place, read_listed
 from largesse.web.console.order_filters import STATES
@@ -167,6 +167,39 @@ async def cancel(visit: Visit) -> Response:
     return visit.see(f"/app/orders/{reference}", said)
 
 
+async def ask_codes(visit: Visit) -> Response:
+    """Asks whether the codes of a batch are to be shown again, of who shows that it is still them. Raises NotFound, NotProved."""
+    visit.require_proof(f"/app/orders/{_reference(visit)}/codes")
+    async with visit.database.connection(visit.person.scope) as connection:
+        principal, order = await _find(visit, connection)
+    if order["delivery_mode"] != "manual" or not is_own(
+        principal, order["service_account_id"], order["user_id"]
+    ):
+        raise NotFound("There is no batch of codes of that reference.")
+    return visit.page("ask_codes.html", order=order)
+
+
+async def show_codes(visit: Visit) -> Response:
+    """The codes of a batch again, which is recorded. Raises NotFound, NotProved."""
+    reference = _reference(visit)
+    visit.require_proof(f"/app/orders/{reference}/codes")
+    services = visit.services
+    async with visit.database.transaction(visit.person.scope) as connection:
+        principal, order = await _find(visit, connection)
+        if order["delivery_mode"] != "manual":
+            raise NotFound("There is no batch of codes of that reference.")
+        receipt = await read_order(
+            connection,
+            principal,
+            services.vault,
+            services.settings.public_url_of(visit.person.environment),
+            reference,
+            address=visit.origin.address,
+        )
+        await visit.record(connection, "codes.read", f"order {reference}")
+    return visit.page("send/codes.html", receipt=receipt)
+
+
 _UNCLAIMED = """
     SELECT count(*) FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
         SELECT FROM line_states AS s
@@ -232,6 +265,7 @@ async def _shown(visit: Visit) -> Response:
         entries=entries,
         webhooks=webhooks,
         may_act=may_act,
+        may_read_codes=may_act and order["delivery_mode"] == "manual" and person.may(Right.READ_CODES),
         states=STATES,
         mail=MAIL,
         act_words=ACTS,
