@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
+from largesse.verify.references import NAMING_CUSTOMERS
+
 # What an operator edits, and what every customer's rows may point to: they stay as they are wherever the others lie.
 REFERENCE = {"api_keys", "collections", "service_accounts", "templates", "users"}
 # Found before the customer is known, or nobody's as long as it is free.
@@ -47,6 +49,25 @@ async def test_what_an_order_fills_names_its_customer(connection: asyncpg.Connec
         table,
     )
     assert tuple(column) == (table != "vouchers", b"\0", "integer")
+
+
+async def test_every_row_that_names_a_customer_is_held_to_one(connection: asyncpg.Connection) -> None:
+    """By a foreign key, or by a check of `largesse verify`: of the customer alone, or of what else the row belongs to."""
+    rows = await connection.fetch(
+        """
+        SELECT c.relname FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'customer_id' AND NOT a.attisdropped
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT EXISTS (
+            SELECT FROM pg_constraint f
+            WHERE f.conrelid = c.oid AND f.contype = 'f' AND a.attnum = ANY(f.conkey)
+              AND f.confrelid NOT IN ('drafts'::regclass))
+        """
+    )
+    belonging = {
+        "audit_events", "audit_heads", "code_readings", "entries", "events", "line_events", "line_states", "lines",
+        "mail_jobs", "order_acts", "orders", "report_orders", "report_words", "shipments", "voucher_waits", "vouchers",
+    }  # fmt: skip
+    assert {row["relname"] for row in rows} == belonging | set(NAMING_CUSTOMERS)
 
 
 async def test_ids_come_from_sequences_that_belong_to_nobody(connection: asyncpg.Connection) -> None:

@@ -260,6 +260,12 @@ ORDER_CORRUPTIONS = (
            FROM service_accounts LIMIT 1""",
     ),
     _c(
+        "rows-have-customers",
+        ("messages of 0",),
+        """INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, due_at, rank_at, created_at)
+           VALUES (0, 1, 'production', 'a@acme.example', '{1}', now(), now(), now())""",
+    ),
+    _c(
         "mail-jobs-have-orders",
         ("9999",),
         "INSERT INTO mail_jobs (customer_id, order_id, environment, due_at) VALUES (1, 9999, 'production', now())",

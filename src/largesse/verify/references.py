@@ -17,7 +17,35 @@ def _belongs_to_order(table: str, row_id: str, condition: str = "true") -> Check
     )
 
 
+# Whose customer nothing else holds: not a foreign key, not a check of what the row belongs to.
+NAMING_CUSTOMERS = (
+    "captured_mail",
+    "daily_spending",
+    "deliveries",
+    "delivery_attempts",
+    "draft_columns",
+    "draft_rows",
+    "drafts",
+    "messages",
+    "order_changes",
+    "report_groups",
+    "report_sums",
+)
+
+
+def _nobodys(table: str) -> str:
+    return f"""
+        SELECT '{table} of ' || customer_id FROM (SELECT DISTINCT customer_id FROM {table}) AS named
+        WHERE NOT EXISTS (SELECT FROM customers c WHERE c.id = named.customer_id)
+    """  # noqa: S608 - one of the constants above
+
+
 REFERENCES = (
+    Check(
+        "rows-have-customers",
+        "No row is nobody's: whoever it names as its customer exists.",
+        " UNION ALL ".join(map(_nobodys, NAMING_CUSTOMERS)),
+    ),
     _belongs_to_order("entries", "child.account_id || '/' || child.id", "child.kind IN ('order', 'refund')"),
     _belongs_to_order("lines", "child.order_id || '/' || child.number"),
     _belongs_to_order("events", "child.id"),
