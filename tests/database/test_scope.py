@@ -4,7 +4,6 @@ import ast
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 from largesse.database import (
@@ -20,7 +19,13 @@ from largesse.database import (
     scope_of,
 )
 from largesse.database.scope import Actor
+from largesse.orders.reading import BEGIN
 
+# What the database was told; a setting that a session once had is empty afterwards.
+TOLD = """
+    SELECT nullif(current_setting('largesse.customers', true), ''),
+           nullif(current_setting('largesse.environments', true), '')
+"""
 SOURCES = Path(__file__).parents[2] / "src/largesse"
 # What takes a connection, and which of its arguments, from 0, says for whom.
 _OF_DATABASE = {"connection", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
@@ -70,24 +75,50 @@ async def test_a_connection_keeps_its_scope_as_long_as_it_is_lent(
 async def test_a_look_up_goes_on_for_whom_it_has_found(database: Database) -> None:
     acme, other = for_customer(7, "staging"), for_customer(8, "staging")
     async with database.transaction(LOOKUP) as connection:
-        act_for(connection, acme)
+        assert await connection.fetchrow(TOLD) == (None, None)
+        await act_for(connection, acme)
         assert scope_of(connection) == acme
+        assert await connection.fetchrow(TOLD) == ("{7}", "{staging}")
         with pytest.raises(RuntimeError):
-            act_for(connection, other)
+            await act_for(connection, other)
+    async with database.connection(LOOKUP) as connection:  # a single statement each: nothing to be told
+        await act_for(connection, acme)
+        assert await connection.fetchrow(TOLD) == (None, None)
     async with database.transaction(WORKER) as connection:
         with pytest.raises(RuntimeError):
-            act_for(connection, acme)
+            await act_for(connection, acme)
 
 
-async def test_saying_it_sends_nothing(database: Database) -> None:
+async def test_the_database_is_told_with_begin_and_for_the_transaction_alone(database: Database) -> None:
     sent: list[str] = []
-    async with database.connection(OPERATOR) as connection:
+    both = for_customers([(7, "staging"), (12, "staging"), (7, "production")])
+    async with database.connection(both) as connection:
         with connection.query_logger(lambda record: sent.append(record.query)):
-            session: asyncpg.Connection = connection._con  # type: ignore[attr-defined]
-            session.lend(for_customer(7, "staging"))  # type: ignore[attr-defined]
-            async with connection.transaction():
-                assert await connection.fetchval("SELECT 1") == 1
-    assert sent == ["BEGIN;", "SELECT 1", "COMMIT;"]
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                assert await connection.fetchrow(TOLD) == ("{7,12}", "{production,staging}")
+                async with connection.transaction():
+                    assert await connection.fetchrow(TOLD) == ("{7,12}", "{production,staging}")
+        assert await connection.fetchrow(TOLD) == (None, None)
+    # As the placer begins.
+    async with database.connection(for_customer(7, "staging")) as connection:
+        await connection.execute(BEGIN)
+        assert await connection.fetchrow(TOLD) == ("{7}", "{staging}")
+        assert await connection.fetchval("SELECT current_setting('plan_cache_mode')") == "force_generic_plan"
+        await connection.execute("ROLLBACK")
+    for scope in (LOOKUP, WORKER, OPERATOR):
+        async with database.transaction(scope) as connection:
+            assert await connection.fetchrow(TOLD) == (None, None)
+    assert [
+        query.partition(";")[0] for query in sent if "SELECT" not in query and "SAVEPOINT" not in query
+    ] == [
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        "COMMIT",
+    ]
+
+
+def test_an_environment_is_no_place_for_sql() -> None:
+    with pytest.raises(ValueError, match="a word"):
+        for_customer(7, "staging'; DROP TABLE orders; --")
 
 
 def test_only_customers_are_acted_for_by_name() -> None:

@@ -184,9 +184,9 @@ def scope_of(connection: Connection) -> Scope:
     return scope
 
 
-def act_for(connection: Connection, scope: Scope) -> None:
+async def act_for(connection: Connection, scope: Scope) -> None:
     """Lets the transaction of a look-up go on for whom it has found. Raises RuntimeError for any other."""
-    cast("Session", connection).act_for(scope)
+    await cast("Session", connection).act_for(scope)
 
 
 def in_one_line(error: BaseException) -> str:

@@ -6,7 +6,8 @@
     WORKER                          the worker: delivers, expires and prunes, whosever it is
     OPERATOR                        commands, and what a process does as it starts
 
-Nothing is sent for it: the connection keeps it, for the database to be told with BEGIN once it holds transactions to it.
+The connection keeps it, and a transaction for customers tells the database with BEGIN, in the same message, by two settings that end
+with it: `largesse.customers` and `largesse.environments`, arrays of ids and of environments.
 """
 
 from __future__ import annotations
@@ -35,6 +36,17 @@ class Scope:
     def __post_init__(self) -> None:
         if (self.actor is Actor.CUSTOMERS) is not bool(self.customers):
             raise ValueError("customers act, or somebody else does")
+        if not all(environment.isalpha() for _, environment in self.customers):
+            raise ValueError("an environment is a word")
+
+    @property
+    def said(self) -> str:
+        """SQL that says so to the transaction that it is in; nothing where no customers act."""
+        if not self.customers:
+            return ""
+        customers = ",".join(str(int(number)) for number in sorted({number for number, _ in self.customers}))
+        environments = ",".join(sorted({environment for _, environment in self.customers}))
+        return f"SET LOCAL largesse.customers = '{{{customers}}}'; SET LOCAL largesse.environments = '{{{environments}}}';"
 
 
 LOOKUP = Scope(Actor.LOOKUP)

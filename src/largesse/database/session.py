@@ -102,11 +102,20 @@ class Session(asyncpg.Connection):
         """Ends what `lend` began."""
         self.scope = None
 
-    def act_for(self, scope: Scope) -> None:
-        """Says whom a look-up has found: the rest of its transaction acts for them."""
+    async def act_for(self, scope: Scope) -> None:
+        """Says whom a look-up has found: the rest of its transaction, if it is in one, acts for them."""
         if self.scope is None or self.scope.actor is not Actor.LOOKUP:
             raise RuntimeError("only what looks somebody up goes on for whom it finds")
         self.scope = scope
+        if self.is_in_transaction():
+            await self.execute(scope.said)
+
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - as the driver has it
+        """Runs statements, as the driver does; what begins a transaction says in the same message for whom it acts."""
+        if self.scope is not None and query.startswith("BEGIN") and (said := self.scope.said):
+            query = f"{query.rstrip(';')}; {said}"
+        done: str = await super().execute(query, *args, timeout=timeout)
+        return done
 
     def get_reset_query(self) -> str:
         """Empty: nothing here leaves session state behind, so giving back takes no round trip."""

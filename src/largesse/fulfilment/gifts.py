@@ -89,7 +89,7 @@ class ClaimedGifts:
             line = await read_line(connection, key, self._environment)
             if line is None:
                 return None
-            act_for(connection, line.scope)
+            await act_for(connection, line.scope)
             return await self._read(connection, line)
 
     async def choose(self, key: LineKey, product_id: int, language: str | None) -> None:
@@ -136,7 +136,7 @@ class ClaimedGifts:
             line = await read_line(connection, key, self._environment, lock=True)
             if line is None:
                 raise NotPossible
-            act_for(connection, line.scope)
+            await act_for(connection, line.scope)
             gift = await self._read(connection, line)
             if gift is None:
                 raise NotPossible

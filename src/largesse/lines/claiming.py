@@ -150,7 +150,7 @@ class Claiming:
                 if examined.line is None or not examined.is_right:
                     await record_failure(connection, examined)
                     return Claim(Outcome.REFUSED)
-                act_for(connection, examined.line.scope)
+                await act_for(connection, examined.line.scope)
                 await forget_failures(connection, examined)
                 outcome, waits_for = await self._take(connection, examined.line, examined, language)
         if waits_for is not None:

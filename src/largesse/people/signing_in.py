@@ -109,7 +109,7 @@ class SigningIn:
             await use_link(connection, link)
             person_id = link.person_id or await know(connection, link.email)
             place = _place_of(link)
-            act_for(connection, for_customer(place.customer_id, self._environment))
+            await act_for(connection, for_customer(place.customer_id, self._environment))
             await bind_user(connection, place.user_id, person_id)
             return await self._begin(connection, person_id, origin, place)
 
@@ -131,7 +131,7 @@ class SigningIn:
             if link.kind == "reset":
                 return await self._begin(connection, person_id, origin)
             place = _place_of(link)
-            act_for(connection, for_customer(place.customer_id, self._environment))
+            await act_for(connection, for_customer(place.customer_id, self._environment))
             await bind_user(connection, place.user_id, person_id)
             await self._record(connection, "person.joined", place, origin)
             return await self._begin(connection, person_id, origin, place)
@@ -146,7 +146,7 @@ class SigningIn:
                 return False
             await use_link(connection, link)
             place = _place_of(link)
-            act_for(connection, for_customer(place.customer_id, self._environment))
+            await act_for(connection, for_customer(place.customer_id, self._environment))
             await bind_user(connection, place.user_id, session.person_id)
             await choose_customer(connection, session, place.user_id)
             await self._record(connection, "person.joined", place, origin)
@@ -193,7 +193,7 @@ class SigningIn:
             place = next((one for one in memberships if one.user_id == user_id), None)
             if place is None:
                 return False
-            act_for(connection, for_customer(place.customer_id, self._environment))
+            await act_for(connection, for_customer(place.customer_id, self._environment))
             await choose_customer(connection, session, user_id)
             await self._note_login(connection, place, origin)
         return True
@@ -206,7 +206,7 @@ class SigningIn:
             memberships = await list_memberships(connection, person_id)
             place = memberships[0] if len(memberships) == 1 else None
             if place is not None:
-                act_for(connection, for_customer(place.customer_id, self._environment))
+                await act_for(connection, for_customer(place.customer_id, self._environment))
         device = secret_hash(origin.device)
         if self._mails and await is_new_device(connection, person_id, device):
             await mail_new_device(connection, person_id, origin.address, browser_name(origin.browser))
