@@ -23,6 +23,7 @@ from largesse.drafts.keeping import (
     remembered_columns,
     save_draft,
     save_sheet,
+    sent_lately,
 )
 from largesse.drafts.mending import mended_sheet, merged_sheet
 from largesse.drafts.price import PriceLines, price_lines
@@ -60,4 +61,5 @@ __all__ = [
     "remembered_columns",
     "save_draft",
     "save_sheet",
+    "sent_lately",
 ]

@@ -71,6 +71,22 @@ async def list_drafts(connection: Connection, principal: Principal) -> list[Draf
     return [_draft(row["id"], row["content"], row["changed_at"]) for row in rows]
 
 
+async def sent_lately(connection: Connection, principal: Principal) -> list[int]:
+    """The ids of the products that the person sent in their customer's newest orders, the latest first."""
+    rows = await connection.fetch(
+        """
+        SELECT product_id FROM (
+            SELECT id, product_id, user_id FROM orders
+            WHERE customer_id + 0 = $1 AND environment = $2 ORDER BY id + 0 DESC LIMIT 100) AS newest
+        WHERE user_id = $3 AND product_id IS NOT NULL GROUP BY product_id ORDER BY max(id) DESC
+        """,
+        principal.customer_id,
+        principal.environment,
+        principal.user_id,
+    )
+    return [row["product_id"] for row in rows]
+
+
 async def read_draft(
     connection: Connection, principal: Principal, draft_id: str, *, lock: bool = False
 ) -> Draft:

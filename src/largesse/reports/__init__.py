@@ -9,12 +9,14 @@ rebuilding.py  `largesse rebuild-reports`
 filters.py     which orders somebody wants to see
 finding.py     the orders that pass a filter, page by page; searching.py what is typed into a search
 listing.py     orders as a list shows them, and what it can be filtered by
+earlier.py     who has had a gift of the kind before
 summing.py     what they add up to, by day, month, and what they have in common
 
 What has changed, `largesse.events` keeps (`order_changes`). What these tables say follows from the orders alone, `verify` holds them to
 it, and they may be made anew at any time: docs/decisions/0036-read-models.md.
 """
 
+from largesse.reports.earlier import earlier_gifts
 from largesse.reports.filters import GroupFilter, OrderFilter, Place
 from largesse.reports.finding import Found, find_orders, place_of
 from largesse.reports.keeping import forget_recipient, take_in
@@ -36,6 +38,7 @@ __all__ = [
     "Sums",
     "add_up",
     "add_up_found",
+    "earlier_gifts",
     "find_orders",
     "forget_recipient",
     "list_page",

@@ -12,7 +12,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n import text
 from largesse.base.money import canonical
 from largesse.catalogue import Collection, Product, Snapshot, gift_price
-from largesse.drafts import Draft, DraftContent, begin_draft, drop_draft, list_drafts
+from largesse.drafts import Draft, DraftContent, begin_draft, drop_draft, list_drafts, sent_lately
 from largesse.identity import Caller
 from largesse.orders import (
     DEFAULT_COUNTRY,
@@ -43,10 +43,12 @@ async def choose(visit: Visit) -> Response:
     async with visit.database.connection(principal.scope) as connection:
         templates = await list_templates(connection, principal, offset=0, limit=_MAX_TEMPLATES)
         drafts = await list_drafts(connection, principal)
+        lately = await sent_lately(connection, principal)
     page = int(visit.query("page")) if visit.query("page") in map(str, range(2, 1_000)) else 1
     found: list[Any] = []
     if tab == "gifts":
         found = _products(visit, snapshot, principal.customer_id)
+        found.sort(key=lambda one: lately.index(one.id) if one.id in lately else len(lately))
     elif tab == "collections":
         found = list(snapshot.collections(principal.customer_id))
     else:
@@ -61,7 +63,8 @@ async def choose(visit: Visit) -> Response:
         count=len(found),
         country=_country(visit, snapshot, principal.customer_id),
         countries=snapshot.countries(principal.customer_id),
-        asked={name: visit.query(name)[:100] for name in ("q", "kind", "amount")},
+        asked={name: visit.query(name)[:100] for name in ("q", "kind", "amount", "currency")},
+        currencies=_currencies(visit, snapshot, principal.customer_id),
         draft_id=visit.query("draft"),
         drafts=[(one, _name(one, snapshot, principal.customer_id)) for one in drafts],
         least=least,
@@ -215,6 +218,12 @@ def _products(visit: Visit, snapshot: Snapshot, customer_id: int) -> list[Produc
     return [
         one for one in found if kind not in {"digital", "physical"} or one.is_digital == (kind == "digital")
     ]
+
+
+def _currencies(visit: Visit, snapshot: Snapshot, customer_id: int) -> list[str]:
+    """The currencies that something is sold in, in the country searched in."""
+    country = _country(visit, snapshot, customer_id)
+    return sorted({product.currency for product in snapshot.products(customer_id, country)})
 
 
 def _country(visit: Visit, snapshot: Snapshot, customer_id: int) -> str:

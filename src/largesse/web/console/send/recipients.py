@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 from starlette.responses import Response
 
@@ -23,7 +25,8 @@ from largesse.drafts import (
     save_sheet,
 )
 from largesse.orders import MAX_CODES
-from largesse.web.console.send.opening import Open, change, open_draft, step
+from largesse.reports import earlier_gifts
+from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
 from largesse.web.console.visit import Visit
 
 MENDED_AT_ONCE = 200
@@ -166,11 +169,14 @@ async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
             sheet = await read_sheet(connection, principal, opened.draft.id)
         checked = await visit.services.drafts.check(principal, sheet, columns)
     first = sheet.rows[0].cells if sheet.rows else []
+    said = await chosen(visit, opened)
     return await step(
         visit,
         opened,
         "recipients",
         status=status,
+        chosen=said,
+        earlier=await _earlier(visit, opened, said, checked) if said else [],
         sheet=sheet,
         checked=checked,
         columns=columns,
@@ -179,6 +185,21 @@ async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
         wrong=lambda problem: visit.say(WRONG[problem.kind]),
         most=MAX_CODES,
     )
+
+
+async def _earlier(visit: Visit, opened: Open, said: Chosen, checked: Checked) -> list[tuple[str, datetime]]:
+    """Who has had this gift lately, and when, the latest first."""
+    principal = opened.caller.principal
+    async with visit.database.connection(principal.scope) as connection:
+        found = await earlier_gifts(
+            connection,
+            principal,
+            {one.email for one in checked.recipients},
+            product_id=said.gift.product_id,
+            collection_id=said.gift.collection_id,
+            now=opened.caller.now,
+        )
+    return sorted(found.items(), key=lambda one: one[1], reverse=True)
 
 
 def _column(visit: Visit, name: str) -> int | None:

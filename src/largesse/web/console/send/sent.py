@@ -28,7 +28,11 @@ async def show(visit: Visit) -> Response:
     order = await _order(visit, caller)
     async with visit.database.connection(caller.principal.scope) as connection:
         rows = await connection.fetch(
-            "SELECT state, count(*) FROM messages WHERE order_id = $1 AND kind = 'gift' GROUP BY state",
+            """
+            SELECT state, count(*) FROM messages
+            WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' GROUP BY state
+            """,
+            order["customer_id"],
             order["id"],
         )
     counts = {row["state"]: row["count"] for row in rows}
@@ -102,7 +106,7 @@ async def _codes(visit: Visit, caller: Caller) -> Receipt | None:
     services, settings = visit.services, visit.services.settings
     is_here = order["environment"] == settings.environment
     async with services.database.transaction(caller.principal.scope) as connection:
-        return await read_order(
+        receipt = await read_order(
             connection,
             caller.principal,
             services.vault,
@@ -110,6 +114,8 @@ async def _codes(visit: Visit, caller: Caller) -> Receipt | None:
             order["reference"],
             address=caller.address,
         )
+        await visit.record(connection, "codes.read", f"order {receipt.order.reference}")
+    return receipt
 
 
 def _is_fresh(caller: Caller, order: Row) -> bool:
