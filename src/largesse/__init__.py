@@ -4,7 +4,7 @@ A command of `cli` reads the settings and hands them to `installation`, which op
 and delivers is built by `main`, the only wiring. `serving` runs the application under uvicorn, `connections` watches the callers' connections,
 `worker` says which kind of due job goes to which function. `demo` makes the world that `largesse demo` shows; `world`
 loads an installation from a file; `checkup` and `verify` look at a configuration and at what is stored; `resealing` brings all that is sealed
-under a new master key.
+under a new master key, `privacy` tells and erases what is held about a recipient.
 
 Below them, from the outside in: `web` (what is reached over HTTP), `delivery` (webhooks and mail that go out), `events`, `drafts` (sends
 that people put together), `reports` (orders as people list, search and add them up), `orders`,

@@ -27,6 +27,8 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "person.second_step_off": "a second step was turned off",
         "person.second_step_on": "somebody set up a second step",
         "person.signed_in": "somebody signed in",
+        "privacy.erased": "what was held about a recipient was erased",
+        "privacy.exported": "what is held about a recipient was exported",
         "receivable.settled": "a payment of an invoiced customer was recorded",
         "secrets.resealed": "what is sealed was brought under the newest master key",
         "service_account.created": "a service account was made",

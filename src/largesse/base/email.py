@@ -78,3 +78,16 @@ def email_key(email: str) -> str:
     Not `casefold`, which also makes one of `straße` and `strasse`: those may be two people.
     """
     return email.lower()
+
+
+ERASED_DOMAIN = "erased.invalid"
+
+
+def erased_email(number: int) -> str:
+    """What stands for an address that was erased: recipients of an order stay as many as they were. Nobody can be given it."""
+    return f"erased-{number}@{ERASED_DOMAIN}"
+
+
+def is_erased(email: str) -> bool:
+    """Whether an address was erased, and this stands for it."""
+    return email.endswith(f"@{ERASED_DOMAIN}")

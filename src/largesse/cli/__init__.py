@@ -2,7 +2,7 @@
 
 Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `anchor`, `audit`,
 `rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`), `top_ups`, `receivables`, `orders`,
-`mail`, `stock`, `shipments`, `resealing` (`reseal`), `service_accounts`.
+`mail`, `stock`, `shipments`, `resealing` (`reseal`), `service_accounts`, `privacy`.
 
 All share `running` (settings, the database, errors in one line), `instants`, `tables` (lists for people, `--json` and `--csv`) and `files`
 (progress, and files for their owner alone). A new group is a file here and a line below, which is read when the command is
@@ -41,6 +41,7 @@ class _Main(Commands):
         "mail": "mail:mail",
         "migrate": "service:migrate",
         "orders": "orders:orders",
+        "privacy": "privacy:privacy",
         "rebuild-reports": "reports:rebuild_reports",
         "receivables": "receivables:receivables",
         "reseal": "resealing:reseal",

@@ -6,6 +6,7 @@
                       the document and the reference page, `verify`
     outbox.py         the table `events`, which nobody else writes: recording, fanning out, what is old
     changes.py        the table `order_changes`: which orders the read models (largesse.reports) have yet to look at
+    rewriting.py      where somebody's data has to go from an event
 
 A type more is a file, its line in the registry, and the place that records it; CONTRIBUTING.md goes through it.
 """
@@ -24,6 +25,7 @@ from largesse.events.kind import EventType, Sampled
 from largesse.events.order_created import ORDER_CREATED, OrderRecord
 from largesse.events.outbox import OLD, WAITING, marked_cte, record_event, recorded_cte, waiting_cte
 from largesse.events.registry import EVENTS
+from largesse.events.rewriting import rewrite_event
 
 __all__ = [
     "CHANGES",
@@ -44,5 +46,6 @@ __all__ = [
     "record_event",
     "recorded_cte",
     "remove_changes",
+    "rewrite_event",
     "waiting_cte",
 ]

@@ -4,7 +4,7 @@
 `vouchers` is the number that a recipient holds, and how it rests sealed. `inventory` imports numbers, `providers` say where a line's
 comes from, `allocation` gives it one, in turn when the inventory had run out. `shipments` are the parcels; `table` reads the CSV files
 of both. `notifications` makes mail due; `maintenance` is what a worker does from time to time; `resealing` brings what is sealed
-under the newest master key. For operators: docs/fulfilment.md.
+under the newest master key, `erasing` takes out where parcels go. For operators: docs/fulfilment.md.
 """
 
 from largesse.fulfilment.allocation import allocate_all_waiting

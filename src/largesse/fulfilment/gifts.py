@@ -167,7 +167,7 @@ class ClaimedGifts:
             voucher=voucher,
             shipped=shipped,
             address=await read_address(connection, self._vault, line.key) if shipped else None,
-            has_email=line.recipient_email is not None or await has_left_email(connection, line.key),
+            has_email=line.has_email or await has_left_email(connection, line.key),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from largesse.base.email import is_erased
 from largesse.base.vault import Vault
 from largesse.database import Connection
 from largesse.delivery.outbox import add_notification
@@ -32,7 +33,7 @@ async def write_notification(
     if row is None:
         return False
     email = open_email(vault, row["sealed_email"], line) if row["sealed_email"] else row["recipient_email"]
-    if email is None:
+    if email is None or is_erased(email):
         return False
     await add_notification(
         connection, line, kind, at, environment=row["environment"], email=email, name=row["recipient_name"]

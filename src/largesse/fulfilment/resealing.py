@@ -58,7 +58,7 @@ ADDRESSES = SealedTable(
     part=lambda vault: vault.addresses,
     window="""
         SELECT customer_id, id, substring(sealed_address FROM 1 FOR 4) <> $1 AS is_old FROM shipments
-        WHERE (customer_id, id) > ($3, $4) ORDER BY customer_id, id LIMIT $2
+        WHERE (customer_id, id) > ($3, $4) AND sealed_address IS NOT NULL ORDER BY customer_id, id LIMIT $2
     """,
     take="""
         SELECT customer_id, id, order_id, number, sealed_address

@@ -116,7 +116,8 @@ async def export_shipments(
                 SELECT s.id, o.reference, s.customer_id, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
                 FROM shipments s JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
                 JOIN products p ON p.id = s.product_id
-                WHERE s.environment = $1 AND s.shipped_at IS NULL AND s.id > $2 AND ($3 OR s.exported_at IS NULL)
+                WHERE s.environment = $1 AND s.shipped_at IS NULL AND s.sealed_address IS NOT NULL
+                  AND s.id > $2 AND ($3 OR s.exported_at IS NULL)
                 ORDER BY s.id LIMIT $4 FOR UPDATE OF s
                 """,
                 environment,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from largesse.base.email import is_erased
 from largesse.database import Connection, Row, Scope, for_customer
 from largesse.lines.states import LineKey, Progress, State
 
@@ -51,6 +52,11 @@ class Line:
     def scope(self) -> Scope:
         """For whom whoever has found the line goes on."""
         return for_customer(self.customer_id, self.environment)
+
+    @property
+    def has_email(self) -> bool:
+        """Whether it was sent to an address that is still known."""
+        return self.recipient_email is not None and not is_erased(self.recipient_email)
 
     def is_sent(self, now: datetime) -> bool:
         """Whether its code may be known to anyone yet: a scheduled one is not before its time."""

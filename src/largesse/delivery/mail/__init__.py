@@ -10,6 +10,7 @@ records.py     what a customer is told of an order's mail; resending.py sends it
 holding.py     mail that waits for a mail server; requeue.py what was given up, by an operator
 maintenance.py what is old, and what waits
 mailbox.py     captured mail: staging's, and the demo's; resealing.py brings it under the newest master key
+erasing.py     takes out whom mail went to
 """
 
 from largesse.delivery.mail.mailbox import CapturedMail, OpenedMail, list_captured, open_captured

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from largesse.base.email import email_key
+from largesse.base.email import email_key, is_erased
 from largesse.database import Connection, Row
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.queue import plan_by_index
@@ -81,6 +81,8 @@ async def _make_messages(connection: Connection, jobs: Sequence[Row]) -> int:
     numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
     first: dict[tuple[int, str], Row] = {}
     for line in lines:
+        if is_erased(line["recipient_email"]):
+            continue
         key = (line["order_id"], email_key(line["recipient_email"]))
         numbers[key].append(line["number"])
         first.setdefault(key, line)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from largesse.base.email import ERASED_DOMAIN
 from largesse.database import OPERATOR, Connection, Database, Row
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.queue import notify
@@ -30,7 +31,7 @@ _CANDIDATES = f"""
     WHERE state IN ('bounced', 'exhausted', 'held')
       AND coalesce(finished_at, due_at) >= $1 AND (coalesce(finished_at, due_at), id) > ($2, $3)
       AND ($4::text IS NULL OR position(lower($4) IN lower(reason)) > 0)
-      AND {_STANDING} <> '{{}}'
+      AND {_STANDING} <> '{{}}' AND email NOT LIKE '%@{ERASED_DOMAIN}'
       AND NOT (kind = 'gift' AND EXISTS (
         SELECT FROM messages AS later
         WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email AND later.kind = 'gift'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.base.email import email_key
+from largesse.base.email import ERASED_DOMAIN, email_key, is_erased
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.database import Connection, Row
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
@@ -111,7 +111,8 @@ async def resend_unclaimed(
                             WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = ANY(line_numbers)
                               AND s.state <> 'cancelled') AS has_claimed
             ) AS lines
-            WHERE state NOT IN ('pending', 'held') AND resends < $3 AND NOT has_claimed AND standing <> '{}')
+            WHERE state NOT IN ('pending', 'held') AND resends < $3 AND NOT has_claimed AND standing <> '{}'
+              AND email NOT LIKE $6)
         INSERT INTO messages
             (customer_id, order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
         SELECT $1, $2, environment, edition + 1, email, name, standing, now,
@@ -123,6 +124,7 @@ async def resend_unclaimed(
         MAX_RESENDS_A_DAY,
         RANKED_TOGETHER,
         RANK_GAP_S,
+        f"%@{ERASED_DOMAIN}",
     )
     if rows:
         await record_resends(connection, principal, address, found["id"], [row["id"] for row in rows])
@@ -150,6 +152,8 @@ async def _own_message(connection: Connection, order: _OrderKey, email: str) -> 
         if await _is_scheduled(connection, order):
             raise InvalidRequest("The order's mail has not left yet.")
         raise InvalidRequest("`email` is no recipient of this order.")
+    if is_erased(first["email"]):
+        raise InvalidRequest("`email` stands for a recipient whose data was erased.")
     await connection.execute(
         "SELECT FROM messages WHERE customer_id = $1 AND id = $2 FOR UPDATE", order[0], first["id"]
     )

@@ -7,6 +7,7 @@ transport.py      POSTs over judged connections (channel.py), signed by signing.
 outcomes.py       what a receiver's answer means; recording.py writes it down
 records.py        what a customer is told of deliveries, redelivery, samples; throttle.py how often
 maintenance.py    what is old, and what waits; resealing.py brings secrets under the newest master key
+erasing.py        takes an address out of what receivers answered
 """
 
 from largesse.delivery.webhooks.addresses import is_public
