@@ -99,7 +99,9 @@ async def test_balances_are_opened_through_the_ledger(connection: asyncpg.Connec
         (ids["team"], "top_up", 10),
     ]
     assert await connection.fetchval("SELECT sum(amount_minor) FROM entries") == 0
-    assigned = await connection.fetch("SELECT * FROM account_service_accounts ORDER BY service_account_id")
+    assigned = await connection.fetch(
+        "SELECT account_id, service_account_id FROM account_service_accounts ORDER BY service_account_id"
+    )
     bots = loaded.ids["service_accounts"]
     assert [tuple(row) for row in assigned] == [
         (ids["team"], bots["acme/hr-bot"]),

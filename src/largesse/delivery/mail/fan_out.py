@@ -22,10 +22,16 @@ async def fan_out(connection: Connection, limit: int) -> tuple[int, int]:
     await plan_by_index(connection)
     jobs = await connection.fetch(
         """
-        SELECT mail_jobs.customer_id, order_id, due_at, code_count, scheduled_for IS NOT NULL AS is_scheduled
-        FROM mail_jobs JOIN orders ON orders.customer_id = mail_jobs.customer_id AND orders.id = order_id
-        WHERE fanned_out_at IS NULL AND due_at <= (SELECT clock_now())
-        ORDER BY due_at LIMIT $1 FOR UPDATE OF mail_jobs SKIP LOCKED
+        WITH due AS MATERIALIZED (
+            SELECT customer_id, order_id, due_at FROM mail_jobs
+            WHERE fanned_out_at IS NULL AND due_at <= (SELECT clock_now())
+            ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+        SELECT customer_id, order_id, due_at, code_count, scheduled_for IS NOT NULL AS is_scheduled
+        FROM due, LATERAL (
+            SELECT code_count, scheduled_for FROM orders o WHERE o.customer_id = due.customer_id AND o.id = due.order_id
+            LIMIT 1  -- each by its key, whatever the planner thinks of the tables' sizes
+        ) AS ordered
+        ORDER BY due_at
         """,
         limit,
     )
