@@ -9,8 +9,14 @@ from largesse.verify.references import NAMING_CUSTOMERS
 
 # What an operator edits, and what every customer's rows may point to: they stay as they are wherever the others lie.
 REFERENCE = {"api_keys", "collections", "service_accounts", "templates", "users"}
-# Found before the customer is known, or nobody's as long as it is free.
-OTHERWISE = {"lines_code_lookup", "top_ups_reference", "vouchers_pkey", "vouchers_lookup_key"}
+# Found before the customer is known, or nobody's: as long as it is free, or since it was all customers'.
+OTHERWISE = {
+    "erasures_pkey",
+    "lines_code_lookup",
+    "top_ups_reference",
+    "vouchers_pkey",
+    "vouchers_lookup_key",
+}
 
 
 @pytest.fixture

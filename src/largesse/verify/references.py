@@ -20,12 +20,14 @@ def _belongs_to_order(table: str, row_id: str, condition: str = "true") -> Check
 # Whose customer nothing else holds: not a foreign key, not a check of what the row belongs to.
 NAMING_CUSTOMERS = (
     "captured_mail",
+    "chain_openings",
     "daily_spending",
     "deliveries",
     "delivery_attempts",
     "draft_columns",
     "draft_rows",
     "drafts",
+    "erasures",
     "messages",
     "order_changes",
     "report_groups",
@@ -35,7 +37,8 @@ NAMING_CUSTOMERS = (
 
 def _nobodys(table: str) -> str:
     return f"""
-        SELECT '{table} of ' || customer_id FROM (SELECT DISTINCT customer_id FROM {table}) AS named
+        SELECT '{table} of ' || customer_id FROM (
+            SELECT DISTINCT customer_id FROM {table} WHERE customer_id IS NOT NULL) AS named
         WHERE NOT EXISTS (SELECT FROM customers c WHERE c.id = named.customer_id)
     """  # noqa: S608 - one of the constants above
 
