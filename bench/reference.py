@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import msgspec
@@ -108,7 +109,8 @@ def run(made: Installation, *, clients: int, seconds: float, times: bool = False
         command += ["--jobs=1", f"--time={max(1, round(seconds))}", f"--file={script}"]
         command += ["--log"] if times else []
         command += ["-h", made.socket_dir, "-U", "largesse", "reference"]
-        environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+        password = urlsplit(made.reference_url).password or ""
+        environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PGPASSWORD": password}
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
