@@ -30,7 +30,7 @@ _WARM_UP = 2
 _TABLES = {
     "orders": "*",
     "lines": "*",
-    "entries": "account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at",
+    "entries": "customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at",
     "events": "order_id, customer_id, environment, event, body, created_at, fanned_out_at",
 }
 
