@@ -94,6 +94,7 @@ def test_amounts_that_binary_fractions_would_spoil(
         (float("nan"), "GBP", "finite"),
         (float("inf"), "GBP", "finite"),
         (Decimal("NaN"), "GBP", "finite"),
+        (Decimal("sNaN"), "GBP", "finite"),
         (Decimal("-Infinity"), "GBP", "finite"),
         (1e9 + 0.01, "GBP", "at most 1000000000"),
         (-1e9 - 1, "GBP", "at most 1000000000"),

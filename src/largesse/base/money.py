@@ -38,12 +38,18 @@ def _scale(currency: str) -> int:
     return int(10 ** exponent(currency))
 
 
-@lru_cache(maxsize=10_000)  # Decimals take microseconds, and gifts come in few values
 def to_minor(amount: float | Decimal, currency: str) -> int:
     """The minor units of `amount` major units of `currency`.
 
     Raises AmountError when it is not finite, is finer than the minor unit, or exceeds MAX_AMOUNT.
     """
+    if isinstance(amount, Decimal) and not amount.is_finite():  # a signalling NaN could not be looked up
+        raise AmountError("must be a finite number")
+    return _read_minor(amount, currency)
+
+
+@lru_cache(maxsize=10_000)  # Decimals take microseconds, and gifts come in few values
+def _read_minor(amount: float | Decimal, currency: str) -> int:
     scale = _scale(currency)
     if isinstance(amount, int):
         if abs(amount) > MAX_AMOUNT:
@@ -52,8 +58,6 @@ def to_minor(amount: float | Decimal, currency: str) -> int:
     if isinstance(amount, float) and not math.isfinite(amount):
         raise AmountError("must be a finite number")
     exact = amount if isinstance(amount, Decimal) else Decimal(repr(amount))
-    if not exact.is_finite():
-        raise AmountError("must be a finite number")
     if exact.copy_abs() > MAX_AMOUNT:
         raise AmountError(f"must be at most {MAX_AMOUNT}")
     try:

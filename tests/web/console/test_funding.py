@@ -233,6 +233,7 @@ def test_a_top_up_is_cancelled_and_a_viewer_only_looks(sign_in: People, service:
         ("-5", "Type an amount"),
         ("1,000.00", "Type an amount"),
         ("NaN", "This is no amount of GBP"),
+        ("sNaN", "This is no amount of GBP"),
         ("1e30", "This is no amount of GBP"),
         ("1.001", "This is no amount of GBP"),
         ("<script>", "Type an amount"),
