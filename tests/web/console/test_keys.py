@@ -58,6 +58,17 @@ def test_a_key_is_made_used_and_deleted_at_once(service: Service, sign_in: SignI
     assert secret not in str(acts)
 
 
+def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(
+    service: Service, sign_in: SignIn
+) -> None:
+    ada = sign_in("ada@acme.example")
+    service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
+    ada.get("/app/keys")
+    asked = ada.post("/app/keys", name="late", service_account=str(account_id(service, "hr-bot")))
+    assert (asked.status_code, asked.headers["location"].split("?")[0]) == (303, "/app/prove")
+    assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'late'")[0][0] == 0
+
+
 def test_in_test_mode_keys_are_of_test_mode(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     ada.get("/app")

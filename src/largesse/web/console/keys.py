@@ -30,7 +30,8 @@ async def show(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """Makes an API key, and shows its secret this once."""
+    """Makes an API key, and shows its secret this once, to who showed a moment ago that it is still them."""
+    visit.require_proof("/app/keys")
     form, person = visit.form, visit.person
     accounts = [one for one in await _accounts(visit) if one.active]
     name = form.text("name", _MOST_NAME)
