@@ -11,7 +11,7 @@ from tests.chained import CHAIN
 from largesse.base.errors import StartError, Unauthorized, Unavailable
 from largesse.database import OPERATOR, Database
 from largesse.identity import Authenticator
-from largesse.identity.keys import create_key, delete_key, list_keys
+from largesse.identity.key_records import create_key, delete_key, list_keys
 from largesse.identity.secret import new_secret, secret_hash
 from largesse.world import load_world, parse_world
 

@@ -1,6 +1,6 @@
 """Who calls: customers, service accounts, API keys, people.
 
-`keys` looks up who calls on every request (`Authenticator`), and makes and deletes keys; `secret` is what a key looks like;
+`keys` looks up who calls on every request (`Authenticator`); `key_records` makes, lists and deletes keys; `secret` is what a key looks like;
 `guessing` bounds wrong ones. `people` is a person who acts in the web application; `service_accounts` is what programs act as. A
 `principal` is whom a request acts for; `standing` decides what a key may do at all, and locks it for what writes. `narrowing` is how
 far keys and service accounts are narrowed, `limits` sets what one may order. `saving` writes
@@ -14,9 +14,7 @@ from largesse.identity.customers import (
     require_second_step,
 )
 from largesse.identity.guessing import WrongKeys
-from largesse.identity.keys import (
-    Authenticator,
-    Caller,
+from largesse.identity.key_records import (
     KeyRecord,
     NameTaken,
     add_key,
@@ -28,6 +26,7 @@ from largesse.identity.keys import (
     list_keys,
     narrow_key,
 )
+from largesse.identity.keys import Authenticator, Caller
 from largesse.identity.limits import ServiceAccountRecord, limit_service_account, list_limits
 from largesse.identity.narrowing import (
     CODES,

@@ -1,4 +1,4 @@
-"""API keys: looking up who calls, and making, listing and deleting keys.
+"""API keys: looking up who calls.
 
 A key is looked up on every request and cached nowhere, so a deletion holds at once. Look-ups that wait are
 answered together by one query, which also tells the catalogue's current version.
@@ -9,22 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 import msgspec
 import structlog
 
 from largesse.base import clock
 from largesse.base.batching import Batcher
-from largesse.base.errors import StartError, Unauthorized
-from largesse.base.settings import Network
+from largesse.base.errors import Unauthorized
 from largesse.base.throttle import Pacer
-from largesse.database import DATABASE_AWAY, LOOKUP, Connection, Database
+from largesse.database import DATABASE_AWAY, LOOKUP, Database
 from largesse.identity.guessing import MALFORMED, UNKNOWN, WrongKeys
 from largesse.identity.principal import Principal
-from largesse.identity.secret import new_secret, secret_hash, well_formed
+from largesse.identity.secret import secret_hash, well_formed
 
 _log = structlog.get_logger(__name__)
 
@@ -148,204 +145,3 @@ class Authenticator:
                 sorted(due),
             )
             self._written_at.update(dict.fromkeys(due, now))
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
-    """An API key as an operator sees it: never its secret."""
-
-    id: int
-    customer: str
-    key: str
-    service_account: str
-    environment: str
-    scopes: Sequence[str] | None  # None: all
-    networks: Sequence[Network] | None  # None: everywhere
-    created_at: datetime
-    last_seen_at: datetime | None
-    deleted_at: datetime | None
-
-
-class NamedKey(NamedTuple):
-    """Whose key it is that was changed or deleted, and what it is called."""
-
-    customer_id: int
-    environment: str
-    key: str
-
-
-class NameTaken(Exception):
-    """The customer has an API key of that name."""
-
-
-async def add_key(
-    connection: Connection,
-    *,
-    customer_id: int,
-    service_account_id: int,
-    environment: str,
-    key: str,
-    scopes: Sequence[str] | None = None,
-    networks: Sequence[Network] | None = None,
-) -> tuple[int, str]:
-    """Makes an API key called `key` for a service account of the customer; returns its id and its secret, told only here.
-
-    It is for those `scopes` alone, and for use from those `networks`, where they are given. Raises NameTaken; one that was deleted leaves its name free.
-    """
-    secret = new_secret(environment)
-    key_id: int | None = await connection.fetchval(
-        """
-        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash, scopes, networks)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)
-        ON CONFLICT (customer_id, key) WHERE deleted_at IS NULL DO NOTHING
-        RETURNING id
-        """,
-        customer_id,
-        service_account_id,
-        key,
-        environment,
-        secret_hash(secret),
-        scopes,
-        networks,
-    )
-    if key_id is None:
-        raise NameTaken
-    return key_id, secret
-
-
-async def create_key(
-    connection: Connection,
-    *,
-    customer: str,
-    service_account: str,
-    environment: str,
-    key: str,
-    scopes: Sequence[str] | None = None,
-    networks: Sequence[Network] | None = None,
-) -> tuple[int, str]:
-    """What `add_key` does, for an operator, by the keys of the customer and the service account.
-
-    Raises StartError when one of them is unknown or the customer has a key of that name.
-    """
-    owner = await connection.fetchrow(
-        """
-        SELECT c.id AS customer_id, s.id AS service_account_id
-        FROM customers c LEFT JOIN service_accounts s ON s.customer_id = c.id AND s.key = $2
-        WHERE c.key = $1
-        """,
-        customer,
-        service_account,
-    )
-    if owner is None:
-        raise StartError(f"there is no customer {customer!r}")
-    if owner["service_account_id"] is None:
-        raise StartError(f"customer {customer!r} has no service account {service_account!r}")
-    try:
-        return await add_key(
-            connection, **owner, environment=environment, key=key, scopes=scopes, networks=networks
-        )
-    except NameTaken:
-        raise StartError(f"customer {customer!r} already has an API key {key!r}") from None
-
-
-async def key_holds(connection: Connection, secret: str, environment: str) -> bool:
-    """Whether `secret` is that of an API key of this environment."""
-    return well_formed(secret) and await connection.fetchval(
-        "SELECT EXISTS (SELECT FROM api_keys WHERE hash = $1 AND environment = $2)",
-        secret_hash(secret),
-        environment,
-    )
-
-
-async def list_keys(
-    connection: Connection,
-    customer: str | None = None,
-    *,
-    customer_id: int | None = None,
-    key_id: int | None = None,
-    with_deleted: bool = False,
-) -> list[KeyRecord]:
-    """All API keys, or those of one customer, by its key or id, or the one of an id, oldest first; those that were deleted only when asked for."""
-    rows = await connection.fetch(
-        """
-        SELECT k.id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.scopes, k.networks,
-               k.created_at, k.last_seen_at, k.deleted_at
-        FROM api_keys k
-        JOIN customers c ON c.id = k.customer_id
-        JOIN service_accounts s ON s.id = k.service_account_id
-        WHERE ($1::text IS NULL OR c.key = $1) AND ($2::int IS NULL OR k.customer_id = $2) AND (k.deleted_at IS NULL OR $3)
-          AND ($4::int IS NULL OR k.id = $4)
-        ORDER BY k.id
-        """,
-        customer,
-        customer_id,
-        with_deleted,
-        key_id,
-    )
-    return [KeyRecord(**row) for row in rows]
-
-
-async def find_key(connection: Connection, key_id: int) -> KeyRecord:
-    """The API key of an id. Raises StartError for an unknown one, or a deleted key."""
-    found = await list_keys(connection, key_id=key_id)
-    if not found:
-        raise StartError(f"there is no API key {key_id}")
-    return found[0]
-
-
-async def deleted_keys(
-    connection: Connection, names: Sequence[tuple[int, str]]
-) -> dict[tuple[int, str], datetime]:
-    """When the keys of those names, each with its customer's id, were deleted; those that are there or never were are left out."""
-    rows = await connection.fetch(
-        """
-        SELECT customer_id, key, max(deleted_at) AS deleted_at FROM api_keys
-        JOIN (SELECT DISTINCT * FROM unnest($1::int[], $2::text[]) AS n (customer_id, key)) AS names USING (customer_id, key)
-        GROUP BY customer_id, key HAVING count(*) = count(deleted_at)
-        """,
-        [customer_id for customer_id, _ in names],
-        [key for _, key in names],
-    )
-    return {(row["customer_id"], row["key"]): row["deleted_at"] for row in rows}
-
-
-async def narrow_key(
-    connection: Connection,
-    key_id: int,
-    *,
-    scopes: Sequence[str] | None,
-    networks: Sequence[Network] | None,
-) -> NamedKey:
-    """Says what a key is for and from where it may be used, from the next request on; None: everything, everywhere.
-
-    Raises StartError for an unknown id, or a deleted key.
-    """
-    narrowed = await connection.fetchrow(
-        """
-        UPDATE api_keys SET scopes = $2, networks = $3 WHERE id = $1 AND deleted_at IS NULL
-        RETURNING customer_id, environment, key
-        """,
-        key_id,
-        scopes,
-        networks,
-    )
-    if narrowed is None:
-        raise StartError(f"there is no API key {key_id}")
-    return NamedKey(**narrowed)
-
-
-async def delete_key(connection: Connection, key_id: int) -> NamedKey:
-    """Deletes a key: what is under way with it is finished or refused, and nothing is done with it afterwards.
-
-    Its row stays, with its name and without its hash. Raises StartError for an unknown id, or one deleted before.
-    """
-    deleted = await connection.fetchrow(
-        """
-        UPDATE api_keys SET hash = NULL, deleted_at = clock_now() WHERE id = $1 AND deleted_at IS NULL
-        RETURNING customer_id, environment, key
-        """,
-        key_id,
-    )
-    if deleted is None:
-        raise StartError(f"there is no API key {key_id}")
-    return NamedKey(**deleted)

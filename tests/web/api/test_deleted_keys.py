@@ -14,7 +14,7 @@ import asyncpg
 import httpx
 import pytest
 
-from largesse.identity.keys import create_key, delete_key
+from largesse.identity.key_records import create_key, delete_key
 from largesse.web.api import OPERATIONS
 
 SAM = "sam@example.com"

@@ -9,7 +9,7 @@ import pytest
 
 from largesse.database import OPERATOR, Database
 from largesse.identity import Authenticator
-from largesse.identity.keys import create_key, delete_key
+from largesse.identity.key_records import create_key, delete_key
 
 
 def get(service, *headers: tuple[str, str], path: str = "/me") -> httpx.Response:

@@ -14,7 +14,7 @@ from tests.web.api.conftest import RICH_WORLD
 from largesse.database import Scope
 from largesse.identity import WrongKeys
 from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
-from largesse.identity.keys import create_key, delete_key
+from largesse.identity.key_records import create_key, delete_key
 from largesse.identity.secret import new_secret
 
 

@@ -1,4 +1,4 @@
-"""An administrator's pages of what programs act with: API keys of the environment the pages are about, and service accounts."""
+"""An administrator's pages of API keys, those of the environment that the pages are about."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from largesse.identity import (
     KeyRecord,
     NameTaken,
     ServiceAccount,
-    TooManyServiceAccounts,
     add_key,
-    add_service_account,
     delete_key,
     list_keys,
     list_service_accounts,
-    switch_service_account,
 )
 from largesse.web.console.visit import Visit
 
@@ -80,50 +77,6 @@ async def remove(visit: Visit) -> Response:
     )
 
 
-async def show_accounts(visit: Visit) -> Response:
-    """The service accounts, and the form that makes one."""
-    return await _accounts_shown(visit)
-
-
-async def create_account(visit: Visit) -> Response:
-    """Makes a service account."""
-    name = visit.form.text("name", _MOST_NAME)
-    if visit.form.errors:
-        return await _accounts_shown(visit, status=422)
-    try:
-        async with visit.database.transaction(visit.person.scope) as connection:
-            account_id, key = await add_service_account(connection, visit.person.customer_id, name)
-            await visit.record(
-                connection,
-                "service_account.created",
-                f"service account {account_id}",
-                after={"name": name, "key": key},
-            )
-    except TooManyServiceAccounts:
-        visit.form.error("name", visit.say("Your company has as many service accounts as it can."))
-        return await _accounts_shown(visit, status=422)
-    return visit.see("/app/service-accounts", visit.say("%(name)s was made. Give it a key now.", name=name))
-
-
-async def switch_account(visit: Visit) -> Response:
-    """Switches a service account on or off. Raises NotFound."""
-    account_id, active = visit.number("account"), visit.form["active"] == "yes"
-    async with visit.database.transaction(visit.person.scope) as connection:
-        name = await switch_service_account(connection, visit.person.customer_id, account_id, active=active)
-        await visit.record(
-            connection,
-            "service_account.switched",
-            f"service account {account_id}",
-            after={"name": name, "active": active},
-        )
-    said = (
-        visit.say("%(name)s is switched on.", name=name)
-        if active
-        else visit.say("%(name)s is switched off: its keys are refused.", name=name)
-    )
-    return visit.see("/app/service-accounts", said)
-
-
 async def _key(visit: Visit) -> KeyRecord:
     key_id = visit.number("key")
     key = next((one for one in await _keys(visit) if one.id == key_id), None)
@@ -152,7 +105,3 @@ async def _accounts(visit: Visit) -> list[ServiceAccount]:
 async def _shown(visit: Visit, *, status: int = 200) -> Response:
     choices = [(str(one.id), one.name) for one in await _accounts(visit) if one.active]
     return visit.page("keys.html", status=status, keys=await _keys(visit), accounts=choices)
-
-
-async def _accounts_shown(visit: Visit, *, status: int = 200) -> Response:
-    return visit.page("service_accounts.html", status=status, accounts=await _accounts(visit))
