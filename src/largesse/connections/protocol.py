@@ -10,18 +10,20 @@ from __future__ import annotations
 import asyncio
 import enum
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from largesse.base.errors import InvalidRequest, Problem
 from largesse.connections import metrics
-from largesse.web.kit.body import HAS_COME, MAX_BODY_BYTES
+from largesse.web.kit.body import MAX_BODY_BYTES
+from largesse.web.kit.exchange import NAME as EXCHANGE
 from largesse.web.kit.failing import problem_reply
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import HeadersTooLarge, TooLarge
-from largesse.web.kit.replies import head_of
+from largesse.web.kit.replies import head_of, lines_of
 
 if TYPE_CHECKING:
     from largesse.connections.keeper import Keeper
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
 # With the sizes of its chunks and the trailers.
 _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
-
-_HAS_COME: dict[str, dict[object, object]] = {HAS_COME: {}}
 
 
 class _Reads(enum.Enum):
@@ -156,8 +156,19 @@ class Connection(HttpToolsProtocol):
             *(header for header in head if header[0] != b"connection"),
             (b"connection", b"close"),
         ]
-        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-        self.transport.write(STATUS_LINE[reply.status] + lines + b"\r\n" + reply.body)
+        self.transport.write(STATUS_LINE[reply.status] + lines_of(headers) + b"\r\n" + reply.body)
+
+    def _answer(self, cycle: RequestResponseCycle, status: int, lines: bytes, body: bytes) -> bool:
+        """Writes a whole answer, as an Exchange has it; False where the connection is to end with it, or its client is slow or gone."""
+        if not cycle.keep_alive or cycle.disconnected or cycle.response_started or self.flow.write_paused:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        self.transport.write(
+            b"%b%b%b\r\n%b" % (STATUS_LINE[status], lines_of(self.server_state.default_headers), lines, body)
+        )
+        cycle.on_response()
+        return True
 
     # What the transport tells
 
@@ -227,9 +238,13 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The request is whole. Where it had its answer before, the connection rests."""
         self._reads = _Reads.NOTHING
-        self.scope["extensions"] = _HAS_COME
         super().on_message_complete()
-        if self.cycle.response_complete and not self.transport.is_closing():
+        cycle = self.cycle
+        if not cycle.response_complete:
+            self.scope["extensions"] = {
+                EXCHANGE: {"body": cycle.body, "answer": partial(self._answer, cycle)}
+            }
+        elif not self.transport.is_closing():
             self._keeper.rest(self)
 
     # What the request under way tells

@@ -18,8 +18,9 @@ from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import read_query, read_secret
 from largesse.web.kit.asgi import Message, Receive, Scope, Send
-from largesse.web.kit.body import HAS_COME, read_body
+from largesse.web.kit.body import read_body, whole_body
 from largesse.web.kit.client import client_address
+from largesse.web.kit.exchange import exchange_of
 from largesse.web.kit.failing import problem_of, problem_reply
 from largesse.web.kit.headers import Headers, check_size, read_headers
 from largesse.web.kit.problems import MethodNotAllowed
@@ -118,7 +119,7 @@ class Application:
             except Exception as error:  # noqa: BLE001 - each has its answer
                 reply = _reply_to(error, scope["path"], request_id)
             status = reply.status
-            await send_reply(reply, request_id, scope["method"], send)
+            await send_reply(reply, request_id, scope, send)
         REQUESTS.count(name, status, clock.passed_s() - began_s)
 
     async def _show(
@@ -143,7 +144,7 @@ class Application:
             reply = _reply_to(error, scope["path"], request_id)
             if status:
                 raise
-            await send_reply(reply, request_id, scope["method"], send)
+            await send_reply(reply, request_id, scope, send)
             return reply.status
         return status
 
@@ -171,12 +172,14 @@ class Application:
         Time that the caller takes to send a body is its own.
         """
         wait = self.services.patience.wait()
-        has_come = HAS_COME in scope.get("extensions", ())
+        exchange = exchange_of(scope)
         with wait:
             caller = await self._identify(operation, scope, headers) if operation.needs_key else None
             query = read_query(scope["query_string"], operation.query)
-            if operation.body is None or has_come:
-                body = b"" if operation.body is None else await read_body(headers, receive, has_come=True)
+            body = b"" if operation.body is None else None
+            if body is None and exchange is not None:
+                body = whole_body(headers, exchange["body"])
+            if body is not None:
                 return await operation.handler(self.services, Call(caller, path, query, body, request_id))
         body = await read_body(headers, receive)
         with wait:

@@ -17,8 +17,6 @@ from largesse.web.kit.problems import SlowRequest, TooLarge, UnsupportedBody
 MAX_BODY_BYTES = 4 * 1024 * 1024
 BODY_TIMEOUT_S = 30
 BODY_PAUSE_S = 10
-# An extension in the scope of a request whose body has come whole before anybody asked for it.
-HAS_COME = "largesse.body_has_come"
 _JSON_TYPES = (b"application/json", b"text/json")
 
 
@@ -34,22 +32,31 @@ class BodyLimits:
 JSON_LIMITS = BodyLimits(MAX_BODY_BYTES, BODY_TIMEOUT_S, BODY_PAUSE_S)
 
 
-async def read_body(headers: Headers, receive: Receive, *, has_come: bool = False) -> bytes:
-    """The whole body, JSON by what is said of it. Raises TooLarge, UnsupportedBody or SlowRequest.
+async def read_body(headers: Headers, receive: Receive) -> bytes:
+    """The whole body, JSON by what is said of it. Raises TooLarge, UnsupportedBody or SlowRequest."""
+    _check_said(headers)
+    return await receive_body(receive, JSON_LIMITS)
 
-    One that `has_come` whole already, as most have, is waited for no more, and needs no time-out.
-    """
+
+def whole_body(headers: Headers, body: bytearray) -> bytes:
+    """As `read_body`, of one that has come whole already."""
+    _check_said(headers)
+    if len(body) > MAX_BODY_BYTES:
+        raise _too_large(MAX_BODY_BYTES)
+    return bytes(body)
+
+
+def _check_said(headers: Headers) -> None:
+    """Raises TooLarge or UnsupportedBody by what the headers say of a body."""
     length = headers.content_length
     if length is not None and length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise TooLarge(f"The body has {int(length)} bytes; at most {MAX_BODY_BYTES} are read.")
+    media_type = headers.content_type
     media_type = headers.content_type.split(b";", 1)[0].strip().lower()
     if media_type and media_type not in _JSON_TYPES and not media_type.endswith(b"+json"):
         raise UnsupportedBody("The `Content-Type` must be application/json.")
     if headers.content_encoding.strip().lower() not in {b"", b"identity"}:
         raise UnsupportedBody("The body must be sent without a `Content-Encoding`.")
-    if has_come:
-        return await _receive_chunks(receive, MAX_BODY_BYTES, lambda: None)
-    return await receive_body(receive, JSON_LIMITS)
 
 
 async def receive_body(receive: Receive, limits: BodyLimits) -> bytes:
@@ -79,9 +86,13 @@ async def _receive_chunks(receive: Receive, most_bytes: int, on_progress: Callab
         chunk: bytes = message.get("body", b"")
         size += len(chunk)
         if size > most_bytes:
-            raise TooLarge(f"At most {most_bytes} bytes of a body are read.")
+            raise _too_large(most_bytes)
         chunks.append(chunk)
         if not message.get("more_body"):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         if chunk:
             on_progress()
+
+
+def _too_large(most_bytes: int) -> TooLarge:
+    return TooLarge(f"At most {most_bytes} bytes of a body are read.")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
-from largesse.web.kit.asgi import Send
+from largesse.web.kit.asgi import Scope, Send
+from largesse.web.kit.exchange import exchange_of
 
 encode_json = msgspec.json.Encoder().encode
 
@@ -33,8 +36,18 @@ def head_of(reply: Reply, request_id: bytes) -> list[tuple[bytes, bytes]]:
     return headers
 
 
-async def send_reply(reply: Reply, request_id: bytes, method: str, send: Send) -> None:
+def lines_of(head: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Headers as HTTP/1.1 writes them, a line each."""
+    return b"".join([b"%b: %b\r\n" % header for header in head])
+
+
+async def send_reply(reply: Reply, request_id: bytes, scope: Scope, send: Send) -> None:
     """Sends an answer; of one to HEAD the headers alone."""
     head = head_of(reply, request_id)
+    is_head = scope["method"] == "HEAD"
+    # With further headers the server looks at them: they may tell what a caller has sent.
+    exchange = None if is_head or reply.headers else exchange_of(scope)
+    if exchange is not None and exchange["answer"](reply.status, lines_of(head), reply.body):
+        return
     await send({"type": "http.response.start", "status": reply.status, "headers": head})
-    await send({"type": "http.response.body", "body": b"" if method == "HEAD" else reply.body})
+    await send({"type": "http.response.body", "body": b"" if is_head else reply.body})
