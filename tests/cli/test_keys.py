@@ -29,7 +29,10 @@ def test_a_key_is_made_listed_without_its_secret_and_deleted(
         "scopes",
         "networks",
         "created_at",
+        "made_by",
+        "replaces",
         "last_seen_at",
+        "last_seen_address",
     }
     for shown in (run("keys", "list"), run("keys", "list", "--json")):
         assert made["secret"] not in shown.stdout
@@ -100,3 +103,20 @@ def test_how_a_key_cannot_be_narrowed(run: Run, database: str, loaded: dict[str,
     run(*set_, "--any-network")
     assert run("keys", "list", "--json").stdout == before
     assert_refused(run("keys", "set", "999", "--all-scopes"), "there is no API key 999")
+
+
+def test_a_key_is_replaced_by_a_second_one(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    narrow = ("--scope", "read", "--network", "192.0.2.0/24")
+    first = json.loads(run(*CREATE, "--name", "shop", *narrow, "--json").stdout)
+    second = json.loads(run("keys", "replace", str(first["id"]), "--json").stdout)
+    assert second["name"] == "shop 2"
+    assert second["secret"].startswith("lgs_test_")
+    *_, one, two = json.loads(run("keys", "list", "--json").stdout)
+    same = ("customer", "service_account", "environment", "scopes", "networks", "made_by")
+    assert [two[name] for name in same] == [one[name] for name in same]
+    assert (one["replaces"], two["replaces"]) == (None, first["id"])
+    assert f"never seen  replaces {first['id']}" in run("keys", "list").stdout
+    assert_refused(run("keys", "replace", str(first["id"])), f"API key {second['id']} replaces it already")
+    assert run("keys", "delete", str(first["id"])).exit_code == 0
+    assert_refused(run("keys", "replace", str(first["id"])), "there is no API key")
+    assert "shop 3" in run("keys", "replace", str(second["id"])).stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,17 +14,22 @@ from largesse.base.text import unfit
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.database import OPERATOR
 from largesse.identity import (
+    MOST_NAME,
+    MOST_NETWORKS,
     SCOPES,
     KeyRecord,
+    add_second_key,
     create_key,
     delete_key,
     find_customer,
     find_key,
     list_keys,
     narrow_key,
+    networks_said,
+    parse_network,
+    scopes_kept,
+    scopes_said,
 )
-
-_MAX_NETWORKS = 100
 
 
 def narrowing_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,30 +43,18 @@ def narrowing_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return scope(network(function))
 
 
-def _read_scopes(scopes: Sequence[str]) -> list[str] | None:
-    return [scope for scope in SCOPES if scope in scopes] or None
-
-
 def _read_networks(networks: Sequence[str]) -> list[Network] | None:
-    if len(networks) > _MAX_NETWORKS:
-        raise StartError(f"--network may be given {_MAX_NETWORKS} times at most")
+    if len(networks) > MOST_NETWORKS:
+        raise StartError(f"--network may be given {MOST_NETWORKS} times at most")
     try:
-        return [ipaddress.ip_network(network.strip()) for network in networks] or None
+        return [parse_network(network) for network in networks] or None
     except ValueError as error:
         raise StartError(f"--network: {error}") from None
 
 
-def _scopes_said(key: KeyRecord) -> str:
-    return "everything" if key.scopes is None else ", ".join(key.scopes)
-
-
-def _networks_said(key: KeyRecord) -> str:
-    return "everywhere" if key.networks is None else ", ".join(map(str, key.networks))
-
-
 @click.group(cls=Commands)
 def keys() -> None:
-    """Make, narrow, list and delete API keys."""
+    """Make, narrow, replace, list and delete API keys."""
 
 
 @keys.command("create")
@@ -86,10 +78,11 @@ async def keys_create(
 
     It may be used for everything and from everywhere, unless --scope or --network narrow it.
     """
-    if not 0 < len(name.strip()) <= 100:
-        raise StartError("--name must have 1 to 100 characters")
+    if not 0 < len(name.strip()) <= MOST_NAME:
+        raise StartError(f"--name must have 1 to {MOST_NAME} characters")
     if found := unfit(name):
         raise StartError(f"--name must hold no {found}")
+    wanted_scopes, wanted_networks = scopes_kept(scopes), _read_networks(networks)
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         key_id, secret = await create_key(
             connection,
@@ -97,8 +90,8 @@ async def keys_create(
             service_account=service_account,
             environment=environment,
             key=name.strip(),
-            scopes=_read_scopes(scopes),
-            networks=_read_networks(networks),
+            scopes=wanted_scopes,
+            networks=wanted_networks,
         )
         await acting.record(
             connection,
@@ -106,8 +99,40 @@ async def keys_create(
             f"API key {key_id}",
             customer_id=await find_customer(connection, customer),
             environment=environment,
-            after={"name": name.strip(), "service_account": service_account},
+            after={
+                "name": name.strip(),
+                "service_account": service_account,
+                "for": scopes_said(wanted_scopes),
+                "from": networks_said(wanted_networks),
+            },
         )
+    _tell_secret(key_id, name, secret, as_json=as_json)
+
+
+@keys.command("replace")
+@click.argument("key_id", type=click.IntRange(1, 2_147_483_647))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command
+async def keys_replace(key_id: int, as_json: bool) -> None:
+    """Make a second key beside the API key KEY_ID (see `keys list`) and print its secret, this once.
+
+    It acts as the same service account, for the same, from the same networks. Both work: have the program use the second one, see in
+    `keys list` that the first is no longer used, then delete that with `keys delete`.
+    """
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
+        made = await add_second_key(connection, key_id)
+        await acting.record(
+            connection,
+            "key.created",
+            f"API key {made.id}",
+            customer_id=made.first.customer_id,
+            environment=made.first.environment,
+            after={"name": made.key, "replaces": made.first.key},
+        )
+    _tell_secret(made.id, made.key, made.secret, as_json=as_json)
+
+
+def _tell_secret(key_id: int, name: str, secret: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"id": key_id, "name": name, "secret": secret}))
     else:
@@ -131,7 +156,7 @@ async def keys_set(
         raise StartError("--all-scopes goes without --scope, and --any-network without --network")
     if not (all_scopes or scopes or any_network or networks):
         raise StartError("say what is to change: --scope, --all-scopes, --network or --any-network")
-    wanted_scopes, wanted_networks = _read_scopes(scopes), _read_networks(networks)
+    wanted_scopes, wanted_networks = scopes_kept(scopes), _read_networks(networks)
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         before = await find_key(connection, key_id)
         narrowed = await narrow_key(
@@ -147,10 +172,11 @@ async def keys_set(
             f"API key {key_id}",
             customer_id=narrowed.customer_id,
             environment=narrowed.environment,
-            before={"for": _scopes_said(before), "from": _networks_said(before)},
-            after={"for": _scopes_said(key), "from": _networks_said(key)},
+            before={"for": scopes_said(before.scopes), "from": networks_said(before.networks)},
+            after={"for": scopes_said(key.scopes), "from": networks_said(key.networks)},
         )
-    click.echo(f"API key {key_id} ({key.key}) is for {_scopes_said(key)}, from {_networks_said(key)}.")
+    said = f"for {scopes_said(key.scopes)}, from {networks_said(key.networks)}"
+    click.echo(f"API key {key_id} ({key.key}) is {said}.")
 
 
 @keys.command("list")
@@ -167,11 +193,13 @@ async def keys_list(customer: str | None, deleted: bool, as_json: bool) -> None:
         return
     for r in records:
         seen = f"last seen {r.last_seen_at:%Y-%m-%d %H:%M} UTC" if r.last_seen_at else "never seen"
+        seen += f" from {r.last_seen_address}" if r.last_seen_address else ""
+        seen += f"  replaces {r.replaces}" if r.replaces else ""
         gone = f"  deleted {r.deleted_at:%Y-%m-%d %H:%M} UTC" if r.deleted_at else ""
         narrowed = "".join(
             (
-                f"  for {_scopes_said(r)}" if r.scopes is not None else "",
-                f"  from {_networks_said(r)}" if r.networks is not None else "",
+                f"  for {scopes_said(r.scopes)}" if r.scopes is not None else "",
+                f"  from {networks_said(r.networks)}" if r.networks is not None else "",
             )
         )
         click.echo(
@@ -190,7 +218,10 @@ def _described(record: KeyRecord, *, with_deleted: bool) -> dict[str, object]:
         "scopes": list(record.scopes or SCOPES),
         "networks": None if record.networks is None else [str(network) for network in record.networks],
         "created_at": record.created_at.isoformat(),
+        "made_by": record.made_by,
+        "replaces": record.replaces,
         "last_seen_at": record.last_seen_at.isoformat() if record.last_seen_at else None,
+        "last_seen_address": record.last_seen_address,
     }
     if with_deleted:
         described["deleted_at"] = record.deleted_at.isoformat() if record.deleted_at else None

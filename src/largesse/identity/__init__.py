@@ -1,6 +1,6 @@
 """Who calls: customers, service accounts, API keys, people.
 
-`keys` looks up who calls on every request (`Authenticator`); `key_records` makes, lists and deletes keys; `secret` is what a key looks like;
+`keys` looks up who calls on every request (`Authenticator`); `key_records` makes, narrows, replaces, lists and deletes keys; `secret` is what a key looks like;
 `guessing` bounds wrong ones. `people` is a person who acts in the web application; `service_accounts` is what programs act as. A
 `principal` is whom a request acts for; `standing` decides what a key may do at all, and locks it for what writes. `narrowing` is how
 far keys and service accounts are narrowed, `limits` sets what one may order. `saving` writes
@@ -15,9 +15,12 @@ from largesse.identity.customers import (
 )
 from largesse.identity.guessing import WrongKeys
 from largesse.identity.key_records import (
+    MOST_NAME,
     KeyRecord,
     NameTaken,
+    SecondKey,
     add_key,
+    add_second_key,
     create_key,
     delete_key,
     deleted_keys,
@@ -30,14 +33,19 @@ from largesse.identity.keys import Authenticator, Caller
 from largesse.identity.limits import ServiceAccountRecord, limit_service_account, list_limits
 from largesse.identity.narrowing import (
     CODES,
+    MOST_NETWORKS,
     READ,
     SCOPES,
     SEND,
     WEBHOOKS,
     Limit,
+    networks_said,
+    parse_network,
     read_limits,
     require_network,
     require_scope,
+    scopes_kept,
+    scopes_said,
 )
 from largesse.identity.people import person_calls
 from largesse.identity.principal import SENDERS, Principal
@@ -72,6 +80,8 @@ from largesse.identity.users import (
 
 __all__ = [
     "CODES",
+    "MOST_NAME",
+    "MOST_NETWORKS",
     "READ",
     "SCOPES",
     "SEND",
@@ -84,6 +94,7 @@ __all__ = [
     "Limit",
     "NameTaken",
     "Principal",
+    "SecondKey",
     "ServiceAccount",
     "ServiceAccountRecord",
     "Standing",
@@ -91,6 +102,7 @@ __all__ = [
     "User",
     "WrongKeys",
     "add_key",
+    "add_second_key",
     "add_service_account",
     "add_user",
     "bind_user",
@@ -110,7 +122,9 @@ __all__ = [
     "list_service_accounts",
     "list_users",
     "narrow_key",
+    "networks_said",
     "note_login",
+    "parse_network",
     "people_standing",
     "person_calls",
     "read_limits",
@@ -125,6 +139,8 @@ __all__ = [
     "save_keys",
     "save_service_accounts",
     "save_users",
+    "scopes_kept",
+    "scopes_said",
     "set_user_role",
     "standings",
     "switch_service_account",

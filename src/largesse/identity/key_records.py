@@ -1,7 +1,8 @@
-"""API keys as people see them: making, listing, narrowing and deleting them."""
+"""API keys as people see them: making, listing, narrowing, replacing and deleting them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,10 @@ from largesse.base.errors import StartError
 from largesse.base.settings import Network
 from largesse.database import Connection
 from largesse.identity.secret import new_secret, secret_hash, well_formed
+
+MOST_NAME = 100
+_NUMBER = re.compile(r" [0-9]{1,3}$")
+_MOST_NUMBER = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,10 @@ class KeyRecord:
     scopes: Sequence[str] | None  # None: all
     networks: Sequence[Network] | None  # None: everywhere
     created_at: datetime
+    made_by: str | None  # the name of the person who made it; None: an operator
+    replaces: int | None  # the id of the key whose place it is to take
     last_seen_at: datetime | None
+    last_seen_address: str | None
     deleted_at: datetime | None
 
 
@@ -37,11 +45,20 @@ class NamedKey(NamedTuple):
     key: str
 
 
+class SecondKey(NamedTuple):
+    """A key that was made to replace another, and its secret, told only here."""
+
+    id: int
+    key: str
+    secret: str
+    first: NamedKey
+
+
 class NameTaken(Exception):
     """The customer has an API key of that name."""
 
 
-async def add_key(
+async def add_key(  # noqa: PLR0913 - what a key is, each by its name
     connection: Connection,
     *,
     customer_id: int,
@@ -50,16 +67,19 @@ async def add_key(
     key: str,
     scopes: Sequence[str] | None = None,
     networks: Sequence[Network] | None = None,
+    made_by: int | None = None,
+    replaces: int | None = None,
 ) -> tuple[int, str]:
     """Makes an API key called `key` for a service account of the customer; returns its id and its secret, told only here.
 
-    It is for those `scopes` alone, and for use from those `networks`, where they are given. Raises NameTaken; one that was deleted leaves its name free.
+    It is for those `scopes` alone, and for use from those `networks`, where they are given. `made_by` is the user who asks for it,
+    `replaces` the key whose place it is to take. Raises NameTaken; one that was deleted leaves its name free.
     """
     secret = new_secret(environment)
     key_id: int | None = await connection.fetchval(
         """
-        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash, scopes, networks)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)
+        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash, scopes, networks, made_by, replaces)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
         ON CONFLICT (customer_id, key) WHERE deleted_at IS NULL DO NOTHING
         RETURNING id
         """,
@@ -70,6 +90,8 @@ async def add_key(
         secret_hash(secret),
         scopes,
         networks,
+        made_by,
+        replaces,
     )
     if key_id is None:
         raise NameTaken
@@ -132,10 +154,12 @@ async def list_keys(
     rows = await connection.fetch(
         """
         SELECT k.id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.scopes, k.networks,
-               k.created_at, k.last_seen_at, k.deleted_at
+               k.created_at, u.name AS made_by, k.replaces, k.last_seen_at, host(k.last_seen_address) AS last_seen_address,
+               k.deleted_at
         FROM api_keys k
         JOIN customers c ON c.id = k.customer_id
         JOIN service_accounts s ON s.id = k.service_account_id
+        LEFT JOIN users u ON u.id = k.made_by
         WHERE ($1::text IS NULL OR c.key = $1) AND ($2::int IS NULL OR k.customer_id = $2) AND (k.deleted_at IS NULL OR $3)
           AND ($4::int IS NULL OR k.id = $4)
         ORDER BY k.id
@@ -154,6 +178,52 @@ async def find_key(connection: Connection, key_id: int) -> KeyRecord:
     if not found:
         raise StartError(f"there is no API key {key_id}")
     return found[0]
+
+
+async def add_second_key(
+    connection: Connection, key_id: int, *, customer_id: int | None = None, made_by: int | None = None
+) -> SecondKey:
+    """Makes a key beside another, which it is to replace: for the same, from the same networks, for the same service account.
+
+    Both hold until the first is deleted. Call it inside a transaction. Raises StartError for a key that is not there, or not that customer's,
+    and for one that has a second one already.
+    """
+    row = await connection.fetchrow(
+        """
+        SELECT customer_id, service_account_id, environment, key, scopes, networks FROM api_keys
+        WHERE id = $1 AND deleted_at IS NULL AND ($2::int IS NULL OR customer_id = $2)
+        FOR NO KEY UPDATE
+        """,
+        key_id,
+        customer_id,
+    )
+    if row is None:
+        raise StartError(f"there is no API key {key_id}")
+    # Locked above, so that two who ask at the same time do not both get one.
+    second = await connection.fetchval(
+        "SELECT id FROM api_keys WHERE customer_id = $1 AND replaces = $2 AND deleted_at IS NULL",
+        row["customer_id"],
+        key_id,
+    )
+    if second is not None:
+        raise StartError(f"API key {second} replaces it already")
+    for number in range(2, _MOST_NUMBER):
+        name = numbered(row["key"], number)
+        try:
+            made_id, secret = await add_key(
+                connection, **{**row, "key": name}, made_by=made_by, replaces=key_id
+            )
+        except NameTaken:
+            continue
+        return SecondKey(made_id, name, secret, NamedKey(row["customer_id"], row["environment"], row["key"]))
+    raise StartError(f"API keys are called as API key {key_id} up to number {_MOST_NUMBER}")
+
+
+def numbered(name: str, number: int) -> str:
+    """A name with a number after it, instead of the one that it has."""
+    plain = _NUMBER.sub("", name)
+    suffix = f" {number}"
+    return plain[: MOST_NAME - len(suffix)] + suffix
 
 
 async def deleted_keys(

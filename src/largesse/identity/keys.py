@@ -58,7 +58,7 @@ class Authenticator:
         self._turns = Pacer(_DOUBTED_LOOKUPS_A_SECOND)
         self._wrong_keys = wrong_keys or WrongKeys()
         self._right: set[bytes] = set()  # hashes that were found once; the key may have been deleted since
-        self._seen: set[int] = set()
+        self._seen: dict[int, str | None] = {}  # keys by id, each with the address it was last used from
         self._written_at: dict[int, float] = {}
         self._writer = asyncio.create_task(self._write_last_seen_for_ever())
 
@@ -85,7 +85,7 @@ class Authenticator:
         if not is_right:
             self._remember(hash_)
         assert found.principal.key_id is not None, "what is looked up is a key"
-        self._seen.add(found.principal.key_id)
+        self._seen[found.principal.key_id] = address
         return Caller(found.principal, found.catalogue_version, found.now, address)
 
     def _remember(self, hash_: bytes) -> None:
@@ -133,15 +133,19 @@ class Authenticator:
                 _log.warning("last_seen_not_written", error=type(error).__name__)
 
     async def _write_last_seen(self) -> None:
-        """Notes when keys were last seen, at most once a minute each, off the request."""
+        """Notes when keys were last seen and from where, at most once a minute each, off the request."""
         now = clock.passed_s()
         self._written_at = {k: at for k, at in self._written_at.items() if now - at < _LAST_SEEN_EVERY_S}
-        due = self._seen - self._written_at.keys()
+        due = {key: self._seen[key] for key in sorted(self._seen.keys() - self._written_at.keys())}
         self._seen.clear()
         if due:
             await self._database.execute(
                 LOOKUP,
-                "UPDATE api_keys SET last_seen_at = clock_now() WHERE id = ANY($1::int[])",
-                sorted(due),
+                """
+                UPDATE api_keys SET last_seen_at = clock_now(), last_seen_address = seen.address
+                FROM unnest($1::int[], $2::inet[]) AS seen (id, address) WHERE api_keys.id = seen.id
+                """,
+                list(due),
+                list(due.values()),
             )
             self._written_at.update(dict.fromkeys(due, now))

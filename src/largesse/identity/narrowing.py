@@ -11,7 +11,7 @@ A key has all of these unless it was told otherwise. `GET /me` takes none.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -21,6 +21,7 @@ from largesse.base.settings import Network
 from largesse.identity.principal import Principal
 
 READ, SEND, CODES, WEBHOOKS = SCOPES = ("read", "send", "codes", "webhooks")
+MOST_NETWORKS = 100  # of a key
 
 
 class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,6 +45,27 @@ def write_limits(limits: Mapping[str, Limit]) -> str | None:
     """What the database keeps of limits by currency; those that limit nothing are left out."""
     kept = {currency: limit for currency, limit in sorted(limits.items()) if limit != Limit()}
     return _encode(kept).decode() if kept else None
+
+
+def parse_network(typed: str) -> Network:
+    """The network of a CIDR, or of one address. Raises ValueError, which says what is wrong."""
+    return ipaddress.ip_network(typed.strip())
+
+
+def scopes_kept(scopes: Collection[str]) -> list[str] | None:
+    """What is kept of the scopes of a key, in their usual order; None where it has all, or none was named."""
+    kept = [scope for scope in SCOPES if scope in scopes]
+    return kept if 0 < len(kept) < len(SCOPES) else None
+
+
+def scopes_said(scopes: Sequence[str] | None) -> str:
+    """What a key is for, in words of the audit log."""
+    return "everything" if scopes is None else ", ".join(scopes)
+
+
+def networks_said(networks: Sequence[Network] | None) -> str:
+    """From where a key may be used, in words of the audit log."""
+    return "everywhere" if networks is None else ", ".join(map(str, networks))
 
 
 def require_scope(principal: Principal, scope: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,7 @@ class Browser:
         self.page = self._send("GET", path)
         return self.page
 
-    def post(self, path: str, *, token: str | None = None, **fields: str) -> httpx.Response:
+    def post(self, path: str, *, token: str | None = None, **fields: str | Sequence[str]) -> httpx.Response:
         """Posts a form with the token of the page that was got last, unless another is given."""
         return self._send("POST", path, data={"token": self.token if token is None else token, **fields})
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
+
+from largesse.identity import SCOPES
 
 SignIn = Callable[[str], Browser]
 
@@ -24,7 +27,9 @@ def account_id(service: Service, key: str, customer: str = "acme") -> int:
 def make_key(service: Service, admin: Browser, name: str) -> str:
     """Makes a key by the page; returns its secret."""
     admin.get("/app/keys")
-    answer = admin.post("/app/keys", name=name, service_account=str(account_id(service, "hr-bot")))
+    answer = admin.post(
+        "/app/keys", name=name, scope=SCOPES, service_account=str(account_id(service, "hr-bot"))
+    )
     assert answer.status_code == 200, answer.text
     [secret] = set(re.findall(r"lgs_(?:live|test)_[0-9A-Za-z]+", answer.text))
     return secret
@@ -64,7 +69,9 @@ def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(
     ada = sign_in("ada@acme.example")
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     ada.get("/app/keys")
-    asked = ada.post("/app/keys", name="late", service_account=str(account_id(service, "hr-bot")))
+    asked = ada.post(
+        "/app/keys", name="late", scope=SCOPES, service_account=str(account_id(service, "hr-bot"))
+    )
     assert (asked.status_code, asked.headers["location"].split("?")[0]) == (303, "/app/prove")
     assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'late'")[0][0] == 0
 
@@ -90,15 +97,23 @@ def test_in_test_mode_keys_are_of_test_mode(service: Service, sign_in: SignIn) -
         ({"name": "hr"}, "name"),  # there is one
         ({"service_account": "idle"}, "service_account"),
         ({"service_account": "0"}, "service_account"),
+        ({"scope": []}, "scope"),
+        ({"scope": ["read", "write"]}, "scope"),
+        ({"networks": "192.0.2.1/24"}, "networks"),
+        ({"networks": "here"}, "networks"),
+        ({"networks": "<b>1</b>"}, "networks"),
+        ({"networks": " ".join(f"192.0.2.{n}" for n in range(101))}, "networks"),
+        ({"networks": "192.0.2.1 " * 501}, "networks"),
     ],
 )
 def test_what_is_wrong_with_a_key_is_said_beside_its_field(
-    service: Service, sign_in: SignIn, fields: dict[str, str], wrong: str
+    service: Service, sign_in: SignIn, fields: dict[str, Any], wrong: str
 ) -> None:
     ada = sign_in("ada@acme.example")
     ada.get("/app/keys")
     answer = ada.post(
-        "/app/keys", **{"name": "fine", "service_account": str(account_id(service, "crm")), **fields}
+        "/app/keys",
+        **{"name": "fine", "service_account": str(account_id(service, "crm")), "scope": SCOPES, **fields},
     )
     assert answer.status_code == 422
     assert re.findall(r'id="(\w+)-error"', answer.text) == [wrong]

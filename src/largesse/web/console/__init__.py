@@ -9,7 +9,8 @@
 `entrance`     signing in and out, links, choosing a customer
 `home`         the first page
 `security`     one's own password, second step and sessions
-`keys`         an administrator's pages of API keys, and `service_accounts` of what programs act as
+`keys`         an administrator's pages of API keys, with `narrowing`, the part of a form that says what one is for
+`service_accounts`   and of what programs act as
 `log`          the audit log
 `webhooks`     an administrator's pages of subscriptions and their deliveries
 `send`         the way from a gift to a placed order

@@ -1,23 +1,36 @@
-"""An administrator's pages of API keys, those of the environment that the pages are about."""
+"""An administrator's pages of API keys, those of the environment that the pages are about.
+
+A key is replaced in two steps: a second one is made beside it, and when the first is no longer used, that is deleted.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound, StartError
 from largesse.base.i18n import text
+from largesse.base.settings import Network
 from largesse.identity import (
+    MOST_NAME,
+    SCOPES,
     KeyRecord,
     NameTaken,
     ServiceAccount,
     add_key,
+    add_second_key,
     delete_key,
     list_keys,
     list_service_accounts,
+    narrow_key,
+    networks_said,
+    scopes_said,
 )
+from largesse.web.console.narrowing import MOST_TYPED, NAMES, networks_typed, read_networks, read_scopes
 from largesse.web.console.visit import Visit
 
-_MOST_NAME = 100
 _TAKEN = text("You have a key called %(name)s already. Give this one another name.")
 
 
@@ -31,8 +44,9 @@ async def create(visit: Visit) -> Response:
     visit.require_proof("/app/keys")
     form, person = visit.form, visit.person
     accounts = [one for one in await _accounts(visit) if one.active]
-    name = form.text("name", _MOST_NAME)
+    name = form.text("name", MOST_NAME)
     account_id = form.choice("service_account", [str(one.id) for one in accounts])
+    scopes, networks = read_scopes(visit), read_networks(visit)
     if form.errors:
         return await _shown(visit, status=422)
     account = next(one for one in accounts if str(one.id) == account_id)
@@ -44,18 +58,56 @@ async def create(visit: Visit) -> Response:
                 service_account_id=account.id,
                 environment=person.environment,
                 key=name,
+                scopes=scopes,
+                networks=networks,
+                made_by=person.user_id,
             )
-            await visit.record(
-                connection,
-                "key.created",
-                f"API key {key_id}",
-                after={"name": name, "service_account": account.key},
-            )
+            told = {"name": name, "service_account": account.key, **_told(scopes, networks)}
+            await visit.record(connection, "key.created", f"API key {key_id}", after=told)
     except NameTaken:
         form.error("name", visit.say(_TAKEN, name=name))
         return await _shown(visit, status=422)
-    command = f'curl {visit.link("/me")} -H "Authorization: Bearer {secret}"'
-    return visit.page("key_made.html", name=name, secret=secret, command=command)
+    return _made(visit, key_id, name, secret)
+
+
+async def one(visit: Visit) -> Response:
+    """A key: what it is for, from where, and how it is replaced. Raises NotFound."""
+    return await _one_shown(visit)
+
+
+async def narrow(visit: Visit) -> Response:
+    """Says what a key is for, and from where it may be used, which holds for its next request. Raises NotFound, NotProved."""
+    key = await _key(visit)
+    visit.require_proof(f"/app/keys/{key.id}")
+    scopes, networks = read_scopes(visit), read_networks(visit)
+    if visit.form.errors:
+        return await _one_shown(visit, status=422)
+    before, after = _told(key.scopes, key.networks), _told(scopes, networks)
+    if before != after:
+        async with visit.database.transaction(visit.person.scope) as connection:
+            try:
+                await narrow_key(connection, key.id, scopes=scopes, networks=networks)
+            except StartError:  # it was deleted meanwhile
+                raise _no_such_key() from None
+            await visit.record(connection, "key.narrowed", f"API key {key.id}", before=before, after=after)
+    said = visit.say("What %(name)s may do is changed, from its next request on.", name=key.key)
+    return visit.see(f"/app/keys/{key.id}", said)
+
+
+async def replace(visit: Visit) -> Response:
+    """Makes a second key beside one, and shows its secret this once. Raises NotFound, NotProved."""
+    key, person = await _key(visit), visit.person
+    visit.require_proof(f"/app/keys/{key.id}")
+    try:
+        async with visit.database.transaction(person.scope) as connection:
+            made = await add_second_key(
+                connection, key.id, customer_id=person.customer_id, made_by=person.user_id
+            )
+            told = {"name": made.key, "replaces": key.key}
+            await visit.record(connection, "key.created", f"API key {made.id}", after=told)
+    except StartError:  # somebody else was faster
+        return visit.see(f"/app/keys/{key.id}", visit.say("There is a second key already."))
+    return _made(visit, made.id, made.key, made.secret)
 
 
 async def ask_deletion(visit: Visit) -> Response:
@@ -77,9 +129,22 @@ async def remove(visit: Visit) -> Response:
     )
 
 
+def _made(visit: Visit, key_id: int, name: str, secret: str) -> Response:
+    command = f'curl {visit.link("/me")} -H "Authorization: Bearer {secret}"'
+    return visit.page("key_made.html", key_id=key_id, name=name, secret=secret, command=command)
+
+
+def _told(scopes: Sequence[str] | None, networks: Sequence[Network] | None) -> dict[str, str]:
+    """How far a key is narrowed, as the audit log keeps it."""
+    return {"for": scopes_said(scopes), "from": networks_said(networks)}
+
+
 async def _key(visit: Visit) -> KeyRecord:
-    key_id = visit.number("key")
-    key = next((one for one in await _keys(visit) if one.id == key_id), None)
+    return _found(await _keys(visit), visit.number("key"))
+
+
+def _found(keys: Sequence[KeyRecord], key_id: int) -> KeyRecord:
+    key = next((one for one in keys if one.id == key_id), None)
     if key is None:
         raise _no_such_key()
     return key
@@ -102,6 +167,38 @@ async def _accounts(visit: Visit) -> list[ServiceAccount]:
         return await list_service_accounts(connection, person.customer_id, person.environment)
 
 
+async def _one_shown(visit: Visit, *, status: int = 200) -> Response:
+    keys = await _keys(visit)
+    key = _found(keys, visit.number("key"))
+    first = next((one for one in keys if one.id == key.replaces), None)
+    second = next((one for one in keys if one.replaces == key.id), None)
+    return visit.page(
+        "key.html",
+        status=status,
+        key=key,
+        pair=(first, key) if first else (key, second) if second else None,
+        **_narrowing(visit, key),
+    )
+
+
 async def _shown(visit: Visit, *, status: int = 200) -> Response:
     choices = [(str(one.id), one.name) for one in await _accounts(visit) if one.active]
-    return visit.page("keys.html", status=status, keys=await _keys(visit), accounts=choices)
+    return visit.page(
+        "keys.html",
+        status=status,
+        keys=await _keys(visit),
+        accounts=choices,
+        **_narrowing(visit, None),
+    )
+
+
+def _narrowing(visit: Visit, key: KeyRecord | None) -> dict[str, Any]:
+    """What the part of the form shows that says what a key is for: what was typed, else what holds."""
+    scopes = visit.form.all("scope") if visit.form["token"] else (key and key.scopes) or SCOPES
+    return {
+        "scope_names": NAMES,
+        "scopes": scopes,
+        "networks": networks_typed(key.networks if key else None),
+        "most_networks": MOST_TYPED,
+        "address": visit.origin.address,
+    }

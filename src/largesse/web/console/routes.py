@@ -95,6 +95,9 @@ ENTRIES = (
     Entry("POST", "/app/webhooks/{subscription}/remove", webhooks.remove, Right.SETTINGS),
     Entry("GET", "/app/keys", keys.show, Right.SETTINGS, text("API keys"), Group.SETUP),
     Entry("POST", "/app/keys", keys.create, Right.SETTINGS, text("API keys")),
+    Entry("GET", "/app/keys/{key:int}", keys.one, Right.SETTINGS, text("API key")),
+    Entry("POST", "/app/keys/{key:int}/narrow", keys.narrow, Right.SETTINGS, text("API key")),
+    Entry("POST", "/app/keys/{key:int}/replace", keys.replace, Right.SETTINGS, text("API key")),
     Entry("GET", "/app/keys/{key:int}/delete", keys.ask_deletion, Right.SETTINGS, text("Delete a key")),
     Entry("POST", "/app/keys/{key:int}/delete", keys.remove, Right.SETTINGS),
     Entry(
