@@ -32,6 +32,7 @@ from largesse.lines.claiming import Claiming
 from largesse.lines.claiming import Turns as RecipientTurns
 from largesse.orders import MAX_ORDERS, IdWatch, Intake, OrderLists, Placer, Quoter, read_ids_left
 from largesse.people import Passwords, SigningIn
+from largesse.people.webauthn import RelyingParty
 from largesse.sealing import tell_sealing_for_ever
 from largesse.web.api import OPERATIONS, Application
 from largesse.web.api.shapes.catalogue import CatalogueInJson
@@ -178,7 +179,8 @@ async def open_services(
 def _signing_in(settings: Settings, database: Database, vault: Vault, chains: Chains) -> SigningIn:
     """How people sign in; mail goes to them where a mail server is set."""
     mails = settings.smtp_url is not None
-    return SigningIn(database, vault, chains, Passwords(), settings.environment, mails=mails)
+    party = RelyingParty(settings.public_url)
+    return SigningIn(database, vault, chains, Passwords(), party, settings.environment, mails=mails)
 
 
 def _recipients(

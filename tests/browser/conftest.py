@@ -23,6 +23,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from largesse.base.hosts import by_name
+
 PICTURES = Path(__file__).parents[2] / "build" / "pictures"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WINDOWS: dict[str, dict[str, Any]] = {
@@ -193,7 +195,7 @@ def visit(browser: Browser, demo: Demo) -> Iterator[Callable[..., Visit]]:
         page.on("pageerror", lambda error: one.said.append(str(error)))
 
         def weigh(response: Any) -> None:
-            if not response.url.startswith((demo.url, "data:")):
+            if not response.url.startswith((demo.url, by_name(demo.url), "data:")):
                 one.elsewhere.append(response.url)
             elif response.status < 300:
                 one.loaded[response.url] = int(response.headers.get("content-length", 0))

@@ -95,3 +95,52 @@ def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(
     assert page.evaluate("document.activeElement.id") == "email"
     assert page.get_by_label("Name (optional)").input_value() == "Somebody"
     one.check("people-wrong")
+
+
+def test_a_passkey_is_made_and_asked_for(
+    visit: Visits, demo: Any, browser: Any, admin: dict[str, Any]
+) -> None:
+    """With Chromium's own authenticator: the whole way, from an invitation to signing in by password and passkey."""
+    app = demo.url.replace("127.0.0.1", "localhost")
+    inviting = visit("desktop", "light", name="console-inviting", storage_state=admin)
+    inviting.open(f"{demo.url}/app/people")
+    inviting.page.get_by_label("E-mail address").fill("passkeys@acme.example")
+    inviting.page.get_by_role("main").get_by_role("button", name="Invite", exact=True).click()
+    link = inviting.page.locator("code.secret").inner_text()
+    one = visit("phone", "light", name="console-passkey")
+    page = one.page
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("WebAuthn.enable")
+    made = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+    options = {**made, "isUserVerified": True, "automaticPresenceSimulation": True}
+    authenticator = devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})["authenticatorId"]
+    one.open(app + link[link.index("/app") :])
+    page.get_by_label("New password").fill("four plain words here")
+    page.get_by_role("button", name="Save and sign in").click()
+    one.open(f"{app}/app/security")
+    page.get_by_role("link", name="Add a passkey").click()
+    page.get_by_label("What to call it").fill("My phone")
+    one.check("passkey")
+    page.get_by_role("button", name="Make the passkey").press("Enter")
+    page.get_by_role("heading", name="Your recovery codes").wait_for()
+    one.open(f"{app}/app/security")
+    one.check("security-with-passkey")
+
+    def sign_in() -> None:
+        page.context.clear_cookies()
+        page.goto(f"{app}/app/sign-in")
+        page.get_by_label("E-mail address").fill("passkeys@acme.example")
+        page.get_by_label("Password").fill("four plain words here")
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("heading", name="One more step").wait_for()
+
+    sign_in()
+    one.check("second-step")
+    page.get_by_role("button", name="Use a passkey").press("Enter")
+    page.wait_for_url(f"{app}/app")
+    # Whom the authenticator does not know as its owner, it answers nothing for.
+    sign_in()
+    devtools.send("WebAuthn.setUserVerified", {"authenticatorId": authenticator, "isUserVerified": False})
+    page.get_by_role("button", name="Use a passkey").press("Enter")
+    page.get_by_text("The passkey did not answer.").wait_for()
+    assert one.said == []

@@ -13,11 +13,11 @@ from largesse.people.known import know
 from largesse.people.second_step import (
     _step_of,
     _totp,
+    forget_second_step,
     new_recovery_codes,
     new_totp_secret,
     take_code,
     totp_address,
-    turn_off,
     turn_on,
     typed_secret,
 )
@@ -103,5 +103,5 @@ async def test_a_wrong_code_turns_nothing_on_and_without_a_second_step_none_is_r
             assert await turn_on(connection, VAULT, person_id, secret, wrong) is None
             assert not await take_code(connection, VAULT, person_id, wrong)
         person_id, secret, codes = await turned_on(connection, "off@acme.example")
-        await turn_off(connection, person_id)
+        await forget_second_step(connection, person_id)
         assert not await take_code(connection, VAULT, person_id, codes[0])

@@ -20,6 +20,8 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "people.second_step_required": "whether everybody needs a second step was decided",
         "person.invited": "somebody was invited, or invited again",
         "person.joined": "somebody took an invitation up",
+        "person.passkey_added": "somebody set up a passkey as a second step",
+        "person.passkey_removed": "a passkey was removed",
         "person.password_chosen": "somebody chose a new password",
         "person.removed": "somebody's place was taken away",
         "person.reset": "a link for a new password was made",

@@ -117,7 +117,9 @@ async def users_deactivate(email: str, customer: str) -> None:
 
 @users.command("reset")
 @click.argument("email")
-@click.option("--second-step", is_flag=True, help="Forget their second step, whose app and codes are lost.")
+@click.option(
+    "--second-step", is_flag=True, help="Forget their second step: app, passkeys and recovery codes."
+)
 @_as_json
 @command
 async def users_reset(email: str, second_step: bool, as_json: bool) -> None:

@@ -78,6 +78,7 @@ TABLES: Mapping[str, Writes] = {
     "order_changes": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
     # Texts alone, out of which an operator erases an address (`largesse privacy erase`).
     "orders": Writes(app="INSERT", operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference)"),
+    "passkeys": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
     "people": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "people_mails": Writes(app="INSERT", worker="UPDATE, DELETE", operator="INSERT"),
     "pin_failures": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="UPDATE"),

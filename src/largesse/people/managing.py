@@ -10,7 +10,7 @@ from largesse.database import Connection
 from largesse.identity import add_user, deactivate_user, set_user_role
 from largesse.people.known import find_known
 from largesse.people.links import end_links, new_link
-from largesse.people.second_step import turn_off
+from largesse.people.second_step import forget_second_step
 from largesse.people.session import end_sessions_of_user
 
 MOST_PEOPLE = 500
@@ -132,7 +132,7 @@ async def reset(connection: Connection, email: str, *, second_step: bool = False
     if known is None:
         raise NotFound(f"Nobody signs in as {email}.")
     if second_step:
-        await turn_off(connection, known.id)
+        await forget_second_step(connection, known.id)
     return await new_link(connection, "reset", person_id=known.id)
 
 

@@ -1,4 +1,4 @@
-"""The second step of signing in: codes of an app (TOTP, RFC 6238), and recovery codes for when it is lost."""
+"""The second step of signing in: codes of an app (TOTP, RFC 6238) here, passkeys in `passkeys`, and recovery codes for when both are lost."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ _RECOVERY_CODES = 10
 _RECOVERY_CHARACTERS = 16  # 80 bits: its plain hash tells nobody anything
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no letter that looks like a digit
 _ALIKE = str.maketrans("OIL", "011")
+# Whether a row `p` of people has one, in SQL.
+HAS_PASSKEY = "EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id)"
+HAS_ONE = f"(p.totp IS NOT NULL OR {HAS_PASSKEY})"
 
 
 def new_totp_secret() -> bytes:
@@ -40,7 +43,7 @@ def typed_secret(secret: bytes) -> str:
 async def turn_on(
     connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str
 ) -> list[str] | None:
-    """Asks for codes of that secret from now on; the recovery codes, told only here. None where `code` is none of it."""
+    """Asks for codes of that secret from now on. None where `code` is none of it; else recovery codes, as `begin_recovery`."""
     step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
     if step is None:
         return None
@@ -50,13 +53,35 @@ async def turn_on(
         vault.second_steps.seal(secret, totp_context(person_id)),
         step,
     )
-    return await new_recovery_codes(connection, person_id)
+    return await begin_recovery(connection, person_id)
 
 
-async def turn_off(connection: Connection, person_id: int) -> None:
-    """Asks for no second step any longer."""
+async def forget_app(connection: Connection, person_id: int) -> None:
+    """Asks for no codes of an app any longer."""
     await connection.execute("UPDATE people SET totp = NULL WHERE id = $1", person_id)
-    await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
+    await end_recovery(connection, person_id)
+
+
+async def forget_second_step(connection: Connection, person_id: int) -> None:
+    """Asks for no second step any longer: app, passkeys and recovery codes are forgotten."""
+    await connection.execute("DELETE FROM passkeys WHERE person_id = $1", person_id)
+    await forget_app(connection, person_id)
+
+
+async def begin_recovery(connection: Connection, person_id: int) -> list[str]:
+    """Recovery codes, told only here, for who has none yet; who has some keeps them, and none are told."""
+    has_some = await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM recovery_codes WHERE person_id = $1)", person_id
+    )
+    return [] if has_some else await new_recovery_codes(connection, person_id)
+
+
+async def end_recovery(connection: Connection, person_id: int) -> None:
+    """Forgets the recovery codes of who has no second step left."""
+    await connection.execute(
+        f"DELETE FROM recovery_codes WHERE person_id = $1 AND NOT (SELECT {HAS_ONE} FROM people p WHERE p.id = $1)",  # noqa: S608 - put together from constants
+        person_id,
+    )
 
 
 async def new_recovery_codes(connection: Connection, person_id: int) -> list[str]:
@@ -84,19 +109,19 @@ async def count_recovery_codes(connection: Connection, person_id: int) -> int:
 
 async def asks_second_step(connection: Connection, person_id: int) -> bool:
     """Whether a person has a second step."""
-    has_one: bool = await connection.fetchval("SELECT totp IS NOT NULL FROM people WHERE id = $1", person_id)
+    has_one: bool = await connection.fetchval(f"SELECT {HAS_ONE} FROM people p WHERE p.id = $1", person_id)  # noqa: S608 - put together from constants
     return has_one
 
 
 async def take_code(connection: Connection, vault: Vault, person_id: int, typed: str) -> bool:
     """Whether what was typed is a code of the person's app, or a recovery code: each is taken once."""
+    if (code := _digits(typed)) is None:
+        return await _take_recovery_code(connection, person_id, typed)
     row = await connection.fetchrow(
         "SELECT totp, totp_step FROM people WHERE id = $1 AND totp IS NOT NULL FOR NO KEY UPDATE", person_id
     )
     if row is None:
         return False
-    if (code := _digits(typed)) is None:
-        return await _take_recovery_code(connection, person_id, typed)
     secret = vault.second_steps.open(row["totp"], totp_context(person_id))
     step = _step_of(secret, code, await _now_s(connection), after=row["totp_step"])
     if step is None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from largesse.base.text import cleaned
 from largesse.database import LOOKUP, Connection, Database, Scope, for_customer
 from largesse.people.roles import RIGHTS, Reach, Right
+from largesse.people.second_step import HAS_ONE, HAS_PASSKEY
 from largesse.people.secrets import new_secret, secret_hash
 
 LASTS = timedelta(days=14)
@@ -59,11 +60,17 @@ class Session:
     zone: str | None
     notice: str | None  # what the next page says
     memberships: int  # customers there are to choose from
-    has_second_step: bool
+    has_app: bool  # that shows codes
+    has_passkey: bool
     awaits_second_step: bool  # the password was right; until the second step nothing is shown
     requires_second_step: bool  # the customer asks everybody for one
     lacks_second_step: bool  # the customer asks for one, and the person has none
     person: Person | None
+
+    @property
+    def has_second_step(self) -> bool:
+        """Whether the person has one, of whatever kind."""
+        return self.has_app or self.has_passkey
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +97,10 @@ async def begin_session(
     """The secret of a new session, told only here: never that of one there was, so that nobody can prepare it."""
     secret = new_secret()
     await connection.execute(
-        """
+        f"""
         INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step, device)
-        SELECT $1, id, $3, $4, $5, $6, clock_now() + $7, totp IS NOT NULL, $8 FROM people WHERE id = $2
-        """,
+        SELECT $1, p.id, $3, $4, $5, $6, clock_now() + $7, {HAS_ONE}, $8 FROM people p WHERE p.id = $2
+        """,  # noqa: S608 - put together from constants
         secret_hash(secret),
         person_id,
         user_id,
@@ -131,18 +138,18 @@ async def find_session(database: Database, secret: str) -> Session | None:
         return None
     async with database.connection(LOOKUP) as connection:
         row = await connection.fetchrow(
-            """
+            f"""
             SELECT s.id, s.person_id, s.environment, s.notice, s.seen_at < clock_now() - interval '1 minute' AS is_unseen,
                    p.email, p.language, p.zone, u.id AS user_id, u.name, u.role,
                    c.id AS customer_id, c.name AS customer_name, c.plan, c.funding,
                    s.awaits_second_step, s.proved_at > clock_now() - $3::interval AS is_proved,
-                   p.totp IS NOT NULL AS has_second_step, c.requires_second_step,
+                   p.totp IS NOT NULL AS has_app, {HAS_PASSKEY} AS has_passkey, c.requires_second_step,
                    (SELECT count(*) FROM users own WHERE own.person_id = p.id AND own.is_active) AS memberships
             FROM sessions s JOIN people p ON p.id = s.person_id
             LEFT JOIN users u ON u.id = s.user_id AND u.person_id = s.person_id AND u.is_active
             LEFT JOIN customers c ON c.id = u.customer_id
             WHERE s.hash = $1 AND s.ended_at IS NULL AND s.ends_at > clock_now() AND s.seen_at > clock_now() - $2::interval
-            """,
+            """,  # noqa: S608 - put together from constants
             hash_,
             IDLE,
             PROVED,
@@ -176,10 +183,11 @@ async def find_session(database: Database, secret: str) -> Session | None:
         row["zone"],
         row["notice"],
         row["memberships"],
-        row["has_second_step"],
+        row["has_app"],
+        row["has_passkey"],
         row["awaits_second_step"],
         bool(row["requires_second_step"]),
-        bool(row["requires_second_step"]) and not row["has_second_step"],
+        bool(row["requires_second_step"]) and not (row["has_app"] or row["has_passkey"]),
         person,
     )
 

@@ -19,6 +19,7 @@ from largesse.identity import bind_user, note_login
 from largesse.people.allowances import Allowance, give_back, spend
 from largesse.people.known import Known, find_known, know, set_password
 from largesse.people.links import ENDED, Link, find_link, use_link
+from largesse.people.passkeys import take_passkey
 from largesse.people.passwords import LONGEST, Passwords
 from largesse.people.second_step import asks_second_step, take_code
 from largesse.people.secrets import secret_hash
@@ -36,6 +37,7 @@ from largesse.people.session import (
     note_proof,
     pass_second_step,
 )
+from largesse.people.webauthn import RelyingParty
 
 
 class Refused(Exception):
@@ -52,6 +54,14 @@ class Origin:
     device: str = ""  # by which a browser is known again
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What somebody shows as their second step: a code they typed, or what their passkey answered."""
+
+    code: str = ""
+    passkey: str = ""
+
+
 class SigningIn:
     """Begins sessions; `environment` is the one their pages are about at first. `mails`: whether mail can be sent."""
 
@@ -61,6 +71,7 @@ class SigningIn:
         vault: Vault,
         chains: Chains,
         passwords: Passwords,
+        party: RelyingParty,
         environment: str,
         *,
         mails: bool,
@@ -70,6 +81,7 @@ class SigningIn:
         self._chains = chains
         self._mails = mails
         self._passwords = passwords
+        self.party = party
         self._environment = environment
 
     async def by_password(self, email: str, password: str, origin: Origin) -> str:
@@ -153,24 +165,24 @@ class SigningIn:
             await self._note_login(connection, place, origin)
         return True
 
-    async def by_second_step(self, session: Session, typed: str, origin: Origin) -> str:
+    async def by_second_step(self, session: Session, step: Step, origin: Origin) -> str:
         """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
-        await self._take_code(session, typed, origin)
+        await self._take_step(session, step, origin)
         async with self._database.transaction(LOOKUP) as connection:
             secret = await pass_second_step(connection, session.id)
             if session.person is not None:
                 await self._note_login(connection, session.person, origin)
             return secret
 
-    async def prove(self, session: Session, typed: str, origin: Origin) -> None:
-        """Notes that it is still them: by a code of their second step, by their password where they have none.
+    async def prove(self, session: Session, step: Step, origin: Origin) -> None:
+        """Notes that it is still them: by their second step, by their password, given as its code, where they have none.
 
         Raises Refused, TooManyRequests.
         """
         if session.has_second_step:
-            await self._take_code(session, typed, origin)
+            await self._take_step(session, step, origin)
         else:
-            await self._check_password(session.email, typed, origin)
+            await self._check_password(session.email, step.code, origin)
         async with self._database.connection(LOOKUP) as connection:
             await note_proof(connection, session.id)
 
@@ -246,12 +258,17 @@ class SigningIn:
         await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
         return known
 
-    async def _take_code(self, session: Session, typed: str, origin: Origin) -> None:
-        """Takes a code of the person's second step. Raises Refused, TooManyRequests."""
+    async def _take_step(self, session: Session, step: Step, origin: Origin) -> None:
+        """Takes what the person shows as their second step. Raises Refused, TooManyRequests."""
         about = b"code/%d" % session.person_id
         await self._spend(about, origin)
         async with self._database.transaction(LOOKUP) as connection:
-            is_theirs = await take_code(connection, self._vault, session.person_id, typed)
+            if step.passkey:
+                is_theirs = await take_passkey(
+                    connection, self.party, session.id, session.person_id, step.passkey
+                )
+            else:
+                is_theirs = await take_code(connection, self._vault, session.person_id, step.code)
         if not is_theirs:
             raise Refused
         await give_back(self._database, self._vault, Allowance.ACCOUNT, about)

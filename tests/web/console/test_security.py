@@ -59,6 +59,11 @@ def code_of(service: Service, secret: bytes, offset_s: int = 0) -> str:
     return _totp(secret).generate(now_s + offset_s).decode()
 
 
+def without_second_steps(service: Service) -> None:
+    service.sql("UPDATE people SET totp = NULL")
+    service.sql("DELETE FROM recovery_codes")
+
+
 def set_up(service: Service, browser: Browser) -> tuple[bytes, list[str]]:
     """Sets an app up; its secret, and the recovery codes that were shown."""
     page = browser.get("/app/security/app")
@@ -165,7 +170,7 @@ def test_pages_are_written_as_somebody_wishes(service: Service, sign_in: SignIn)
 
 
 def test_a_customer_asks_everybody_for_a_second_step(service: Service, sign_in: SignIn) -> None:
-    service.sql("UPDATE people SET totp = NULL")
+    without_second_steps(service)
     service.sql("DELETE FROM sign_in_allowances")
     ada, eve = sign_in("ada@acme.example"), sign_in("eve@acme.example")
     eve.get("/app/security")
@@ -184,5 +189,5 @@ def test_a_customer_asks_everybody_for_a_second_step(service: Service, sign_in: 
     assert eve.get("/app").status_code == 200
     ada.get("/app/security")
     ada.post("/app/security/required", required="no")
-    service.sql("UPDATE people SET totp = NULL")
+    without_second_steps(service)
     assert sign_in("dan@acme.example").get("/app").status_code == 200

@@ -9,6 +9,7 @@
 `entrance`     signing in and out, links, choosing a customer
 `home`         the first page
 `security`     one's own password, second step and sessions
+`passkeys`     one's passkeys, and what other pages ask them
 `keys`         an administrator's pages of API keys, with `narrowing`, the part of a form that says what one is for
 `service_accounts`   and of what programs act as
 `log`          the audit log

@@ -14,19 +14,19 @@ from largesse.people import Session
 from largesse.people.known import set_preferences
 from largesse.people.second_step import (
     count_recovery_codes,
+    forget_app,
     new_recovery_codes,
     new_totp_secret,
     totp_address,
-    turn_off,
     turn_on,
     typed_secret,
 )
 from largesse.people.session import end_session_of, end_sessions, list_sessions
-from largesse.people.signing_in import Refused
+from largesse.people.signing_in import Refused, Step
 from largesse.web.console.entrance import new_password, own_path
+from largesse.web.console.passkeys import HERE, asked, own_passkeys
 from largesse.web.console.visit import Visit
 
-HERE = "/app/security"
 _NOT_THAT_CODE = text("That is not the code that the app shows now. Wait for the next one and try again.")
 _NOT_THEM = text("That is not right. Try again.")
 
@@ -43,6 +43,8 @@ async def show(visit: Visit) -> Response:
         status=422 if visit.form.errors else 200,
         sessions=sessions,
         codes_left=codes_left,
+        can_passkeys=visit.services.signing_in.party.has_name,
+        passkeys=await own_passkeys(visit, session),
         languages_offered=languages,
     )
 
@@ -64,7 +66,7 @@ async def app(visit: Visit) -> Response:
 
 
 async def turn_app_on(visit: Visit) -> Response:
-    """Asks for codes of the app from now on; shows the recovery codes, this once."""
+    """Asks for codes of the app from now on; shows the recovery codes, this once, where there were none."""
     visit.require_proof(f"{HERE}/app")
     session = _session(visit)
     try:
@@ -81,15 +83,19 @@ async def turn_app_on(visit: Visit) -> Response:
     if codes is None:
         visit.form.error("code", visit.say(_NOT_THAT_CODE))
         return _app(visit, secret)
+    if not codes:
+        return visit.see(HERE, visit.say("Codes of your app are asked for from now on."))
     return visit.page("recovery_codes.html", codes=codes)
 
 
 async def turn_app_off(visit: Visit) -> Response:
-    """Asks for no second step any longer."""
+    """Asks for no codes of an app any longer."""
     visit.require_proof(HERE)
     async with visit.database.transaction(visit.person.scope) as connection:
-        await turn_off(connection, visit.person.person_id)
+        await forget_app(connection, visit.person.person_id)
         await visit.record(connection, "person.second_step_off", visit.person.email)
+    if _session(visit).has_passkey:
+        return visit.see(HERE, visit.say("No code of an app is asked for any longer."))
     return visit.see(HERE, visit.say("You sign in with your password alone now."))
 
 
@@ -150,16 +156,16 @@ async def require_of_all(visit: Visit) -> Response:
 
 async def ask_proof(visit: Visit) -> Response:
     """Asks whether it is still them."""
-    return visit.page("prove.html", next=visit.query("next"))
+    return visit.page("prove.html", next=visit.query("next"), asked=await asked(visit))
 
 
 async def prove(visit: Visit) -> Response:
     """Takes a code of the second step, or the password where there is none."""
     try:
-        await visit.services.signing_in.prove(_session(visit), visit.form["proof"], visit.origin)
+        await visit.services.signing_in.prove(_session(visit), _step(visit, "proof"), visit.origin)
     except Refused:
-        visit.form.error("proof", visit.say(_NOT_THEM))
-        return visit.page("prove.html", status=422, next=visit.form["next"])
+        _refused(visit, "proof")
+        return visit.page("prove.html", status=422, next=visit.form["next"], asked=await asked(visit))
     return visit.see(own_path(visit.form["next"]))
 
 
@@ -167,7 +173,7 @@ async def ask_second_step(visit: Visit) -> Response:
     """The form for the code, between the password and the pages."""
     if not _session(visit).awaits_second_step:
         return visit.see("/app")
-    return visit.page("second_step.html", next=visit.query("next"))
+    return visit.page("second_step.html", next=visit.query("next"), asked=await asked(visit))
 
 
 async def second_step(visit: Visit) -> Response:
@@ -176,10 +182,10 @@ async def second_step(visit: Visit) -> Response:
     if not session.awaits_second_step:
         return visit.see("/app")
     try:
-        secret = await visit.services.signing_in.by_second_step(session, visit.form["code"], visit.origin)
+        secret = await visit.services.signing_in.by_second_step(session, _step(visit, "code"), visit.origin)
     except Refused:
-        visit.form.error("code", visit.say(_NOT_THEM))
-        return visit.page("second_step.html", status=422, next=visit.form["next"])
+        _refused(visit, "code")
+        return visit.page("second_step.html", status=422, next=visit.form["next"], asked=await asked(visit))
     visit.begin(secret)
     return visit.see(own_path(visit.form["next"]))
 
@@ -193,6 +199,16 @@ def _app(visit: Visit, secret: bytes) -> Response:
         typed=typed_secret(secret),
         sealed=visit.services.vault.second_steps.seal(secret, _pending(session)).hex(),
     )
+
+
+def _step(visit: Visit, typed: str) -> Step:
+    """What a form has of the second step: the field that was typed into, or what a passkey answered."""
+    return Step(code=visit.form[typed], passkey=visit.form["passkey"])
+
+
+def _refused(visit: Visit, typed: str) -> None:
+    """Notes beside what was shown that it was not right."""
+    visit.form.error("passkey" if visit.form["passkey"] else typed, visit.say(_NOT_THEM))
 
 
 def _pending(session: Session) -> bytes:

@@ -1,0 +1,22 @@
+// Passkeys alone need script: the form says what is asked, and what the browser answers is posted with it.
+const READERS = { create: "parseCreationOptionsFromJSON", get: "parseRequestOptionsFromJSON" };
+document.querySelectorAll("form[data-passkey]").forEach((form) => {
+  const { passkey: act, options, unable, failed } = form.dataset;
+  const said = form.querySelector("[role=alert]");
+  const button = form.querySelector("button");
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    said.textContent = "";
+    const read = window.PublicKeyCredential?.[READERS[act]];
+    if (!read) { said.textContent = unable; return; }
+    button.disabled = true;
+    try {
+      const publicKey = read.call(PublicKeyCredential, JSON.parse(options));
+      form.elements.passkey.value = JSON.stringify(await navigator.credentials[act]({ publicKey }));
+      form.submit();
+    } catch {
+      button.disabled = false;
+      said.textContent = failed;
+    }
+  });
+});
