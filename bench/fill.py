@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,6 +20,7 @@ from typing import Any
 
 import asyncpg
 
+from bench import read_models
 from bench.installation import Installation
 from largesse.base.settings import load_settings
 from largesse.base.vault import load_vault
@@ -40,6 +41,27 @@ _UNCHAIN = """
     UPDATE accounts SET chain_head = DEFAULT;
     ALTER TABLE entries ENABLE TRIGGER entries_append_only
 """
+# Whom and what people look for, in a list: many who are rare, and some words that are common.
+_FIRST_NAMES = (
+    "Ada",
+    "Ben",
+    "Chloe",
+    "Dan",
+    "Emma",
+    "Finn",
+    "Grace",
+    "Hugo",
+    "Iris",
+    "Jack",
+    "Kim",
+    "Liam",
+    "Mia",
+    "Noah",
+)
+_LAST_NAMES = 4_001
+_GUESTS = 1_700_003
+_SOURCES = ("api", "api", "api", "crm", "crm", "onboarding", "birthdays")
+_TEAMS = 11
 _WORK_MEM = "SET maintenance_work_mem = '512MB'"
 
 
@@ -60,10 +82,24 @@ def fill(made: Installation, orders: int) -> None:
     made.connected(lambda connection: _fill(connection, made, orders))
 
 
+def fill_read_models(made: Installation) -> None:
+    """Writes the read models of what `fill` wrote, instead of the worker."""
+    made.connected(lambda connection: _fill_read_models(connection, made))
+
+
+async def _fill_read_models(connection: asyncpg.Connection[asyncpg.Record], made: Installation) -> None:
+    indexes = await _take_indexes(connection, read_models.TABLES)
+    await connection.execute("SET work_mem = '256MB'")
+    for statement in read_models.STATEMENTS:
+        await connection.execute(statement, timeout=3600)
+    await _build(made.url, indexes)
+    await connection.execute("VACUUM ANALYZE", timeout=3600)
+
+
 async def _fill(connection: asyncpg.Connection[asyncpg.Record], made: Installation, orders: int) -> None:
     ids = await _ids(connection)
     await connection.execute(_UNCHAIN)
-    indexes = await _take_indexes(connection)
+    indexes = await _take_indexes(connection, _TABLES)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as workers:
         loop = asyncio.get_running_loop()
         began = datetime.now(UTC) - timedelta(days=365 * YEARS)
@@ -101,19 +137,26 @@ async def _copy_orders(
                 at = began + order_id * step
                 reference = new_reference(at)
                 orders.append(
-                    f"{order_id}\t{reference}\t{ids.customer}\tproduction\t{ids.bot}\tapi\tbench000-{order_id:011d}\t"
+                    f"{order_id}\t{reference}\t{ids.customer}\tproduction\t{ids.bot}\t{_SOURCES[order_id % len(_SOURCES)]}\t"
+                    f"bench000-{order_id:011d}\t"
                     f"gift\t{ids.product}\tGB\tGBP\t{_VALUE_MINOR}\t{_TOTAL_MINOR}\t2\t2\tsend\tdefault\t"
-                    f"Acme People Team\tThank you for a wonderful year!\t{ids.payer}\t{at.isoformat()}\n"
+                    f"People Team {order_id % _TEAMS}\tThank you for a wonderful year!\t{ids.payer}\t{at.isoformat()}\n"
                 )
                 one, two = SealedCodes(vault, [drawn.pop(), drawn.pop()], reference)
                 lines.append(
-                    f"{ids.customer}\t{order_id}\t1\tada.lovelace@example.com\tAda Lovelace\t{one.lookup}\t\\\\x{one.sealed.hex()}\n"
-                    f"{ids.customer}\t{order_id}\t2\tgrace.hopper@example.com\tGrace Hopper\t{two.lookup}\t\\\\x{two.sealed.hex()}\n"
+                    f"{ids.customer}\t{order_id}\t1\t{_guest(2 * order_id)}\t{one.lookup}\t\\\\x{one.sealed.hex()}\n"
+                    f"{ids.customer}\t{order_id}\t2\t{_guest(2 * order_id + 1)}\t{two.lookup}\t\\\\x{two.sealed.hex()}\n"
                 )
             await connection.copy_to_table("orders", source=_chunks(orders), columns=_ORDER_COLUMNS)
             await connection.copy_to_table("lines", source=_chunks(lines), columns=_LINE_COLUMNS)
     finally:
         await connection.close()
+
+
+def _guest(number: int) -> str:
+    """The columns of a recipient: the same few names over and over, addresses that come back now and then."""
+    first = _FIRST_NAMES[number % len(_FIRST_NAMES)]
+    return f"guest{number * 7_919 % _GUESTS:07d}@example.com\t{first} Guest{number % _LAST_NAMES}"
 
 
 _ORDER_COLUMNS = [
@@ -204,14 +247,16 @@ async def _write_the_rest(connection: asyncpg.Connection[asyncpg.Record], ids: I
             await connection.execute(statement, timeout=3600)
 
 
-async def _take_indexes(connection: asyncpg.Connection[asyncpg.Record]) -> list[tuple[str, str]]:
+async def _take_indexes(
+    connection: asyncpg.Connection[asyncpg.Record], tables: Sequence[str]
+) -> list[tuple[str, str]]:
     """Drops every index of the tables; gives the statements that make them again, each with its table."""
     constraints = await connection.fetch(
         """
         SELECT conrelid::regclass::text AS table, conname AS name, pg_get_constraintdef(oid) AS definition
         FROM pg_constraint WHERE conrelid = ANY($1::regclass[]) AND contype IN ('p', 'u')
         """,
-        list(_TABLES),
+        list(tables),
     )
     made_again = []
     for row in constraints:
@@ -221,7 +266,7 @@ async def _take_indexes(connection: asyncpg.Connection[asyncpg.Record]) -> list[
         )
     indexes = await connection.fetch(
         "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE tablename = ANY($1::text[])",
-        list(_TABLES),
+        list(tables),
     )
     for row in indexes:
         await connection.execute(f"DROP INDEX {row['indexname']}")

@@ -34,7 +34,7 @@ from largesse.world import LoadedWorld, load_world, parse_world
 
 _START_LIMIT_S = 60.0
 _STOP_LIMIT_S = 60.0
-_LARGESSE = str(Path(sys.executable).with_name("largesse"))
+LARGESSE = str(Path(sys.executable).with_name("largesse"))
 
 
 class Failed(Exception):
@@ -144,7 +144,7 @@ class Installation:
     def serve(self, *, processes_count: int = 1) -> Iterator[Server]:
         """`largesse serve`, as an operator starts it."""
         port = free_port()
-        command = [_LARGESSE, "serve", "--port", str(port), "--processes", str(processes_count)]
+        command = [LARGESSE, "serve", "--port", str(port), "--processes", str(processes_count)]
         with self._serving(command, port) as server:
             yield server
 
@@ -161,7 +161,7 @@ class Installation:
 
     def verify(self) -> str:
         """What `largesse verify` says; Failed where it does not end with 0."""
-        command = [_LARGESSE, "verify"]
+        command = [LARGESSE, "verify"]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Failed(f"largesse verify: {done.stdout}{done.stderr}")

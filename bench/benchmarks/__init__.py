@@ -9,6 +9,7 @@ NAMES = (
     "orders-list",
     "me",
     "growth",
+    "console",
     "processes",
     "neighbour",
     "webhook-neighbour",

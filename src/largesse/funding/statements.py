@@ -155,33 +155,23 @@ async def _first_entry(connection: Connection, account: _Account, at: datetime) 
     """The id of the account's first entry of this instant or later; above all its entries when there is none.
 
     Ids ascend with time but for the skew, so the place is found by halving, some thirty look-ups in the primary key
-    however many entries there are, and the last stretch is read.
+    however many entries there are, and the last stretch is read: all by one statement.
     """
-    last: int | None = await connection.fetchval(
-        "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id = $2", *account
-    )
-    low, high = 0, last or 0
-    while low < high:
-        middle = (low + high) // 2
-        row = await connection.fetchrow(
-            """
-            SELECT id, created_at FROM entries WHERE customer_id = $1 AND account_id = $2 AND id > $3
-            ORDER BY id LIMIT 1
-            """,
-            *account,
-            middle,
-        )
-        if row is None or row["created_at"] >= at - _SKEW:
-            high = middle
-        else:
-            low = row["id"]
-    found: int | None = await connection.fetchval(
-        """
-        SELECT id FROM entries WHERE customer_id = $1 AND account_id = $2 AND id > $3 AND created_at >= $4
-        ORDER BY id LIMIT 1
-        """,
-        *account,
-        low,
-        at,
-    )
+    found: int | None = await connection.fetchval(_FIRST_ENTRY, *account, at, at - _SKEW)
     return _AFTER_ALL if found is None else found
+
+
+# Of account $2 of customer $1 the first entry of $3 or later; the first of $4 or later has an id that is no higher.
+_FIRST_ENTRY = """
+    WITH RECURSIVE halved (low, high) AS (
+        SELECT 0::bigint, coalesce(max(id), 0)::bigint FROM entries WHERE customer_id = $1 AND account_id = $2
+        UNION ALL
+        SELECT CASE WHEN probe.is_before THEN probe.id ELSE low END, CASE WHEN probe.is_before THEN high ELSE (low + high) / 2 END
+        FROM halved LEFT JOIN LATERAL (
+            SELECT id, created_at < $4 AS is_before FROM entries
+            WHERE customer_id = $1 AND account_id = $2 AND id > (low + high) / 2 ORDER BY id LIMIT 1) AS probe ON true
+        WHERE low < high)
+    SELECT id FROM entries
+    WHERE customer_id = $1 AND account_id = $2 AND id > (SELECT low FROM halved WHERE low >= high) AND created_at >= $3
+    ORDER BY id LIMIT 1
+"""
