@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncpg
 
+from largesse.audit import Acting, by_command
 from largesse.base.vault import Vault
 from largesse.chains import Chain, open_chains
+from largesse.database import OPERATOR, Database
 
 # Under a key of nobody's: for tests that do not ask `verify`.
 CHAIN = Chain("entries", {1: bytes(32)})
@@ -14,3 +16,9 @@ CHAIN = Chain("entries", {1: bytes(32)})
 async def chain_of(connection: asyncpg.Connection, master_key: bytes) -> Chain:
     """The chain of the ledger of an installation with that master key."""
     return (await open_chains(connection, Vault((master_key,)), keep=True)).entries
+
+
+async def acting_on(database: Database, vault: Vault) -> Acting:
+    """An operator, for what a command keeps in the audit log."""
+    async with database.connection(OPERATOR) as connection:
+        return Acting(by_command("a test"), await open_chains(connection, vault, keep=True))

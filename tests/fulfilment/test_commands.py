@@ -63,6 +63,17 @@ async def fill(database_url: str) -> None:
         )
 
 
+async def acts(database_url: str) -> list[tuple[object, ...]]:
+    """What the audit log keeps: what was done, to what, where, and what came of it; always by a command."""
+    async with connect_once(database_url, OPERATOR) as connection:
+        rows = await connection.fetch("SELECT * FROM audit_events ORDER BY id")
+    assert all(
+        row["actor"] == "command" and " import (" in row["actor_name"].replace("export", "import")
+        for row in rows
+    )
+    return [(row["act"], row["subject"], row["environment"], json.loads(row["after"])) for row in rows]
+
+
 async def test_numbers_go_in_and_are_listed(database_url: str, run: Run, tmp_path: Path) -> None:
     await fill(database_url)
     (tmp_path / "numbers.csv").write_text("SECRET-1\nSECRET-2\nSECRET-1\n")
@@ -76,6 +87,8 @@ async def test_numbers_go_in_and_are_listed(database_url: str, run: Run, tmp_pat
         {"product": "tea", "value": 5.0, "currency": "GBP", "free": 2, "handed_out": 0, "waiting": 0}
     ]
     assert "2 free" in run("stock", "list").stdout
+    assert run("stock", "import", "tea", "numbers.csv", "--value", "5").returncode == 0
+    assert await acts(database_url) == [("stock.imported", "gift tea", None, {"added": 2})]
     for arguments in (
         ["tea", "numbers.csv"],
         ["nothing", "numbers.csv"],
@@ -107,3 +120,9 @@ async def test_parcels_go_out_once_and_come_back_shipped(database_url: str, run:
     (tmp_path / "shipped.csv").write_text(f"shipment,carrier\n{row['shipment']},Post\n")
     assert run("shipments", "import", "shipped.csv").stdout == "Parcels shipped: 1; shipped before: 0.\n"
     assert run("shipments", "import", "shipped.csv").stdout == "Parcels shipped: 0; shipped before: 1.\n"
+    assert await acts(database_url) == [
+        ("shipments.exported", "parcels to send", "production", {"parcels": 1}),
+        ("shipments.exported", "parcels to send", "production", {"parcels": 1}),
+        ("shipments.imported", "file shipped.csv", "production", {"shipped": 1, "shipped_before": 0}),
+        ("shipments.imported", "file shipped.csv", "production", {"shipped": 0, "shipped_before": 1}),
+    ]

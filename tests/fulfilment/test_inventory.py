@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
+from tests.chained import acting_on
 
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
@@ -58,7 +59,10 @@ async def bring(
     database: Database, product: str, path: Path, text: str, value: str | None = None, vault: Vault = VAULT
 ) -> Imported:
     write(path, text)
-    return await import_vouchers(database, vault, await stocked(database, product), path, value=value)
+    acting = await acting_on(database, VAULT)
+    return await import_vouchers(
+        database, vault, await stocked(database, product), path, acting=acting, value=value
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,8 +155,9 @@ async def test_two_imports_of_one_file_at_once_take_each_number_once(
     path = tmp_path / "f.csv"
     write(path, "".join(f"N{number}\n" for number in range(3_000)))
     one = await stocked(database, "one")
+    acting = await acting_on(database, VAULT)
     first, second = await asyncio.gather(
-        import_vouchers(database, VAULT, one, path), import_vouchers(database, VAULT, one, path)
+        *(import_vouchers(database, VAULT, one, path, acting=acting) for _ in range(2))
     )
     assert first.added + second.added == 3_000
     assert first.duplicates + second.duplicates == 3_000
@@ -167,6 +172,7 @@ async def test_progress_tells_how_many_of_how_many(database: Database, tmp_path:
         VAULT,
         await stocked(database, "one"),
         path,
+        acting=await acting_on(database, VAULT),
         on_progress=lambda done, total: heard.append((done, total)),
     )
     assert heard == [(1_000, 2_500), (2_000, 2_500), (2_500, 2_500)]

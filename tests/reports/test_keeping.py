@@ -8,11 +8,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.chained import acting_on
 from tests.reports.conftest import Pooled, take_all
+from tests.web.api.conftest import MASTER_KEY
 from tests.web.claim.conftest import Recipient
 
+from largesse.base.vault import Vault
 from largesse.database import OPERATOR, WORKER, Database
 from largesse.reports import forget_recipient, rebuild, take_in
+
+VAULT = Vault((MASTER_KEY,))
 
 Follow = Callable[[], None]
 Findings = Callable[[], list[str]]
@@ -315,7 +320,8 @@ def test_all_of_it_is_made_anew_beside_orders(
     shown: list[tuple[int, int]] = []
 
     async def anew(database: Database) -> int:
-        return await rebuild(database, lambda done, total: shown.append((done, total)))
+        acting = await acting_on(database, VAULT)
+        return await rebuild(database, acting, lambda done, total: shown.append((done, total)))
 
     total = pooled(anew)
     (placed,) = service.sql("SELECT count(*) FROM orders")
@@ -323,3 +329,5 @@ def test_all_of_it_is_made_anew_beside_orders(
     assert shown[-1] == (total, total)
     assert (service.sql(told), service.sql(words), summed(service)) == before
     assert findings() == []
+    kept = service.sql("SELECT actor, after::text FROM audit_events WHERE act = 'reports.rebuilt'")
+    assert [tuple(row) for row in kept] == [("command", f'{{"orders":{total}}}')]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from largesse.cli.files import progress
-from largesse.cli.running import command, current_database
+from largesse.cli.running import acting_operator, command
 
 
 @click.command("rebuild-reports")
@@ -17,7 +17,7 @@ async def rebuild_reports() -> None:
     """
     from largesse.reports import rebuild
 
-    async with current_database() as database:
+    async with acting_operator() as (database, acting):
         with progress("orders taken in") as show:
-            total = await rebuild(database, show)
+            total = await rebuild(database, acting, show)
     click.echo(f"The reports are made anew from {total:,} orders.")

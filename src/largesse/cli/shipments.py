@@ -10,7 +10,7 @@ import click
 
 from largesse.base.settings import ENVIRONMENTS, load_settings
 from largesse.cli.files import private_file
-from largesse.cli.running import Commands, command, current_database
+from largesse.cli.running import Commands, acting_operator, command
 from largesse.installation import open_vault
 
 
@@ -31,7 +31,7 @@ async def shipments_export(output: Path | None, again: bool, environment: str | 
     from largesse.fulfilment import export_shipments
 
     settings = load_settings()
-    async with current_database() as database:
+    async with acting_operator() as (database, acting):
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(private_file(output)) if output is not None else sys.stdout
             count = await export_shipments(
@@ -39,6 +39,7 @@ async def shipments_export(output: Path | None, again: bool, environment: str | 
                 await open_vault(database, settings),
                 environment or settings.environment,
                 file,
+                acting=acting,
                 again=again,
             )
     click.echo(f"Parcels to send: {count:,}.", err=True)
@@ -57,8 +58,12 @@ async def shipments_import(file: Path, environment: str | None) -> None:
     from largesse.fulfilment import import_shipments
 
     settings = load_settings()
-    async with current_database() as database:
+    async with acting_operator() as (database, acting):
         shipped, before = await import_shipments(
-            database, await open_vault(database, settings), environment or settings.environment, file
+            database,
+            await open_vault(database, settings),
+            environment or settings.environment,
+            file,
+            acting=acting,
         )
     click.echo(f"Parcels shipped: {shipped:,}; shipped before: {before:,}.")

@@ -10,7 +10,7 @@ import click
 from largesse.base.money import label, to_number
 from largesse.base.settings import load_settings
 from largesse.cli.files import progress
-from largesse.cli.running import Commands, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.database import OPERATOR
 from largesse.installation import open_vault
 
@@ -35,7 +35,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     """
     from largesse.fulfilment import find_inventory_product, import_vouchers
 
-    async with current_database() as database:
+    async with acting_operator() as (database, acting):
         async with database.connection(OPERATOR) as connection:
             stocked = await find_inventory_product(connection, product)
         with progress("numbers") as on_progress:
@@ -44,6 +44,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
                 await open_vault(database, load_settings()),
                 stocked,
                 file,
+                acting=acting,
                 value=value,
                 on_progress=on_progress,
             )

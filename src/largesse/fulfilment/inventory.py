@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import islice
 from pathlib import Path
 
+from largesse.audit import Acting
 from largesse.base.errors import StartError
 from largesse.base.money import AmountError, label, to_minor
 from largesse.base.vault import Vault
@@ -85,6 +86,7 @@ async def import_vouchers(
     stocked: InventoryProduct,
     path: Path,
     *,
+    acting: Acting,
     value: str | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Imported:
@@ -93,7 +95,7 @@ async def import_vouchers(
     Columns: `number`; `value` in major units, or `value` of the call for all; `pin` and `use_by` where the shop has
     them. The whole file is read before anything is written: a row that cannot be taken raises StartError with its
     line, and nothing was imported. A number already in the inventory is passed over and counted, so that a file may be
-    imported again. `on_progress` hears how many of how many rows are done.
+    imported again. `acting` keeps each transaction that added some; `on_progress` hears how many of how many rows are done.
     """
     total = sum(1 for _ in _read(stocked, path, value))
     added = duplicates = 0
@@ -102,6 +104,10 @@ async def import_vouchers(
     while batch := list(islice(items, _IMPORTED_AT_ONCE)):
         async with database.transaction(OPERATOR) as connection:
             new = await _add(connection, vault, stocked, batch)
+            if new:
+                await acting.record(
+                    connection, "stock.imported", f"gift {stocked.key}"[:200], after={"added": new}
+                )
         added += new
         duplicates += len(batch) - new
         values.update(item.value_minor for item in batch)

@@ -11,6 +11,7 @@ from typing import TextIO
 
 import msgspec
 
+from largesse.audit import Acting
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
 from largesse.database import OPERATOR, Connection, Database, Row
@@ -100,11 +101,17 @@ def reseal_address(vault: Vault, sealed: bytes, line: LineKey) -> bytes:
 
 
 async def export_shipments(
-    database: Database, vault: Vault, environment: str, file: TextIO, *, again: bool = False
+    database: Database,
+    vault: Vault,
+    environment: str,
+    file: TextIO,
+    *,
+    acting: Acting,
+    again: bool = False,
 ) -> int:
     """Writes the parcels to send to `file` as CSV; returns how many. Each is exported once, unless `again`.
 
-    With `again`, all that have not been shipped are written.
+    With `again`, all that have not been shipped are written. `acting` keeps how many were, a transaction at a time.
     """
     writer = csv.writer(file)
     writer.writerow(_COLUMNS)
@@ -136,6 +143,11 @@ async def export_shipments(
                 [row["customer_id"] for row in rows],
                 [row["id"] for row in rows],
             )
+            if rows:
+                told = {"parcels": len(rows)}
+                await acting.record(
+                    connection, "shipments.exported", "parcels to send", environment=environment, after=told
+                )
         count += len(rows)
         if len(rows) < _EXPORTED_AT_ONCE:
             return count
@@ -157,7 +169,9 @@ def _fields(vault: Vault, row: Row) -> list[object]:
     ]
 
 
-async def import_shipments(database: Database, vault: Vault, environment: str, path: Path) -> tuple[int, int]:
+async def import_shipments(
+    database: Database, vault: Vault, environment: str, path: Path, *, acting: Acting
+) -> tuple[int, int]:
     """Marks the parcels of a CSV file (`shipment`, `carrier`, `tracking_number`) as shipped, and mails their recipients.
 
     Returns how many were, and how many had been before. The whole file is one transaction: StartError names the
@@ -176,6 +190,10 @@ async def import_shipments(database: Database, vault: Vault, environment: str, p
                 continue
             await _ship(connection, vault, key, row["carrier"], row.get("tracking_number") or None)
             shipped += 1
+        told = {"shipped": shipped, "shipped_before": before}
+        await acting.record(
+            connection, "shipments.imported", f"file {path.name}"[:200], environment=environment, after=told
+        )
     return shipped, before
 
 

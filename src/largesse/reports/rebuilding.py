@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from largesse.audit import Acting
 from largesse.database import OPERATOR, WORKER, Connection, Database
 from largesse.events import change_all_orders, count_changes
 from largesse.reports.keeping import lock_keeping, take_in
@@ -12,7 +13,7 @@ from largesse.reports.keeping import lock_keeping, take_in
 _LOOK_AGAIN_S = 0.2
 
 
-async def rebuild(database: Database, progress: Callable[[int, int], None]) -> int:
+async def rebuild(database: Database, acting: Acting, progress: Callable[[int, int], None]) -> int:
     """Empties the read models and takes every order in again, the newest first; returns how many orders that were.
 
     Workers that run help. When it is broken off they go on by themselves, and begun again it begins anew. `progress` is told
@@ -22,7 +23,8 @@ async def rebuild(database: Database, progress: Callable[[int, int], None]) -> i
         await connection.execute("SET LOCAL statement_timeout = 0")
         await lock_keeping(connection)
         total, last_id = await change_all_orders(connection)
-        await _empty(connection)  # last, as nobody may look at them from here to the end of the transaction
+        await _empty(connection)  # late, as nobody may look at them from here to the end of the transaction
+        await acting.record(connection, "reports.rebuilt", "reports", after={"orders": total})
     left = total
     while left:
         async with database.transaction(WORKER) as connection:

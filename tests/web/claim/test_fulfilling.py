@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.chained import acting_on
 from tests.web.claim.conftest import Work
 
 from largesse.base.vault import Vault
@@ -93,7 +94,9 @@ def stock(on_pool: Callable[[Work], Any], tmp_path: Path) -> Callable[..., Any]:
         async def work(database: Database, vault: Vault) -> Any:
             async with database.connection(OPERATOR) as connection:
                 stocked = await find_inventory_product(connection, product)
-            return await import_vouchers(database, vault, stocked, file, value=value)
+            return await import_vouchers(
+                database, vault, stocked, file, acting=await acting_on(database, vault), value=value
+            )
 
         return on_pool(work)
 
@@ -242,7 +245,7 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
 
     async def export(database: Database, vault: Vault) -> str:
         file = io.StringIO()
-        await export_shipments(database, vault, "production", file)
+        await export_shipments(database, vault, "production", file, acting=await acting_on(database, vault))
         return file.getvalue()
 
     [row] = list(csv.DictReader(io.StringIO(on_pool(export))))
@@ -258,7 +261,9 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
     file.write_text(f"shipment,carrier,tracking_number\n{row['shipment']},Royal Post,AB123\n")
 
     async def ship(database: Database, vault: Vault) -> tuple[int, int]:
-        return await import_shipments(database, vault, "production", file)
+        return await import_shipments(
+            database, vault, "production", file, acting=await acting_on(database, vault)
+        )
 
     assert on_pool(ship) == (1, 0)
     assert on_pool(ship) == (0, 1)
@@ -282,7 +287,7 @@ def test_a_recipient_is_written_to_in_the_language_they_went_on_in(
     file.write_text(f"shipment,carrier,tracking_number\n{row['id']},DHL,AB124\n")
 
     async def ship_and_write(database: Database, vault: Vault) -> Letter:
-        await import_shipments(database, vault, "production", file)
+        await import_shipments(database, vault, "production", file, acting=await acting_on(database, vault))
         async with database.transaction(OPERATOR) as connection:
             taken = await take(connection, 1000, vault, lambda _: "https://gifts.example.com")
         [letter] = [one.letter for one in taken if one.letter.email == "uwe@example.com"]
@@ -325,7 +330,9 @@ def test_an_address_that_would_be_a_formula_is_harmless(
 
     async def export(database: Database, vault: Vault) -> str:
         file = io.StringIO()
-        await export_shipments(database, vault, "production", file, again=True)
+        await export_shipments(
+            database, vault, "production", file, acting=await acting_on(database, vault), again=True
+        )
         return file.getvalue()
 
     names = [row["name"] for row in csv.DictReader(io.StringIO(on_pool(export)))]

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.chained import acting_on
 
 from largesse.base.vault import Vault
 from largesse.database import OPERATOR, Database
@@ -94,7 +95,9 @@ def test_three_hundred_numbers_go_to_the_first_of_five_hundred_and_each_once(
         async def work(database: Database, vault: Vault) -> Any:
             async with database.connection(OPERATOR) as connection:
                 stocked = await find_inventory_product(connection, "cinema")
-            return await import_vouchers(database, vault, stocked, file)
+            return await import_vouchers(
+                database, vault, stocked, file, acting=await acting_on(database, vault)
+            )
 
         return on_pool(work)
 
@@ -148,7 +151,9 @@ def test_an_import_that_races_with_claims_leaves_nobody_waiting(
 
             claims = [asyncio.create_task(claim(at)) for at in range(200)]
             await asyncio.wait(claims, return_when=asyncio.FIRST_COMPLETED)
-            imported = await import_vouchers(database, vault, stocked, file, value="3")
+            imported = await import_vouchers(
+                database, vault, stocked, file, acting=await acting_on(database, vault), value="3"
+            )
             statuses = await asyncio.gather(*claims)
         await database.close()
         return imported, Counter(statuses)
