@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from starlette.routing import BaseRoute
 
+from largesse.audit import Acting, by_worker
 from largesse.base.exposition import serve_metrics
 from largesse.base.logs import configure_logs
 from largesse.base.patience import Patience
@@ -22,7 +23,7 @@ from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue
 from largesse.chains import Chains
 from largesse.database import REQUESTS, WORK, Database, Role
-from largesse.delivery.queue import Notifier
+from largesse.delivery.queue import Loop, Notifier
 from largesse.delivery.webhooks import DeliveryThrottle, Resolver
 from largesse.drafts import Desk
 from largesse.fulfilment import ClaimedGifts, InventoryProvider, Provider, TestProvider
@@ -33,6 +34,7 @@ from largesse.lines.claiming import Turns as RecipientTurns
 from largesse.orders import MAX_ORDERS, IdWatch, Intake, OrderLists, Placer, Quoter, read_ids_left
 from largesse.people import Passwords, SigningIn
 from largesse.people.webauthn import RelyingParty
+from largesse.privacy import Retention, retention
 from largesse.sealing import tell_sealing_for_ever
 from largesse.web.api import OPERATIONS, Application
 from largesse.web.api.shapes.catalogue import CatalogueInJson
@@ -221,7 +223,17 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
         vault = await open_vault(database, settings)
         telling = asyncio.create_task(tell_sealing_for_ever(database, vault))
         try:
-            async with Worker(database, settings, vault, captures=captures) as worker:
+            more = await _retaining(settings, database, vault)
+            async with Worker(database, settings, vault, captures=captures, more=more) as worker:
                 yield worker
         finally:
             telling.cancel()
+
+
+async def _retaining(settings: Settings, database: Database, vault: Vault) -> list[Loop]:
+    """The loop that erases recipients who were kept long enough; none where they are kept for good."""
+    if not settings.retention_days:
+        return []
+    acting = Acting(by_worker("retention"), await chains_of(database, vault))
+    retaining = Retention(database, acting, settings.retention_days)
+    return [Loop("erase_recipients", retaining.step, every_s=retention.EVERY_S)]

@@ -57,7 +57,7 @@ class Worker:
     Draining starts nothing new, waits for what is in flight (each attempt has its time-out) and gives back what was
     leased. `database` is a pool of the worker's own, of DATABASE_CONNECTIONS: its loops must not wait behind the
     API's requests, nor those behind the loops. `captures`: mail of production too is captured where no mail server is
-    set, as the demo does; else it is held. What is leased is leased for `lease_s` seconds, again and again.
+    set, as the demo does; else it is held. What is leased is leased for `lease_s` seconds, again and again. `more` are loops that it keeps besides its own.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Worker:
         *,
         captures: bool = False,
         lease_s: float = LEASE_S,
+        more: Sequence[Loop] = (),
     ) -> None:
         self._database = database
         self._vault = vault
@@ -98,6 +99,7 @@ class Worker:
             Loop("prune_guesses", self._prune_guesses, every_s=_PRUNE_EVERY_S),
             Loop("expire_gifts", self._expire_gifts, every_s=_PRUNE_EVERY_S),
             Loop("serve_waiting", self._allocate_waiting, every_s=_SERVE_WAITING_EVERY_S),
+            *more,
         ]
         self._people_mailer: PeopleMailer | None = None
         if settings.smtp_url is not None:

@@ -178,3 +178,17 @@ def test_transfer_details_are_lines() -> None:
     for text in ("|".join(["x"] * 11), "x" * 101, "a\x07b"):
         with pytest.raises(StartError, match=r"^LARGESSE_TRANSFER_DETAILS must be at most 10 lines"):
             details(text)
+
+
+def test_how_long_recipients_are_kept() -> None:
+    def kept(text: str) -> int:
+        return load_settings({"LARGESSE_RETENTION_DAYS": text}).retention_days
+
+    assert load_settings({}).retention_days == 0
+    assert [kept(text) for text in ("0", " ", "35", "36500")] == [0, 0, 35, 36_500]
+    for text in ("34", "36501", "-40", "40.5", "1e3", "forty", "٤٠"):
+        with pytest.raises(
+            StartError,
+            match="LARGESSE_RETENTION_DAYS must be a whole number of days between 35 and 36,500, or 0",
+        ):
+            kept(text)

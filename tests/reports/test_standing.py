@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from largesse.reports.standing import Moves, OrderState, Standing, Sums, add_changes, state_of
+from largesse.reports.standing import Moves, OrderState, Standing, Sums, add_changes, ended_at, state_of
 
 PLACED = datetime(2030, 1, 31, 23, 30, tzinfo=UTC)
 DAY, NEXT = date(2030, 1, 31), date(2030, 2, 1)
@@ -85,7 +85,16 @@ def test_looking_twice_adds_nothing() -> None:
 def test_moves_are_counted_by_what_they_were() -> None:
     moves = Moves()
     for event, age, count in [("claimed", 0, 2), ("claimed", 4, 1), ("fulfilled", 0, 2), ("expired", 4, 1)]:
-        moves.add(event, DAY, age, count)
-    moves.add("cancelled", NEXT, 4, 3)
+        moves.add(event, DAY, age, count, PLACED)
+    moves.add("cancelled", NEXT, 4, 3, PLACED)
     assert (dict(moves.claims), dict(moves.cancellations)) == ({DAY: 3}, {NEXT: 3})
     assert (moves.ages, moves.fulfilled, moves.expired) == ([2, 0, 0, 0, 1], 2, 1)
+
+
+def test_an_order_ends_with_the_last_of_its_codes() -> None:
+    ends = [PLACED + timedelta(hours=hours) for hours in (5, 2, 3, 1)]
+    moves = Moves()
+    assert ended_at(3, moves) is None
+    for event, at in zip(("fulfilled", "claimed", "expired", "cancelled"), ends, strict=True):
+        moves.add(event, DAY, 0, 1, at)
+    assert (ended_at(3, moves), ended_at(4, moves)) == (ends[0], None)

@@ -33,6 +33,9 @@ REPORT_CORRUPTIONS = (
     ),
     corruption("orders-are-reported", (str(BATCH),), f"{TOLD} UPDATE report_orders SET expired = 1"),
     corruption(
+        "orders-are-reported", (str(BATCH),), f"{TOLD} UPDATE report_orders SET erasable_since = now()"
+    ),
+    corruption(
         "orders-are-reported",
         (str(BATCH),),
         f"{TOLD} UPDATE report_orders SET state = 'cancelled'",

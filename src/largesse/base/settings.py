@@ -35,6 +35,9 @@ STARTTLS: Mapping[str, bool | None] = {
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+# What tells of an order to others is kept for so long, whatever becomes of it.
+SHORTEST_RETENTION_DAYS = 35
+
 _MOST_LINES = 10
 _LONGEST_LINE = 100
 
@@ -60,6 +63,7 @@ class Settings:
     )  # of callers, in a serving process; None: as many as the system allows, up to a bound
     transfer_details: tuple[str, ...]  # lines: to which bank account top-ups are paid
     default_expiry_days: int  # after the claim, where an order does not say; 0: never
+    retention_days: int  # how long recipients are known once their order has come to its end; 0: for good
     log_format: str  # json or console
 
     def __repr__(self) -> str:
@@ -119,6 +123,7 @@ def _read(read: _Reader) -> Settings:
         max_connections=int(read.number("LARGESSE_MAX_CONNECTIONS", 0, lowest=0, highest=1_000_000)) or None,
         default_expiry_days=int(read.number("LARGESSE_DEFAULT_EXPIRY_DAYS", 365, lowest=0, highest=36_500)),
         transfer_details=read.lines("LARGESSE_TRANSFER_DETAILS"),
+        retention_days=read.days("LARGESSE_RETENTION_DAYS", lowest=SHORTEST_RETENTION_DAYS, highest=36_500),
         log_format=read.choice("LARGESSE_LOG_FORMAT", ("json", "console"), "json"),
     )
 
@@ -159,6 +164,14 @@ class _Reader:
         if not lowest <= value <= highest:
             raise SettingError(name, f"must be between {lowest:g} and {highest:g}")
         return value
+
+    def days(self, name: str, *, lowest: int, highest: int) -> int:
+        """A number of days, or 0, which is the default."""
+        text = self.text(name, "0")
+        days = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+        if days and not lowest <= days <= highest:
+            raise SettingError(name, f"must be a whole number of days between {lowest} and {highest:,}, or 0")
+        return days
 
     def database_url(self, name: str) -> str | None:
         value = self.text(name, "")

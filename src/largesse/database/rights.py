@@ -58,7 +58,7 @@ TABLES: Mapping[str, Writes] = {
     "draft_rows": Writes(app="INSERT, DELETE"),
     "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="DELETE"),
     "entries": Writes(app="INSERT", operator="INSERT"),
-    "erasures": Writes(operator="INSERT"),
+    "erasures": Writes(worker="INSERT", operator="INSERT"),
     "events": Writes(
         app="INSERT", worker="INSERT, UPDATE(fanned_out_at), DELETE", operator="INSERT, UPDATE(body)"
     ),
@@ -67,17 +67,21 @@ TABLES: Mapping[str, Writes] = {
     "line_states": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "lines": Writes(
         app="INSERT, UPDATE(recipient_name), UPDATE(recipient_email)",
-        worker="UPDATE(recipient_name)",
+        worker="UPDATE(recipient_email), UPDATE(recipient_name)",
         operator="UPDATE(sealed), UPDATE(code_lookup), UPDATE(recipient_email), UPDATE(recipient_name)",
     ),
     "mail_jobs": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="UPDATE"),
-    "mail_requeues": Writes(operator="INSERT, UPDATE"),
+    "mail_requeues": Writes(worker="UPDATE(reason)", operator="INSERT, UPDATE"),
     "master_keys": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "messages": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "order_acts": Writes(app="INSERT"),
     "order_changes": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
-    # Texts alone, out of which an operator erases an address (`largesse privacy erase`).
-    "orders": Writes(app="INSERT", operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference)"),
+    # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker what was kept long enough.
+    "orders": Writes(
+        app="INSERT",
+        worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at)",
+        operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference)",
+    ),
     "passkeys": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
     "people": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "people_mails": Writes(app="INSERT", worker="UPDATE, DELETE", operator="INSERT"),
@@ -90,7 +94,7 @@ TABLES: Mapping[str, Writes] = {
     "report_words": Writes(app="DELETE", worker=_READ_MODEL.worker, operator=_READ_MODEL.operator),
     "service_accounts": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "sessions": Writes(app="INSERT, UPDATE", worker="DELETE", operator="UPDATE"),
-    "shipments": Writes(app="INSERT", operator="UPDATE"),
+    "shipments": Writes(app="INSERT", worker="UPDATE(sealed_address)", operator="UPDATE"),
     "sign_in_allowances": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     "sign_in_links": Writes(app="INSERT, UPDATE", worker="INSERT, DELETE", operator="INSERT, UPDATE"),
     "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE"),

@@ -1,8 +1,10 @@
-"""Erasing an address from what callers wrote on orders: message, sender and the external reference."""
+"""Erasing recipients from what callers wrote on orders: message, sender and the external reference."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from largesse.base.email import email_key
 from largesse.database import Connection
@@ -10,6 +12,16 @@ from largesse.events import rewrite_event
 
 _TEXTS = ("message", "from_name", "external_reference")
 _ERASED = "…"
+_HOLDS_ADDRESS = r"[^\s@]@[^\s@]"  # for the database
+
+
+class Texts(NamedTuple):
+    """What was written on an order before it was erased, or what of that was."""
+
+    order_id: int
+    external_reference: str | None
+    from_name: str | None
+    message: str | None
 
 
 async def find_orders_mentioning(
@@ -27,8 +39,8 @@ async def find_orders_mentioning(
     return [(row["customer_id"], row["id"]) for row in rows]
 
 
-async def erase_mentions(connection: Connection, order: tuple[int, int], email: str) -> None:
-    """Takes an address out of the texts of an order, and of the event that tells of it.
+async def erase_mentions(connection: Connection, order: tuple[int, int], email: str) -> Texts | None:
+    """Takes an address out of the texts of an order, and of the event that tells of it; returns the texts as they were.
 
     An external reference that holds it is replaced as a whole: the caller's no longer names the order.
     """
@@ -39,7 +51,7 @@ async def erase_mentions(connection: Connection, order: tuple[int, int], email: 
         *order,
     )
     if row is None:
-        return
+        return None
     address = re.compile(re.escape(email), re.IGNORECASE)
     texts = {name: None if row[name] is None else address.sub(_ERASED, row[name]) for name in _TEXTS}
     if texts["external_reference"] != row["external_reference"]:
@@ -53,3 +65,27 @@ async def erase_mentions(connection: Connection, order: tuple[int, int], email: 
     )
     told = {"fromName": texts["from_name"], "externalReference": texts["external_reference"]}
     await rewrite_event(connection, order, told)
+    return Texts(order[1], row["external_reference"], row["from_name"], row["message"])
+
+
+async def erase_texts(connection: Connection, customer_id: int, order_ids: Sequence[int]) -> list[Texts]:
+    """Erases message and sender of a customer's orders, and what of their references holds an address; returns what is gone.
+
+    Says of them that their recipients are erased. Those of which that was said before, or that somebody else has locked, are left
+    out. Events that tell of them are gone by then: who erases all of an order waits longer than those are kept.
+    """
+    rows = await connection.fetch(
+        """
+        WITH before AS (
+            SELECT id, message, from_name, external_reference, external_reference ~ $3 AS is_renamed FROM orders
+            WHERE customer_id = $1 AND id = ANY($2::int[]) AND erased_at IS NULL ORDER BY id FOR UPDATE SKIP LOCKED)
+        UPDATE orders SET erased_at = (SELECT clock_now()), message = NULL, from_name = NULL, external_reference =
+            CASE WHEN is_renamed THEN 'erased-' || reference ELSE orders.external_reference END
+        FROM before WHERE orders.customer_id = $1 AND orders.id = before.id
+        RETURNING before.id, CASE WHEN is_renamed THEN before.external_reference END, before.from_name, before.message
+        """,
+        customer_id,
+        list(order_ids),
+        _HOLDS_ADDRESS,
+    )
+    return sorted(Texts(*row) for row in rows)

@@ -1,11 +1,13 @@
 """Personal data of recipients: telling all that is held about one, and erasing it.
 
-`finding` looks for a recipient by address; `exporting` tells what is held, `erasing` takes it out, and leaves a receipt. Each room erases from its own tables. What somebody wrote into free
+`finding` looks for a recipient by address; `exporting` tells what is held, `erasing` takes it out, and leaves a receipt;
+`retention` has it go by itself. Each room erases from its own tables. What somebody wrote into free
 text, a name in a message, say, nobody can find; an address there is found. Why so: docs/decisions/0040-personal-data.md.
 """
 
 from largesse.privacy.erasing import Receipt, erase
 from largesse.privacy.exporting import export
 from largesse.privacy.finding import Found, find
+from largesse.privacy.retention import Retention
 
-__all__ = ["Found", "Receipt", "erase", "export", "find"]
+__all__ = ["Found", "Receipt", "Retention", "erase", "export", "find"]

@@ -11,12 +11,11 @@ from largesse.database import OPERATOR, Connection, Database
 from largesse.delivery.mail.erasing import ErasedMail, erase_from_requeues, erase_mail
 from largesse.delivery.webhooks.erasing import erase_from_answers
 from largesse.drafts.erasing import drop_drafts_with
-from largesse.events import record_changes
 from largesse.fulfilment.erasing import erase_addresses
 from largesse.lines.erasing import erase_recipients
-from largesse.orders.erasing import erase_mentions
+from largesse.orders.erasing import Texts, erase_mentions
 from largesse.privacy.finding import Found, OrderKey
-from largesse.reports import forget_recipient
+from largesse.reports import forget_recipient, forget_texts
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -51,6 +50,13 @@ async def erase_lines(connection: Connection, order: OrderKey, numbers: Sequence
     return ErasedOrder(len(numbers), mail, await erase_addresses(connection, order, numbers))
 
 
+async def forget_written(connection: Connection, customer_id: int, texts: Texts) -> None:
+    """Has an order no longer found by what was written on it; call it inside the transaction that erases that."""
+    await forget_texts(
+        connection, customer_id, texts.order_id, texts.external_reference, (texts.from_name, texts.message)
+    )
+
+
 async def erase(database: Database, email: str, found: Found, customer_id: int | None = None) -> Receipt:
     """Erases the address where it was found, an order at a time, and keeps the receipt.
 
@@ -62,36 +68,54 @@ async def erase(database: Database, email: str, found: Found, customer_id: int |
             orders.append(await erase_lines(connection, order, numbers))
     for order in found.mentions:
         async with database.transaction(OPERATOR) as connection:
-            await erase_mentions(connection, order, email)
-            await record_changes(connection, [order], texts=True)
+            texts = await erase_mentions(connection, order, email)
+            if texts is not None:
+                await forget_written(connection, order[0], texts)
     async with database.transaction(OPERATOR) as connection:
         if customer_id is None:
             await erase_from_requeues(connection, email)
             await erase_from_answers(connection, email)
         dropped = await drop_drafts_with(connection, email, customer_id)
-        return await _keep_receipt(connection, orders, found, dropped, customer_id)
+        return await keep_receipt(
+            connection,
+            orders,
+            count=len({*found.lines, *found.mentions}),
+            texts=len(found.mentions),
+            drafts=dropped,
+            customer_id=customer_id,
+        )
 
 
-async def _keep_receipt(
-    connection: Connection, orders: Sequence[ErasedOrder], found: Found, drafts: int, customer_id: int | None
+async def keep_receipt(
+    connection: Connection,
+    orders: Sequence[ErasedOrder],
+    *,
+    count: int,
+    texts: int,
+    drafts: int = 0,
+    customer_id: int | None,
+    retention_days: int | None = None,
 ) -> Receipt:
+    """Keeps what was taken out, of `count` orders; `retention_days` where that came by itself."""
     counts = {
-        "orders": len({*found.lines, *found.mentions}),
+        "orders": count,
         "lines": sum(order.lines for order in orders),
         "messages": sum(order.mail.messages for order in orders),
         "cancelled": sum(order.mail.cancelled for order in orders),
         "captured": sum(order.mail.captured for order in orders),
         "parcels": sum(order.parcels for order in orders),
-        "texts": len(found.mentions),
+        "texts": texts,
         "drafts": drafts,
     }
     row = await connection.fetchrow(
         """
-        INSERT INTO erasures (at, customer_id, orders, lines, messages, cancelled, captured, parcels, texts, drafts)
-        VALUES (clock_now(), $1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id, at
+        INSERT INTO erasures (at, customer_id, orders, lines, messages, cancelled, captured, parcels, texts, drafts,
+            retention_days)
+        VALUES (clock_now(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id, at
         """,
         customer_id,
         *counts.values(),
+        retention_days,
     )
     assert row is not None, "an INSERT returns its row"
     return Receipt(number=row["id"], at=row["at"], **counts)

@@ -4,7 +4,7 @@ standing.py    how an order stands, and what it adds to the sums: plain rules
 words.py       by which words an order is found
 reading.py     how changed orders stand now, and how they were last told
 writing.py     the tables `report_…`, which nobody else writes
-keeping.py     the worker's step: changes are taken in; a recipient is forgotten
+keeping.py     the worker's step: changes are taken in; recipients and texts are forgotten
 rebuilding.py  `largesse rebuild-reports`
 filters.py     which orders somebody wants to see
 finding.py     the orders that pass a filter, page by page; searching.py what is typed into a search
@@ -19,7 +19,7 @@ it, and they may be made anew at any time: docs/decisions/0036-read-models.md.
 from largesse.reports.earlier import earlier_gifts
 from largesse.reports.filters import GroupFilter, OrderFilter, Place
 from largesse.reports.finding import Found, find_orders, place_of
-from largesse.reports.keeping import forget_recipient, take_in
+from largesse.reports.keeping import forget_recipient, forget_texts, take_in
 from largesse.reports.listing import Choices, ListedOrder, OrderPage, list_page, read_choices, read_listed
 from largesse.reports.rebuilding import rebuild
 from largesse.reports.standing import OrderState, Sums
@@ -41,6 +41,7 @@ __all__ = [
     "earlier_gifts",
     "find_orders",
     "forget_recipient",
+    "forget_texts",
     "list_page",
     "place_of",
     "read_choices",

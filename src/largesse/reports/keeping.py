@@ -18,7 +18,7 @@ from largesse.reports.reading import (
     read_facts,
     read_recipients,
 )
-from largesse.reports.standing import Moves, Standing, add_changes, state_of
+from largesse.reports.standing import Moves, Standing, add_changes, ended_at, state_of
 from largesse.reports.words import words_of_order, words_of_recipient
 from largesse.reports.writing import (
     FoundWord,
@@ -81,6 +81,26 @@ async def forget_recipient(
     Call it inside the transaction that changes the lines. What of it other recipients share, the worker adds again.
     """
     words = {word for email, name in texts for word in words_of_recipient(email, name)}
+    await _forget_words(connection, customer_id, order_ids, words)
+
+
+async def forget_texts(
+    connection: Connection,
+    customer_id: int,
+    order_id: int,
+    reference: str | None,
+    texts: Iterable[str | None],
+) -> None:
+    """Has an order no longer found by a reference that it had, and by what was written on it.
+
+    Call it inside the transaction that changes the order. What of it is left, the worker adds again.
+    """
+    await _forget_words(connection, customer_id, [order_id], words_of_order(reference, texts, ()))
+
+
+async def _forget_words(
+    connection: Connection, customer_id: int, order_ids: Sequence[int], words: Iterable[str]
+) -> None:
     await remove_words(connection, customer_id, order_ids, words)
     await record_changes(connection, [(customer_id, order_id) for order_id in order_ids], texts=True)
 
@@ -154,6 +174,7 @@ def _reported(order: Row, group_id: int, moves: Moves, bounced: int) -> Reported
         cancel_days=list(moves.cancellations),
         cancel_counts=list(moves.cancellations.values()),
         ages=moves.ages,
+        erasable_since=ended_at(order["code_count"], moves) if order["erased_at"] is None else None,
     )
 
 

@@ -47,7 +47,7 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey]) -> Facts:
         facts.orders[row["customer_id"], row["id"]] = row
     moves: dict[int, Moves] = defaultdict(Moves)
     for row in await connection.fetch(_MOVES, *columns, list(AGES_S)):
-        moves[row["order_id"]].add(row["event"], row["day"], row["age"], row["count"])
+        moves[row["order_id"]].add(row["event"], row["day"], row["age"], row["count"], row["last_at"])
     facts.moves = moves
     facts.bounced = {row["id"]: row["bounced"] for row in await connection.fetch(_BOUNCED, *columns)}
     facts.before = {
@@ -91,7 +91,7 @@ _WANTED = """
 _ORDERS = f"""
     SELECT o.customer_id, o.id, o.environment, o.created_at, o.source, o.currency, o.product_id, o.collection_id,
            o.account_id, o.service_account_id, o.user_id, o.code_count, o.total_minor, o.external_reference, o.from_name,
-           o.message,
+           o.message, o.erased_at,
            o.scheduled_for IS NOT NULL AND EXISTS (
                SELECT FROM mail_jobs AS m
                WHERE m.customer_id = o.customer_id AND m.order_id = o.id AND m.fanned_out_at IS NULL AND m.due_at > (SELECT clock_now())
@@ -101,7 +101,7 @@ _ORDERS = f"""
 _MOVES = f"""
     SELECT o.id AS order_id, e.event, (e.at AT TIME ZONE 'UTC')::date AS day,
            width_bucket(extract(epoch FROM e.at - coalesce(o.scheduled_for, o.created_at))::float8, $3::float8[]) AS age,
-           count(*) AS count
+           count(*) AS count, max(e.at) AS last_at
     FROM {_WANTED}
     JOIN line_events AS e ON e.customer_id = o.customer_id AND e.order_id = o.id
         AND e.event IN ('claimed', 'fulfilled', 'expired', 'cancelled')

@@ -92,9 +92,11 @@ class Moves:
     ages: list[int] = field(default_factory=lambda: [0] * len(AGE_SUMS))
     fulfilled: int = 0
     expired: int = 0
+    last_at: datetime | None = None
 
-    def add(self, event: str, day: date, age: int, count: int) -> None:
-        """Adds that an event came to so many codes, on a day, in the age of an order."""
+    def add(self, event: str, day: date, age: int, count: int, last_at: datetime) -> None:
+        """Adds that an event came to so many codes, on a day, in the age of an order, to the last of them at an instant."""
+        self.last_at = last_at if self.last_at is None else max(self.last_at, last_at)
         if event == "claimed":
             self.claims[day] += count
             self.ages[age] += count
@@ -104,6 +106,12 @@ class Moves:
             self.fulfilled += count
         elif event == "expired":
             self.expired += count
+
+
+def ended_at(codes: int, moves: Moves) -> datetime | None:
+    """When the last of so many codes came to its end: nothing more will happen to any. None while something may."""
+    ended = moves.fulfilled + moves.expired + sum(moves.cancellations.values())
+    return moves.last_at if ended == codes else None
 
 
 def state_of(*, codes: int, claimed: int, cancelled: int, is_scheduled: bool, bounced: int) -> OrderState:

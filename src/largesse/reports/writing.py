@@ -48,6 +48,7 @@ class ReportedOrder(msgspec.Struct, frozen=True, kw_only=True):
     cancel_days: list[date]
     cancel_counts: list[int]
     ages: list[int]
+    erasable_since: datetime | None  # see `ended_at`; None as well once its recipients were erased
 
 
 class FoundWord(msgspec.Struct, frozen=True):

@@ -43,6 +43,7 @@ REPORTS = (
                 = (coalesce(m.claimed, 0), coalesce(m.fulfilled, 0), coalesce(m.expired, 0), coalesce(m.cancelled, 0))
             AND (r.state = 'cancelled') = (r.cancelled = r.codes)
             AND (r.state IN ('cancelled', 'claimed')) = (r.claimed + r.cancelled = r.codes)
+            AND (r.erasable_since IS NOT NULL) = (o.erased_at IS NULL AND r.fulfilled + r.expired + r.cancelled = r.codes)
         ) IS NOT TRUE
         """,  # noqa: S608 - constants
     ),

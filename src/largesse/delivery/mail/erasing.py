@@ -82,6 +82,14 @@ async def erase_mail(
     return ErasedMail(len(erased), cancelled, int(captured.split()[-1]))
 
 
+async def erase_old_requeues(connection: Connection, days: int) -> None:
+    """Erases what operators searched for when they had mail sent again, from so many days ago on."""
+    await connection.execute(
+        "UPDATE mail_requeues SET reason = NULL WHERE reason IS NOT NULL AND at <= clock_now() - $1 * interval '1 day'",
+        days,
+    )
+
+
 async def erase_from_requeues(connection: Connection, email: str) -> int:
     """Takes the address out of what operators searched for when they had mail sent again; returns how often it was there."""
     tag = await connection.execute(

@@ -1,0 +1,226 @@
+"""A recipient in every place where one can be, and looking for traces of them in a dump."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.background import run_in_thread
+from tests.web.api.conftest import Service, problem, run_on_database, service, staging, start_service
+
+from largesse.base.vault import Vault
+from largesse.cli import main
+from largesse.database import OPERATOR, WORKER, Database
+from largesse.database.cluster import programs
+from largesse.delivery.mail.fan_out import fan_out
+from largesse.delivery.mail.mailer import Mailer
+from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
+from largesse.fulfilment.notifications import seal_email
+from largesse.lines.states import LineKey
+from largesse.reports import take_in
+
+__all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
+
+SAM, NAME = "Sam.Quillfeather@example.com", "Samantha Quillfeather"
+ALEX = "alex@example.com"
+ADDRESS = b'{"name":"Samantha Quillfeather","city":"Little Quilling"}'
+# What changes when somebody is erased: copies and drafts go, receipts come.
+CHANGED = {
+    "audit_events",
+    "audit_heads",
+    "captured_mail",
+    "draft_rows",
+    "drafts",
+    "erasures",
+    "order_changes",
+    "report_words",
+}
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(service: Service, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command of `largesse` on the service's installation."""
+    monkeypatch.setenv("LARGESSE_DATABASE_URL", service.database_url)
+    monkeypatch.setenv("LARGESSE_MASTER_KEY", service.settings.master_keys[0].hex())
+
+    def invoke(*arguments: str) -> Result:
+        return CliRunner().invoke(main, arguments, prog_name="largesse")
+
+    return invoke
+
+
+@pytest.fixture
+def filled(service: Service) -> dict[str, str]:
+    """Sam in every place where a recipient can be, beside Alex; the references of the orders by what they are."""
+    orders = {
+        "mailed": service.send(
+            "gift",
+            "coffee",
+            value=5,
+            recipients=[{"email": SAM, "name": NAME, "quantity": 2}, {"email": ALEX, "name": "Alex"}],
+            message=f"Ask {SAM.lower()} about it",
+            externalReference=f"birthday/{SAM.upper()}",
+        ),
+        "scheduled": service.send(
+            "gift",
+            "coffee",
+            value=5,
+            recipients=[{"email": SAM.lower(), "name": NAME}],
+            sendAt="2099-01-01T00:00:00Z",
+        ),
+        "other": service.send(
+            "gift",
+            "coffee",
+            key="globex",
+            account="globex-gbp",
+            value=5,
+            recipients=[{"email": SAM, "name": NAME}],
+        ),
+        "parcel": service.send("gift", "hamper", recipients=[{"email": SAM, "name": NAME}]),
+        "batch": service.send("gift", "coffee", value=5, codeQuantity=2),
+    }
+    assert {order.status_code for order in orders.values()} == {200}
+    references = {name: order.json()["reference"] for name, order in orders.items()}
+    run_in_thread(capture(service))
+    fill_by_hand(service, references)
+    take_in_all(service)
+    return references
+
+
+async def capture(service: Service) -> None:
+    """Captures all mail that is due, as the demo's worker does."""
+    database = await Database.connect(service.database_url, max_connections=4)
+    mailer = Mailer(
+        database,
+        Vault(service.settings.master_keys),
+        public_url_of=lambda _: "https://gifts.example",
+        mail_from=service.settings.mail_from,
+        transport=None,
+        captures=True,
+    )
+    async with database.transaction(OPERATOR) as connection:
+        await fan_out(connection, 100)
+    while await mailer.step():
+        pass
+    await mailer.close()
+    await database.close()
+
+
+def order_id(service: Service, reference: str) -> int:
+    return int(service.sql("SELECT id FROM orders WHERE reference = $1", reference)[0]["id"])
+
+
+def fill_by_hand(service: Service, references: dict[str, str]) -> None:
+    """What takes a recipient's browser, a receiver, a mail server and a person to come about."""
+    vault = Vault(service.settings.master_keys)
+    parcel, batch = order_id(service, references["parcel"]), order_id(service, references["batch"])
+    hamper, coffee = (service.ids["products"][key] for key in ("hamper", "coffee"))
+    for order, product in ((parcel, hamper), (batch, coffee)):
+        service.sql(
+            "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id) SELECT customer_id, id, 1, 'chosen', now(), $2 FROM orders WHERE id = $1",
+            order,
+            product,
+        )
+        service.sql(
+            """
+            INSERT INTO line_events (customer_id, order_id, number, event, at)
+            SELECT customer_id, id, 1, happened, now() FROM orders, unnest('{opened,claimed,chosen}'::text[]) AS happened WHERE id = $1
+            """,
+            order,
+        )
+    service.sql(
+        "UPDATE line_states SET sealed_email = $2 WHERE order_id = $1",
+        batch,
+        seal_email(vault, SAM, LineKey(0, batch, 1)),
+    )
+    service.sql(
+        "INSERT INTO voucher_waits (customer_id, product_id, value_minor, order_id, number, since) SELECT customer_id, $1, 500, id, 1, now() FROM orders WHERE id = $2",
+        coffee,
+        batch,
+    )
+    service.sql(
+        """
+        INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at)
+        SELECT customer_id, id, 1, 'production', $2, 'GB', $3, now() FROM orders WHERE id = $1
+        """,
+        parcel,
+        hamper,
+        vault.addresses.seal(ADDRESS, b"address/%d/1" % parcel),
+    )
+    service.sql(
+        """
+        INSERT INTO messages
+            (customer_id, order_id, environment, kind, edition, email, line_numbers, state, due_at, rank_at, created_at)
+        SELECT customer_id, id, 'production', 'voucher_ready', 1, $2, '{1}', 'pending', now() + interval '1 day',
+               now() + interval '1 day', now() FROM orders WHERE id = $1
+        """,
+        batch,
+        SAM,
+    )
+    fill_beside(service)
+
+
+def fill_beside(service: Service) -> None:
+    """What others said of Sam: mail servers, an operator, a receiver, and a person who has not sent yet."""
+    service.sql(
+        "UPDATE messages SET reason = $1 WHERE lower(email) = $2", f"550 <{SAM}> unknown", SAM.lower()
+    )
+    service.sql("INSERT INTO mail_requeues (at, since, reason, messages) VALUES (now(), now(), $1, 0)", SAM)
+    service.sql(
+        "INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, answer) VALUES (1, 1, 1, now(), 1, $1)",
+        f"hello {SAM}".encode(),
+    )
+    service.sql(
+        """
+        WITH person AS (SELECT id, customer_id FROM users ORDER BY id LIMIT 1), draft AS (
+            INSERT INTO drafts (customer_id, environment, id, user_id, content, created_at, changed_at)
+            SELECT customer_id, 'production', '00000000000000000001', id, '{}', now(), now() FROM person RETURNING *)
+        INSERT INTO draft_rows (customer_id, environment, draft_id, number, cells)
+        SELECT customer_id, environment, id, 1, ARRAY[$1, $2] FROM draft
+        """,
+        SAM,
+        NAME,
+    )
+
+
+def take_in_all(service: Service) -> None:
+    """What the worker does for the read models."""
+
+    async def take() -> None:
+        database = await Database.connect(service.database_url)
+        async with database.connection(WORKER) as connection:
+            await fan_out_events(connection, 100)
+        found = 1
+        while found:
+            async with database.transaction(WORKER) as connection:
+                found = await take_in(connection)
+        await database.close()
+
+    run_in_thread(take())
+
+
+def dump(service: Service) -> str:
+    """All of the database as pg_dump writes it, in small letters."""
+    command = [str(programs() / "pg_dump"), "--data-only", service.database_url]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.lower()
+
+
+def traces(dumped: str) -> list[str]:
+    """What of Sam is in a dump, as text or as bytes."""
+    wanted = (SAM, NAME, "quillfeather")
+    return [one for text in wanted for one in (text.lower(), text.lower().encode().hex()) if one in dumped]
+
+
+def counted(service: Service) -> dict[str, Any]:
+    """How many rows each table has, and all of the ledger."""
+    tables = [row[0] for row in service.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+    rows = {
+        table: service.sql(f"SELECT count(*) FROM {table}")[0][0] for table in tables if table not in CHANGED
+    }
+    ledger = [tuple(row) for row in service.sql("SELECT * FROM entries ORDER BY account_id, id")]
+    return {**rows, "ledger": ledger, "accounts": service.sql("SELECT * FROM accounts ORDER BY id")}
