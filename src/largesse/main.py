@@ -41,6 +41,7 @@ from largesse.web.api.shapes.catalogue import CatalogueInJson
 from largesse.web.claim import claim_pages
 from largesse.web.console import console_pages
 from largesse.web.docs import docs_pages
+from largesse.web.kit.pictures import picture_routes
 from largesse.web.kit.replies import encode_json
 from largesse.web.kit.services import Services
 from largesse.web.mailbox import mailbox_pages
@@ -95,6 +96,7 @@ def build_app(
             *docs_pages(settings, has_mailbox=has_mailbox),
             *claim_pages(services),
             *console_pages(services),
+            *picture_routes(services),
         ]
         return [*routes, *mailbox_pages(services, listens_on)] if has_mailbox else routes
 

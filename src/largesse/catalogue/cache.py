@@ -67,7 +67,7 @@ async def load_snapshot(connection: Connection, telling: Telling) -> Snapshot:
         products = await connection.fetch(
             """
             SELECT id, name, is_digital, currency, countries, denominations_minor, min_amount_minor,
-                   max_amount_minor, cost_minor, markup_percent, postage_minor, vat_percent, customer_ids
+                   max_amount_minor, cost_minor, markup_percent, postage_minor, vat_percent, customer_ids, picture
             FROM products WHERE active
             """
         )

@@ -34,6 +34,7 @@ class Product:
     postage_minor: Mapping[str, int] = field(default_factory=dict)  # by country
     vat_percent: Mapping[str, Decimal] = field(default_factory=dict)  # by country; a missing one has none
     customer_ids: frozenset[int] | None = None  # None: sold to all customers
+    picture: str | None = None  # its name (`catalogue.pictures`)
 
     @property
     def sold_countries(self) -> frozenset[str]:
@@ -75,4 +76,5 @@ def product_from_row(row: Row) -> Product:
         postage_minor=_POSTAGE.decode(row["postage_minor"]),
         vat_percent=_VAT.decode(row["vat_percent"]),
         customer_ids=None if customer_ids is None else frozenset(customer_ids),
+        picture=row["picture"],
     )

@@ -11,7 +11,7 @@ from largesse.lines.lines import Line
 
 _PRODUCT = """
     SELECT id, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor,
-           cost_minor, markup_percent, postage_minor, vat_percent, customer_ids
+           cost_minor, markup_percent, postage_minor, vat_percent, customer_ids, picture
     FROM products
 """
 

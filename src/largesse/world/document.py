@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from largesse.catalogue import Picture
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -126,6 +128,10 @@ class Product:
     vat_percent: Mapping[str, Decimal]  # by country
     customers: tuple[str, ...] | None  # None: sold to all
     active: bool
+    picture: Picture | None
+    description: str | None
+    how_to_redeem: str | None
+    terms: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,26 @@ from __future__ import annotations
 from largesse import catalogue
 from largesse.base.errors import InvalidRequest
 from largesse.base.money import MAX_AMOUNT, canonical, to_minor, to_number
+from largesse.catalogue import Picture
 from largesse.catalogue.amounts import collection_price, gift_price
+from largesse.catalogue.details import MAX_DESCRIPTION, MAX_HOW_TO_REDEEM, MAX_TERMS
+from largesse.catalogue.pictures import PictureRefused
 from largesse.catalogue.prices import delivered_minor
+from largesse.world.beside import Beside
 from largesse.world.document import Collection, Product
 from largesse.world.fields import Fields
 
 _NAME_LENGTH = 200
+_FILE_NAME_LENGTH = 200
 _DIGITAL = ("countries", "denominations", "min_amount", "max_amount")
 _PHYSICAL = ("cost", "markup_percent", "postage", "vat_percent")
 
 
-def read_product(fields: Fields) -> Product:
-    """The product that a mapping of the file describes; mistakes, also of amounts against one another, are noted in `fields`."""
+def read_product(fields: Fields, beside: Beside) -> Product:
+    """The product that a mapping of the file describes; mistakes, also of amounts against one another, are noted in `fields`.
+
+    Its picture is one of the files `beside` that one.
+    """
     digital = fields.flag("digital")
     currency = fields.currency()
     fields.refuse(
@@ -38,11 +46,26 @@ def read_product(fields: Fields) -> Product:
         vat_percent=fields.percents("vat_percent"),
         customers=fields.references("customers"),
         active=fields.flag("active", default=True),
+        picture=_read_picture(fields, beside),
+        description=fields.text("description", MAX_DESCRIPTION, line_ends=True),
+        how_to_redeem=fields.text("how_to_redeem", MAX_HOW_TO_REDEEM, line_ends=True),
+        terms=fields.text("terms", MAX_TERMS, line_ends=True),
     )
     if digital:
         _check_amounts(product, fields)
     fields.done()
     return product
+
+
+def _read_picture(fields: Fields, beside: Beside) -> Picture | None:
+    name = fields.text("picture", _FILE_NAME_LENGTH)
+    if name is None:
+        return None
+    try:
+        return beside.picture(name)
+    except PictureRefused as refused:
+        fields.mistake("picture", f"{name!r} {refused}")
+        return None
 
 
 def _check_amounts(product: Product, fields: Fields) -> None:

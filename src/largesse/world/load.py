@@ -138,6 +138,7 @@ async def _save_service_accounts(connection: Connection, world: World, customers
 
 
 async def _save_products(connection: Connection, world: World, customers: _Ids) -> _Ids:
+    await catalogue.save_pictures(connection, [one.picture for one in world.products if one.picture])
     rows = [NewRow(product.place, _product_values(product, customers)) for product in world.products]
     saved = await save(connection, catalogue.save_products, rows)
     return dict(zip((product.key for product in world.products), saved.ids, strict=True))
@@ -161,6 +162,10 @@ def _product_values(product: Product, customers: _Ids) -> dict[str, object]:
         "vat_percent": {country: float(percent) for country, percent in product.vat_percent.items()},
         "customer_ids": None if named is None else sorted(customers[key] for key in named),
         "active": product.active,
+        "picture": product.picture.name if product.picture else None,
+        "description": product.description,
+        "how_to_redeem": product.how_to_redeem,
+        "terms": product.terms,
     }
 
 

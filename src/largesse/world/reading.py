@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import codecs
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from largesse.base.errors import StartError
+from largesse.world.beside import Beside
 from largesse.world.customers import Gifts, check_customer, check_keys, read_customer
 from largesse.world.document import Collection, Product, World
 from largesse.world.fields import Fields
@@ -28,16 +30,20 @@ def read_world(path: Path) -> World:
             content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise StartError(f"{path}: {error.strerror or error}") from None
-    return parse_world(content, path.name)
+    return parse_world(content, path.name, path.parent)
 
 
 def demo_world() -> World:
     """The world of `largesse demo`."""
-    return parse_world(resources.files("largesse.world").joinpath("demo.yaml").read_bytes(), "demo.yaml")
+    folder = resources.files("largesse.world")
+    return parse_world(folder.joinpath("demo.yaml").read_bytes(), "demo.yaml", folder)
 
 
-def parse_world(content: bytes, file: str) -> World:
-    """The world that `content`, the bytes of the file named `file`, describes; StartError as for `read_world`."""
+def parse_world(content: bytes, file: str, folder: Traversable | None = None) -> World:
+    """The world that `content`, the bytes of the file named `file` in `folder`, describes; StartError as for `read_world`.
+
+    Without a folder there are no pictures beside it.
+    """
     if len(content) > _MAX_BYTES:
         raise StartError(f"{file}:1: a world file has at most {_MAX_BYTES // 2**20} MiB")
     try:
@@ -49,13 +55,13 @@ def parse_world(content: bytes, file: str) -> World:
     if root is None:
         raise StartError(f"{file}:1: the file is empty")
     mistakes = Mistakes(file)
-    world = _read(Fields(root, "", mistakes), mistakes)
+    world = _read(Fields(root, "", mistakes), mistakes, Beside(folder))
     mistakes.refuse_any()
     return world
 
 
-def _read(fields: Fields, mistakes: Mistakes) -> World:
-    products = _read_products(fields, mistakes)
+def _read(fields: Fields, mistakes: Mistakes, beside: Beside) -> World:
+    products = _read_products(fields, mistakes, beside)
     collections = _read_collections(fields, mistakes)
     gifts = Gifts(
         {product.key: product if faultless else None for product, faultless in products},
@@ -72,12 +78,12 @@ def _read(fields: Fields, mistakes: Mistakes) -> World:
     return world
 
 
-def _read_products(fields: Fields, mistakes: Mistakes) -> list[tuple[Product, bool]]:
+def _read_products(fields: Fields, mistakes: Mistakes, beside: Beside) -> list[tuple[Product, bool]]:
     """The products, each with whether it is without mistakes."""
     found = []
     for product_fields in fields.objects("products"):
         before = len(mistakes)
-        product = read_product(product_fields)
+        product = read_product(product_fields, beside)
         if len(mistakes) == before:
             check_prices(product, product_fields)
         found.append((product, len(mistakes) == before))

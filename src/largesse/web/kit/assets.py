@@ -20,7 +20,7 @@ from largesse.web.kit.security import COMMON
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _SHARED = (Path(__file__).parent / "shared" / "tokens.css",)
 _HASH_CHARACTERS = 12
-_FOR_GOOD = f"public, max-age={365 * 24 * 3600}, immutable"
+FOR_GOOD = f"public, max-age={365 * 24 * 3600}, immutable"
 _FOR_NOW = "public, max-age=300"
 
 
@@ -64,7 +64,7 @@ class Assets:
             route
             for asset in self._assets.values()
             for route in (
-                self._route(asset, asset.served_name, _FOR_GOOD),
+                self._route(asset, asset.served_name, FOR_GOOD),
                 self._route(asset, asset.name, _FOR_NOW),
             )
         ]

@@ -1,0 +1,11 @@
+"""Pictures of products, and what is to be said of them."""
+
+from largesse.database.migrate import run_sql_beside
+
+revision = "0028"
+down_revision = "0027"
+
+
+def upgrade() -> None:
+    """Runs the SQL file of the same name."""
+    run_sql_beside(__file__)

@@ -1,0 +1,97 @@
+"""What may be a picture: of three kinds, whole, and within its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import resources
+
+import pytest
+from tests.catalogue.images import jpeg, png, webp_extended, webp_lossless, webp_lossy
+
+from largesse.catalogue.images import Image, read_image
+from largesse.catalogue.pictures import MAX_BYTES, PictureRefused, is_name, media_type, read_picture
+
+MAKERS: dict[Callable[..., bytes], str] = {
+    png: "png",
+    jpeg: "jpg",
+    webp_lossy: "webp",
+    webp_lossless: "webp",
+    webp_extended: "webp",
+}
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_kind_and_size_are_read_from_the_head(make: Callable[..., bytes]) -> None:
+    for width, height in ((64, 2_000), (480, 270), (255, 257)):
+        assert read_image(make(width, height)) == Image(MAKERS[make], width, height)
+
+
+def test_progressive_frames_are_frames() -> None:
+    assert read_image(jpeg(480, 270, frame=0xC2)) == Image("jpg", 480, 270)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_what_was_cut_short_or_goes_on_is_no_image(make: Callable[..., bytes]) -> None:
+    whole = make()
+    for cut in range(1, len(whole)):
+        assert read_image(whole[:cut]) is None, cut
+    assert read_image(whole + b"<script>") is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"GIF89a", b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"\xff\xd8\xff\xd9"]
+)
+def test_other_files_are_refused(content: bytes) -> None:
+    with pytest.raises(PictureRefused, match="must be a whole PNG, JPEG or WebP file"):
+        read_picture(content)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "fits"),
+    [
+        (64, 64, True),
+        (63, 64, False),
+        (64, 63, False),
+        (2_000, 64, True),
+        (2_001, 64, False),
+        (64, 2_001, False),
+    ],
+)
+def test_sides_have_limits(width: int, height: int, fits: bool) -> None:
+    content = png(width, height)
+    if fits:
+        assert read_picture(content).content == content
+    else:
+        with pytest.raises(PictureRefused, match=f"64 to 2000 pixels each way, not {width} by {height}"):
+            read_picture(content)
+
+
+def test_bytes_have_a_limit() -> None:
+    padding = MAX_BYTES - len(webp_lossy())
+    largest = webp_lossy_of(padding)
+    assert len(largest) == MAX_BYTES
+    read_picture(largest)
+    with pytest.raises(PictureRefused, match="at most 256 KiB"):
+        read_picture(webp_lossy_of(padding + 2))
+
+
+def webp_lossy_of(padding: int) -> bytes:
+    whole = webp_lossy() + bytes(padding)
+    return whole[:4] + (len(whole) - 8).to_bytes(4, "little") + whole[8:]
+
+
+def test_a_name_is_of_the_content() -> None:
+    first, same, other = read_picture(png()), read_picture(png()), read_picture(png(shade=7))
+    assert first.name == same.name != other.name
+    assert is_name(first.name)
+    assert media_type(first.name) == "image/png"
+    assert media_type(read_picture(jpeg()).name) == "image/jpeg"
+    assert not any(
+        is_name(name) for name in ("", "a.png", f"{first.name}x", f"../{first.name}", first.name.upper())
+    )
+
+
+def test_the_pictures_of_the_demo_are_some() -> None:
+    folder = resources.files("largesse.world") / "pictures"
+    names = {read_picture(file.read_bytes()).name for file in folder.iterdir()}
+    assert len(names) == len(list(folder.iterdir())) > 20
