@@ -10,6 +10,7 @@ filters.py     which orders somebody wants to see
 finding.py     the orders that pass a filter, page by page; searching.py what is typed into a search
 listing.py     orders as a list shows them, and what it can be filtered by
 earlier.py     who has had a gift of the kind before
+templates.py   how often templates are used
 summing.py     what they add up to, by day, month, and what they have in common
 
 What has changed, `largesse.events` keeps (`order_changes`). What these tables say follows from the orders alone, `verify` holds them to
@@ -24,8 +25,10 @@ from largesse.reports.listing import Choices, ListedOrder, OrderPage, list_page,
 from largesse.reports.rebuilding import rebuild
 from largesse.reports.standing import OrderState, Sums
 from largesse.reports.summing import Added, add_up, add_up_found
+from largesse.reports.templates import MOST_COUNTED, TemplateUses, template_uses
 
 __all__ = [
+    "MOST_COUNTED",
     "Added",
     "Choices",
     "Found",
@@ -36,6 +39,7 @@ __all__ = [
     "OrderState",
     "Place",
     "Sums",
+    "TemplateUses",
     "add_up",
     "add_up_found",
     "earlier_gifts",
@@ -48,4 +52,5 @@ __all__ = [
     "read_listed",
     "rebuild",
     "take_in",
+    "template_uses",
 ]

@@ -162,6 +162,7 @@ def _reported(order: Row, group_id: int, moves: Moves, bounced: int) -> Reported
             bounced=bounced,
         ),
         created_at=order["created_at"],
+        template_id=order["template_id"] or 0,
         codes=order["code_count"],
         spent_minor=order["total_minor"],
         claimed=claimed,

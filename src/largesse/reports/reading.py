@@ -90,8 +90,8 @@ _WANTED = """
 """
 _ORDERS = f"""
     SELECT o.customer_id, o.id, o.environment, o.created_at, o.source, o.currency, o.product_id, o.collection_id,
-           o.account_id, o.service_account_id, o.user_id, o.code_count, o.total_minor, o.external_reference, o.from_name,
-           o.message, o.erased_at,
+           o.account_id, o.service_account_id, o.user_id, o.template_id, o.code_count, o.total_minor, o.external_reference,
+           o.from_name, o.message, o.erased_at,
            o.scheduled_for IS NOT NULL AND EXISTS (
                SELECT FROM mail_jobs AS m
                WHERE m.customer_id = o.customer_id AND m.order_id = o.id AND m.fanned_out_at IS NULL AND m.due_at > (SELECT clock_now())

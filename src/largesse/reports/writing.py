@@ -36,6 +36,7 @@ class ReportedOrder(msgspec.Struct, frozen=True, kw_only=True):
     group_id: int
     state: str
     created_at: datetime
+    template_id: int  # 0: none
     codes: int
     spent_minor: int
     claimed: int

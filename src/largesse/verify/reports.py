@@ -34,7 +34,8 @@ REPORTS = (
         LEFT JOIN report_groups g ON g.customer_id = r.customer_id AND g.id = r.group_id
         LEFT JOIN moves m ON m.customer_id = o.customer_id AND m.order_id = o.id
         WHERE {_TAKEN_IN} AND (
-            (r.environment, r.created_at, r.codes, r.spent_minor) = (o.environment, o.created_at, o.code_count, o.total_minor)
+            (r.environment, r.created_at, r.codes, r.spent_minor, r.template_id)
+                = (o.environment, o.created_at, o.code_count, o.total_minor, coalesce(o.template_id, 0))
             AND (g.environment, g.currency, g.source) = (o.environment, o.currency, o.source)
             AND (g.product_id, g.collection_id, g.account_id, g.service_account_id, g.user_id)
                 = (coalesce(o.product_id, 0), coalesce(o.collection_id, 0), coalesce(o.account_id, 0),
