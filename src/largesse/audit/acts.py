@@ -8,6 +8,9 @@ from types import MappingProxyType
 ACTS: Mapping[str, str] = MappingProxyType(
     {
         "account.topped_up": "a funding account was credited",
+        "collection.changed": "a collection of one's own was changed",
+        "collection.created": "a collection of one's own was made",
+        "collection.removed": "a collection of one's own was removed",
         "codes.read": "the codes of an order were given out again",
         "key.created": "an API key was made",
         "key.deleted": "an API key was deleted",
@@ -40,6 +43,9 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "shipments.exported": "parcels were handed to whoever packs them, with names and addresses",
         "shipments.imported": "parcels were said to be on their way",
         "stock.imported": "voucher numbers were added to the stock",
+        "template.changed": "a template was changed",
+        "template.created": "a template was made",
+        "template.removed": "a template was removed",
         "top_up.cancelled": "a top-up that waited was cancelled",
         "top_up.confirmed": "the money of a top-up came, and its account was credited",
         "top_up.requested": "a top-up of a funding account was asked for",

@@ -78,6 +78,22 @@ def least_collection_minor(collection: Collection) -> int | None:
     return collection.value_points_minor[0] if collection.value_points_minor else None
 
 
+def can_become(product: Product, country: str, currency: str, value_minor: int, customer_id: int) -> bool:
+    """Whether who chooses a gift of that value in `country` can have `product`, from that customer.
+
+    A digital one must be sold at exactly that value, a physical one must be covered by it, delivery and tax included.
+    """
+    if product.currency != currency or not product.sold_in(country):
+        return False
+    if not product.sold_to(customer_id):
+        return False
+    if not product.is_digital:
+        return delivered_minor(product, country) <= value_minor
+    if product.denominations_minor:
+        return value_minor in product.denominations_minor
+    return product.range_minor is not None and product.range_minor[0] <= value_minor <= product.range_minor[1]
+
+
 def _implied(value: float | None, implied_minor: int, currency: str) -> int:
     if value is not None and _minor(value, currency) != implied_minor:
         raise InvalidRequest(f"`value` must be {canonical(implied_minor, currency)} or left out.")

@@ -48,6 +48,7 @@ _COLLECTIONS = Table(
     },
     match="saved.key = new.key",
     fixed=("customer_id", "currency"),
+    kept="saved.of_people",
 )
 
 
@@ -57,5 +58,8 @@ async def save_products(connection: Connection, rows: Sequence[Values]) -> Saved
 
 
 async def save_collections(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds collections and overwrites those that differ, found by key. Raises FixedColumn for another customer or currency."""
+    """Adds collections and overwrites those that differ, found by key, but for what people have touched.
+
+    Raises FixedColumn for another customer or currency.
+    """
     return await _COLLECTIONS.save(connection, rows)

@@ -22,6 +22,7 @@ class Saved:
 
     ids: list[int]
     created: list[bool]
+    kept: list[bool]  # differ, and were left as they are
 
 
 class FixedColumn(Exception):
@@ -40,7 +41,7 @@ class Table:
 
     `columns` gives each its SQL type. A row is found by `match`, a condition on `saved` and `new`. Columns in
     `fixed` are settled when it is created: another value is refused. Those in `unwatched` are written with the
-    row, but a difference in them alone is no reason to write it.
+    row, but a difference in them alone is no reason to write it. Rows of which `kept`, a condition on `saved`, holds are left as they are.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Table:
     match: str
     fixed: tuple[str, ...] = ()
     unwatched: tuple[str, ...] = ()
+    kept: str = "false"
 
     @property
     def find(self) -> str:
@@ -57,7 +59,7 @@ class Table:
         differs = f"ROW({old}) IS DISTINCT FROM ROW({new})" if watched else "false"
         fixed = "".join(f", saved.{name} AS {name}" for name in self.fixed)
         return (
-            f"SELECT saved.id AS saved_id, {differs} AS differs{fixed} "  # noqa: S608 - put together from constants
+            f"SELECT saved.id AS saved_id, {differs} AS differs, {self.kept} AS kept{fixed} "  # noqa: S608 - put together from constants
             f"FROM {self._new} LEFT JOIN {self.name} AS saved ON {self.match} ORDER BY new.n"
         )
 
@@ -81,14 +83,14 @@ class Table:
     async def save(self, connection: Connection, rows: Sequence[Values]) -> Saved:
         """Adds the rows that are missing and overwrites those that differ; never deletes. Raises FixedColumn."""
         if not rows:
-            return Saved([], [])
+            return Saved([], [], [])
         found = await connection.fetch(self.find, _json(rows))
         for place, (row, old) in enumerate(zip(rows, found, strict=True)):
             self._check_fixed(place, row, old)
         changed = [
             {**row, "saved_id": old["saved_id"]}
             for row, old in zip(rows, found, strict=True)
-            if old["saved_id"] is not None and old["differs"]
+            if old["saved_id"] is not None and old["differs"] and not old["kept"]
         ]
         if changed:
             await connection.execute(self.update, _json(changed))
@@ -101,7 +103,9 @@ class Table:
                 ids[number] = new["saved_id"]
         created = set(missing)
         return Saved(
-            [saved_id for saved_id in ids if saved_id is not None], [n in created for n in range(len(ids))]
+            [saved_id for saved_id in ids if saved_id is not None],
+            [n in created for n in range(len(ids))],
+            [bool(old["saved_id"] and old["differs"] and old["kept"]) for old in found],
         )
 
     def _check_fixed(self, place: int, row: Values, old: Row) -> None:

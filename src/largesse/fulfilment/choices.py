@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from largesse.catalogue.prices import delivered_minor
+from largesse.catalogue.amounts import can_become
 from largesse.catalogue.products import Product, product_from_row
 from largesse.database import Connection
 from largesse.lines.lines import Line
@@ -17,22 +17,8 @@ _PRODUCT = """
 
 
 def is_available(product: Product, line: Line) -> bool:
-    """Whether the product can be had for the line: in its currency, country and for its customer, at its value.
-
-    A digital one must be sold at exactly that value, a physical one must be covered by it, delivery and tax included.
-    """
-    if product.currency != line.currency or not product.sold_in(line.country):
-        return False
-    if not product.sold_to(line.customer_id):
-        return False
-    if not product.is_digital:
-        return delivered_minor(product, line.country) <= line.value_minor
-    if product.denominations_minor:
-        return line.value_minor in product.denominations_minor
-    return (
-        product.range_minor is not None
-        and product.range_minor[0] <= line.value_minor <= product.range_minor[1]
-    )
+    """Whether the product can be had for the line: in its currency, country and for its customer, at its value."""
+    return can_become(product, line.country, line.currency, line.value_minor, line.customer_id)
 
 
 async def read_choices(connection: Connection, line: Line) -> list[Product]:

@@ -1,6 +1,7 @@
 """Templates: saved send presets, made outside the API.
 
-World files make templates (`saving`), `GET /templates` lists them, and `POST /send/template` reads one.
+World files make templates (`saving`), and people do in the web application (`keeping`); `GET /templates` lists them, and
+`POST /send/template` reads one.
 """
 
 from __future__ import annotations
@@ -11,9 +12,26 @@ from datetime import datetime
 from largesse.base.money import to_number
 from largesse.database import Connection, Row
 from largesse.identity import Principal
+from largesse.templates.keeping import (
+    TemplateContent,
+    TooManyTemplates,
+    add_template,
+    change_template,
+    remove_template,
+)
 from largesse.templates.saving import save_templates
 
-__all__ = ["Template", "list_templates", "read_template", "save_templates"]
+__all__ = [
+    "Template",
+    "TemplateContent",
+    "TooManyTemplates",
+    "add_template",
+    "change_template",
+    "list_templates",
+    "read_template",
+    "remove_template",
+    "save_templates",
+]
 
 _COLUMNS = """
     id, name, product_id, collection_id, gift_name, value_minor, currency, country, wrapping_key, from_name, message,
@@ -50,7 +68,7 @@ async def list_templates(
 ) -> list[Template]:
     """The templates of the principal's customer, newest first."""
     rows = await connection.fetch(
-        f"SELECT {_COLUMNS} FROM templates WHERE customer_id = $1 ORDER BY id DESC OFFSET $2 LIMIT $3",  # noqa: S608 - constant
+        f"SELECT {_COLUMNS} FROM templates WHERE customer_id = $1 AND removed_at IS NULL ORDER BY id DESC OFFSET $2 LIMIT $3",  # noqa: S608 - constant
         principal.customer_id,
         offset,
         limit,
@@ -59,9 +77,9 @@ async def list_templates(
 
 
 async def read_template(connection: Connection, principal: Principal, template_id: int) -> Template | None:
-    """One template of the principal's customer; None for every other id."""
+    """One template of the principal's customer; None for every other id, and one that was removed."""
     row = await connection.fetchrow(
-        f"SELECT {_COLUMNS} FROM templates WHERE id = $1 AND customer_id = $2",  # noqa: S608 - constant
+        f"SELECT {_COLUMNS} FROM templates WHERE id = $1 AND customer_id = $2 AND removed_at IS NULL",  # noqa: S608 - constant
         template_id,
         principal.customer_id,
     )

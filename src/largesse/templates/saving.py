@@ -23,14 +23,16 @@ _TEMPLATES = Table(
         "from_name": "text",
         "message": "text",
         "expiry_after_days": "integer",
+        "removed_at": "timestamptz",  # never in a file: one that people have removed differs
     },
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
     unwatched=(
         "gift_name",
     ),  # the name when the template was saved: renaming the gift alone saves no template
+    kept="saved.of_people",
 )
 
 
 async def save_templates(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds templates and overwrites those that differ, found by customer and key."""
+    """Adds templates and overwrites those that differ, found by customer and key, but for what people have touched."""
     return await _TEMPLATES.save(connection, rows)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from largesse import catalogue, funding, identity
 from largesse.chains import Chain
 from largesse.database import Connection
+from largesse.database.saving import Saved
 from largesse.templates import save_templates
 from largesse.world.api_keys import save_api_keys
 from largesse.world.document import Collection, Customer, Product, Template, World
@@ -56,8 +57,8 @@ async def load_world(connection: Connection, chain: Chain, world: World) -> Load
         await _save_users(connection, world, customers)
         service_accounts = await _save_service_accounts(connection, world, customers)
         products = await _save_products(connection, world, customers)
-        collections = await _save_collections(connection, world, customers, products)
-        templates = await _save_templates(connection, world, customers, products, collections)
+        collections, kept = await _save_collections(connection, world, customers, products)
+        templates, kept_templates = await _save_templates(connection, world, customers, products, collections)
         accounts = await _save_accounts(connection, chain, world, customers, service_accounts)
         api_keys = await save_api_keys(connection, world, customers, service_accounts)
         unfunded = await _unfunded(connection, world, service_accounts)
@@ -73,7 +74,7 @@ async def load_world(connection: Connection, chain: Chain, world: World) -> Load
         (customer.key, api_key.key) for customer in world.customers for api_key in customer.api_keys
     )
     secrets = {names[own]: secret for own, secret in api_keys.secrets.items()}
-    return LoadedWorld(ids, secrets, [*api_keys.warnings, *unfunded])
+    return LoadedWorld(ids, secrets, [*kept, *kept_templates, *api_keys.warnings, *unfunded])
 
 
 async def _check_currencies(connection: Connection, world: World) -> None:
@@ -169,13 +170,16 @@ def _product_values(product: Product, customers: _Ids) -> dict[str, object]:
     }
 
 
-async def _save_collections(connection: Connection, world: World, customers: _Ids, products: _Ids) -> _Ids:
+async def _save_collections(
+    connection: Connection, world: World, customers: _Ids, products: _Ids
+) -> tuple[_Ids, list[str]]:
     rows = [
         NewRow(collection.place, _collection_values(collection, customers, products))
         for collection in world.collections
     ]
     saved = await save(connection, catalogue.save_collections, rows)
-    return dict(zip((collection.key for collection in world.collections), saved.ids, strict=True))
+    ids = dict(zip((collection.key for collection in world.collections), saved.ids, strict=True))
+    return ids, _left_to_people("collection", rows, saved)
 
 
 def _collection_values(collection: Collection, customers: _Ids, products: _Ids) -> dict[str, object]:
@@ -195,7 +199,7 @@ def _collection_values(collection: Collection, customers: _Ids, products: _Ids) 
 
 async def _save_templates(
     connection: Connection, world: World, customers: _Ids, products: _Ids, collections: _Ids
-) -> _OwnIds:
+) -> tuple[_OwnIds, list[str]]:
     gifts: dict[tuple[str, str], Product | Collection] = {}
     gifts.update({("product", product.key): product for product in world.products})
     gifts.update({("collection", collection.key): collection for collection in world.collections})
@@ -222,7 +226,8 @@ async def _save_templates(
     owned = [(customer, template) for customer in world.customers for template in customer.templates]
     rows = [NewRow(template.place, values(customer, template)) for customer, template in owned]
     saved = await save(connection, save_templates, rows)
-    return {(customer.key, template.key): n for (customer, template), n in zip(owned, saved.ids, strict=True)}
+    ids = {(customer.key, template.key): n for (customer, template), n in zip(owned, saved.ids, strict=True)}
+    return ids, _left_to_people("template", rows, saved)
 
 
 async def _save_accounts(
@@ -270,6 +275,19 @@ async def _unfunded(connection: Connection, world: World, service_accounts: _Own
         for customer in world.customers
         for account in customer.service_accounts
         if (account_id := service_accounts[customer.key, account.key]) in found
+    ]
+
+
+def _left_to_people(what: str, rows: Sequence[NewRow], saved: Saved) -> list[str]:
+    """What to say of those that people have changed or removed since, and that stay so."""
+    return [
+        row.place.mistake(
+            "key",
+            f"the {what} {row.values['key']!r} was changed or removed in the web application and stays as it is there: "
+            "take it out of the file, or give this one another key",
+        )
+        for row, kept in zip(rows, saved.kept, strict=True)
+        if kept
     ]
 
 

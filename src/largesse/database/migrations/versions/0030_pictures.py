@@ -1,4 +1,4 @@
-"""How often templates are used."""
+"""Pictures of products, and what is to be said of them."""
 
 from largesse.database.migrate import run_sql_beside
 

@@ -1,9 +1,9 @@
-"""Pictures of products, and what is to be said of them."""
+"""Templates and collections that people make."""
 
 from largesse.database.migrate import run_sql_beside
 
-revision = "0028"
-down_revision = "0027"
+revision = "0031"
+down_revision = "0030"
 
 
 def upgrade() -> None:
