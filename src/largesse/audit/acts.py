@@ -8,10 +8,10 @@ from types import MappingProxyType
 ACTS: Mapping[str, str] = MappingProxyType(
     {
         "account.topped_up": "a funding account was credited",
+        "codes.read": "the codes of an order were given out again",
         "collection.changed": "a collection of one's own was changed",
         "collection.created": "a collection of one's own was made",
         "collection.removed": "a collection of one's own was removed",
-        "codes.read": "the codes of an order were given out again",
         "key.created": "an API key was made",
         "key.deleted": "an API key was deleted",
         "key.narrowed": "it was said what an API key is for, and from where it may be used",

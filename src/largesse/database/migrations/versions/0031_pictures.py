@@ -2,8 +2,8 @@
 
 from largesse.database.migrate import run_sql_beside
 
-revision = "0030"
-down_revision = "0029"
+revision = "0031"
+down_revision = "0030"
 
 
 def upgrade() -> None:

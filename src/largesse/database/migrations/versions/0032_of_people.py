@@ -2,8 +2,8 @@
 
 from largesse.database.migrate import run_sql_beside
 
-revision = "0031"
-down_revision = "0030"
+revision = "0032"
+down_revision = "0031"
 
 
 def upgrade() -> None:
