@@ -13,7 +13,7 @@
 `templates`    the Jinja environment that they are rendered in, and QR codes; `assets` their styles, scripts and icons,
                `pictures` those of products
 `sessions`     what a browser keeps so that it may come back
-`security`     what browsers are told of a page
+`security`     what browsers are told of a page; `styles` what of documents with styles of their own
 
 The kit knows none of the rooms that use it.
 """

@@ -21,6 +21,7 @@ from largesse.web.kit.hosts import require_own_host
 from largesse.web.kit.pages import Endpoint, page, public_path
 from largesse.web.kit.security import UNLISTED, content_policy, page_headers
 from largesse.web.kit.services import Services
+from largesse.web.kit.styles import with_named_styles
 from largesse.web.kit.templates import page_templates
 
 PAGE_MESSAGES = 50
@@ -30,9 +31,6 @@ _FOLDER = Path(__file__).parent
 _PAGE_HEADERS = page_headers(content_policy(style_src="'self'", img_src="'self'", frame_src="'self'"))
 # Links may open a window of their own, which the sandbox does not reach: claiming works as from a mail client.
 _SANDBOX = "allow-popups allow-popups-to-escape-sandbox"
-_MESSAGE_HEADERS = page_headers(
-    content_policy(style_src="'unsafe-inline'", frame_ancestors="'self'", sandbox=_SANDBOX)
-)
 
 
 def mailbox_pages(services: Services, listens_on: str = "") -> Sequence[BaseRoute]:
@@ -97,12 +95,15 @@ class _Pages:
         opened = await self._open(request)
         # Inside the frame the pages of a claim are forbidden to show, and a mail client opens a window, too.
         html = opened.html.replace("<head>", '<head>\n<base target="_blank">', 1)
-        return page(html, _MESSAGE_HEADERS)
+        document, styles = with_named_styles(html)
+        return page(document, _message_headers(styles))
 
     async def _raw(self, request: Request) -> Response:
         opened = await self._open(request)
         attached = {"Content-Disposition": f'attachment; filename="{request.path_params["id"]}.eml"'}
-        return Response(opened.raw, media_type="message/rfc822", headers=_MESSAGE_HEADERS | attached)
+        return Response(
+            opened.raw, media_type="message/rfc822", headers=_message_headers("'none'") | attached
+        )
 
     async def _open(self, request: Request) -> OpenedMail:
         """The message of the path. Raises NotFound when this environment has none of that id, or cannot open it."""
@@ -119,6 +120,11 @@ class _Pages:
 
     def _asset(self, name: str) -> str:
         return self._base + self._assets.address_of(name)
+
+
+def _message_headers(styles: str) -> dict[str, str]:
+    """The headers of a message in its frame, with the styles it may have."""
+    return page_headers(content_policy(style_src=styles, frame_ancestors="'self'", sandbox=_SANDBOX))
 
 
 def _read_before(request: Request) -> int | None:

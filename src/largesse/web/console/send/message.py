@@ -13,9 +13,8 @@ from largesse.web.console.send.opening import Chosen, Open, change, chosen, open
 from largesse.web.console.visit import Visit
 from largesse.web.kit.pages import page
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES, content_policy, page_headers
+from largesse.web.kit.styles import with_named_styles
 
-# Mail has its styles in itself, as mail clients want it; it runs nothing, loads nothing, and leads nowhere.
-_OF_MAIL = page_headers(content_policy(style_src="'unsafe-inline'", frame_ancestors="'self'") + "; sandbox")
 _OF_CLAIM = page_headers(content_policy(style_src="'self'", img_src="'self'", frame_ancestors="'self'"))
 _HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")
 
@@ -56,9 +55,9 @@ async def mail(visit: Visit) -> Response:
     opened = await open_draft(visit)
     said = await chosen(visit, opened)
     if said is None:
-        return page("", _OF_MAIL)
+        return _mail("")
     name = await _name(visit, opened)
-    return page(_letter(visit, opened, said, _language(visit, said), name).html, _OF_MAIL)
+    return _mail(_letter(visit, opened, said, _language(visit, said), name).html)
 
 
 async def claim(visit: Visit) -> Response:
@@ -75,6 +74,13 @@ async def claim(visit: Visit) -> Response:
         recipient=await _name(visit, opened),
     )
     return page(html, _OF_CLAIM)
+
+
+def _mail(html: str) -> Response:
+    """A mail as a page, which runs nothing, loads nothing, and leads nowhere."""
+    document, styles = with_named_styles(html)
+    policy = content_policy(style_src=styles, frame_ancestors="'self'")
+    return page(document, page_headers(f"{policy}; sandbox"))
 
 
 async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:

@@ -1,0 +1,149 @@
+"""Every page there is, reached by its links: light, under a policy without exceptions, and what anybody typed is text in it.
+
+`everything` makes what can be made, with the same text wherever any is taken; a page that nothing leads to fails here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from tests.web.api.conftest import RICH_WORLD, Service
+from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.everything import Walk, entry_of, send_gift
+from tests.web.console.orders import work
+from tests.web.console.test_security import enter, set_up, with_password
+
+MARK = "\"'><b id=evil>&"
+RAW = ("<b id=evil>", "\"'>", "'><")
+MOST_FIRST, MOST_LATER = 60_000, 15_000  # bytes, compressed, of a page with and without what is loaded once
+
+
+def marked(world: str) -> str:
+    """The world with the mark in every name and message that people see."""
+    return re.sub(r"\b(name|message): ([^,}\n]+)", lambda said: f"{said[1]}: {_marked(said[2])}", world)
+
+
+def _marked(text: str) -> str:
+    return json.dumps(f"{text.strip()} {MARK}")
+
+
+WORLD = marked(RICH_WORLD)
+
+
+@pytest.fixture(scope="module")
+def walk(service: Service) -> Walk:
+    """An administrator who has seen everything, with the mark typed wherever something may be."""
+    for members in ({"codeQuantity": 2}, {"recipients": [{"email": "ada@example.com", "name": MARK}]}):
+        said = {"message": MARK, "fromName": MARK, "externalReference": f"{MARK} {'codeQuantity' in members}"}
+        assert service.send("gift", "coffee", value=10, **said, **members).status_code == 200
+    walk = Walk(signed_in(service, "ada@acme.example"), MARK)
+    for codes in (False, True):
+        for path in send_gift(walk.browser, MARK, codes=codes):
+            walk.pages[path] = walk.browser.get(path)
+    work(service)
+    walk.go("/app", "/app/forgot", "/app/customers", "/app/prove?next=%2Fapp")
+    outside = Walk(Browser(service), MARK)
+    outside.go("/app/sign-in")
+    set_up(service, with_password(service, "cem@acme.example"))
+    between = Walk(enter(service, "cem@acme.example"), MARK)
+    between.go("/app/second-step")
+    walk.pages |= outside.pages | between.pages
+    return walk
+
+
+def html_of(walk: Walk) -> Iterator[tuple[str, httpx.Response]]:
+    """The pages that are HTML; frames, which show what others will see, are none of the application's own."""
+    for path, page in walk.pages.items():
+        is_frame = path.endswith(("/mail", "/claim"))
+        if page.headers["content-type"].startswith("text/html") and not is_frame:
+            yield path, page
+
+
+def test_every_page_is_reached_and_every_form_that_makes_something_is_taken(walk: Walk) -> None:
+    assert walk.unseen() == set()
+    assert {path: page.status_code for path, page in walk.pages.items() if page.status_code != 200} == {}
+    refused = [(path, status) for path, status in walk.made if status >= 400]
+    assert not refused, "the walk does not know how to fill these in: say it in `PLAIN`"
+    assert len(walk.made) >= 5
+
+
+def test_what_anybody_typed_is_text_on_every_page(walk: Walk) -> None:
+    shown = 0
+    for path, page in walk.pages.items():
+        if page.headers["content-type"].startswith("text/html"):
+            for raw in RAW:
+                assert raw not in page.text, path
+            shown += "b id=evil" in page.text
+    assert shown > len(walk.pages) / 2, "the text is seen on most pages"
+
+
+def test_no_policy_has_an_exception_and_nobody_frames_a_page(walk: Walk) -> None:
+    for path, page in walk.pages.items():
+        policy = page.headers["content-security-policy"]
+        assert "unsafe-" not in policy, path
+        assert "default-src 'none'" in policy, path
+        assert "*" not in policy, path
+        assert "base-uri 'none'" in policy, path
+    for path, page in html_of(walk):
+        assert "frame-ancestors 'none'" in page.headers["content-security-policy"], path
+        assert page.headers["x-frame-options"] == "DENY", path
+        assert page.headers["cache-control"] == "no-store", path
+        assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style", page.text), path
+
+
+def test_pages_are_light(walk: Walk) -> None:
+    kept: dict[str, int] = {}
+    for path, page in html_of(walk):
+        own = len(gzip.compress(page.content))
+        assert own <= MOST_LATER, (path, own)
+        for asset in set(re.findall(r'(?:href|src)="(/app/assets/[^"]+)"', page.text)):
+            if asset not in kept:
+                kept[asset] = len(gzip.compress(walk.browser.get(asset).content))
+        first = own + sum(size for asset, size in kept.items() if asset in page.text)
+        assert first <= MOST_FIRST, (path, first)
+
+
+def test_pages_are_built_alike(walk: Walk) -> None:
+    """What those need who listen to a page, or go through it by keyboard."""
+    for path, page in html_of(walk):
+        text = page.text
+        assert text.count("<h1") == 1, path
+        assert re.search(r"<title>[^<]*\w", text), path
+        assert '<html lang="en" dir="ltr"' in text, path
+        assert re.search(r'<body>\s*<a class="skip" href="#content">', text), path
+        assert '<main id="content"' in text, path
+        assert not re.search(r'tabindex="[1-9]', text), f"{path} has an order of its own"
+        ids = re.findall(r'\sid="([^"]+)"', text)
+        assert len(ids) == len(set(ids)), (path, sorted(one for one in ids if ids.count(one) > 1))
+        for form in re.findall(r'<form[^>]*method="post".*?</form>', text, re.DOTALL):
+            assert 'name="token"' in form, path
+        for link in re.findall(r'(?:href|src|action)="([^"]*)"', text):
+            assert link.startswith(("/app", "#", "?")) or not link, f"{path} leads to {link}"
+
+
+@pytest.mark.parametrize("wrong", ["", "0" * 40])
+def test_no_form_is_taken_without_a_token_of_ours(
+    service: Service, sign_in: Callable[[str], Browser], wrong: str
+) -> None:
+    from largesse.web.console.routes import ENTRIES
+
+    browser = sign_in("ada@acme.example")
+    before = service.state(), service.sql("SELECT count(*) FROM audit_events")
+    for entry in ENTRIES:
+        path = re.sub(r"\{\w+(:\w+)?\}", "1", entry.path)
+        if entry.method == "POST" and not entry.takes_files:
+            assert browser.post(path, token=wrong).status_code == 403, path
+    assert (service.state(), service.sql("SELECT count(*) FROM audit_events")) == before
+    assert browser.get("/app").status_code == 200, "nor does it sign anybody out"
+
+
+def test_addresses_are_told_from_each_other() -> None:
+    assert (entry := entry_of("GET", "/app/funding/12")) is not None
+    assert entry.path == "/app/funding/{account:int}"
+    assert (entry := entry_of("GET", "/app/funding/top-ups/RF12")) is not None
+    assert entry.path == "/app/funding/top-ups/{reference}"
