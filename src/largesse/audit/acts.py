@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 ACTS: Mapping[str, str] = MappingProxyType(
     {
+        "account.assigned": "it was said which funding accounts a service account, or a person, may use",
         "account.topped_up": "a funding account was credited",
         "codes.read": "the codes of an order were given out again",
         "collection.changed": "a collection of one's own was changed",

@@ -11,6 +11,7 @@ import click
 
 from largesse.base.errors import StartError
 from largesse.base.money import AmountError, label, to_decimal, to_minor
+from largesse.cli.assigning import assign, unassign
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
 from largesse.database import OPERATOR
@@ -34,6 +35,7 @@ _ACCOUNT_COLUMNS = (
     "is_master",
     "open_to_all",
     "service_accounts",
+    "people",
     "balance",
     "currency",
 )
@@ -93,7 +95,11 @@ async def top_up_account(account: str, amount: str, reference: str | None) -> No
 
 @click.group(cls=Commands)
 def accounts() -> None:
-    """See the funding accounts and what they hold."""
+    """See the funding accounts and what they hold, and say who may use them."""
+
+
+accounts.add_command(assign)
+accounts.add_command(unassign)
 
 
 @accounts.command("list")

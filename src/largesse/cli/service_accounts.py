@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from largesse.base.errors import StartError
-from largesse.base.money import AmountError, label, to_decimal, to_minor
+from largesse.base.money import AmountError, to_decimal, to_minor
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.database import OPERATOR
@@ -62,33 +62,28 @@ async def service_accounts_limit(
         raise StartError("say what is to change: --largest-order or --daily")
     code = currency.strip().upper()
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        found = [one for one in await list_limits(connection, customer) if one.key == key]
-        before = found[0].limits.get(code, Limit()) if found else Limit()
+        found = next((one for one in await list_limits(connection, customer) if one.key == key), None)
+        if found is None:
+            raise StartError(f"customer {customer!r} has no service account {key!r}")
+        customer_id = await find_customer(connection, customer)
+        before = found.limits.get(code, Limit())
         limit = Limit(
             _read("--largest-order", largest_order, code, before.largest_order_minor),
             _read("--daily", daily, code, before.daily_minor),
         )
         await limit_service_account(
-            connection, customer=customer, service_account=key, currency=code, limit=limit
+            connection, customer_id=customer_id, service_account_id=found.id, currency=code, limit=limit
         )
         await acting.record(
             connection,
             "service_account.limited",
             f"service account {service_account}"[:200],
-            customer_id=await find_customer(connection, customer),
-            before=_told(before, code),
-            after=_told(limit, code),
+            customer_id=customer_id,
+            before=before.told(code),
+            after=limit.told(code),
         )
-    click.echo(
-        f"{service_account} may order {_said(limit.largest_order_minor, code)} at once and {_said(limit.daily_minor, code)} a day."
-    )
-
-
-def _told(limit: Limit, currency: str) -> dict[str, str]:
-    return {
-        "largest_order": _said(limit.largest_order_minor, currency),
-        "daily": _said(limit.daily_minor, currency),
-    }
+    said = limit.told(code)
+    click.echo(f"{service_account} may order {said['largest_order']} at once and {said['daily']} a day.")
 
 
 def _rows(record: ServiceAccountRecord) -> Iterator[dict[str, Any]]:
@@ -128,7 +123,3 @@ def _read(option: str, text: str | None, currency: str, before: int | None) -> i
     if minor <= 0:
         raise StartError(f"{option} must be more than 0, or `none`")
     return minor
-
-
-def _said(minor: int | None, currency: str) -> str:
-    return f"any amount of {currency}" if minor is None else label(minor, currency)

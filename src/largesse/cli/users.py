@@ -16,6 +16,7 @@ from largesse.cli.running import Commands, acting_operator, command, current_dat
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.database import OPERATOR, Connection
 from largesse.delivery.outbox import mail_invitation
+from largesse.funding import take_all_accounts
 from largesse.identity import find_customer
 from largesse.people import ROLES
 from largesse.people.managing import Colleague, invite, list_colleagues, remove, reset, set_role
@@ -103,6 +104,7 @@ async def users_deactivate(email: str, customer: str) -> None:
         customer_id, colleague = await _find(connection, customer, email)
         try:
             await remove(connection, customer_id, colleague.id)
+            await take_all_accounts(connection, customer_id, colleague.id)
             await acting.record(
                 connection,
                 "person.removed",

@@ -35,7 +35,8 @@ class Writes:
 _READ_MODEL = Writes(worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE, TRUNCATE")
 
 TABLES: Mapping[str, Writes] = {
-    "account_service_accounts": Writes(operator="INSERT, UPDATE, DELETE"),
+    "account_service_accounts": Writes(app="INSERT, DELETE", operator="INSERT, UPDATE, DELETE"),
+    "account_users": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
     "accounts": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "alembic_version": Writes(),
     "api_keys": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),

@@ -1,7 +1,7 @@
 """Funding accounts and the ledger under them: top-ups, statements, and what invoiced customers owe.
 
 `accounts` says which accounts a service account may draw from, `sources` what else an order may be paid from, and what follows.
-`saving` writes the accounts of a world file. `ledger` is the journal, and the only place that writes entries, each with the mark that `chaining` says what it is made of:
+`assigning` is who may use which. `saving` writes the accounts of a world file. `ledger` is the journal, and the only place that writes entries, each with the mark that `chaining` says what it is made of:
 rooms that move money in a larger statement take its SQL from there. `statements` reads an account's entries between two
 balances; `overview` is what a customer's people see of their accounts; `receivables` is what invoiced customers owe, and their payments. `top_ups` are those that customers ask for, each with one of the
 `transfer_references`; `bank_file` reads what a bank tells of transfers, and `payments` matches them with the top-ups they pay for. Why so: docs/decisions/0005-ledger.md.
@@ -14,6 +14,14 @@ from largesse.funding.accounts import (
     list_accounts,
     list_funding_accounts,
     list_unfunded,
+)
+from largesse.funding.assigning import (
+    Assignable,
+    Assigned,
+    Holder,
+    assign_accounts,
+    list_assignable,
+    take_all_accounts,
 )
 from largesse.funding.ledger import (
     Credit,
@@ -52,10 +60,13 @@ from largesse.funding.statements import (
 __all__ = [
     "SOURCES",
     "AccountRecord",
+    "Assignable",
+    "Assigned",
     "Credit",
     "Entry",
     "FromAccount",
     "FundingAccount",
+    "Holder",
     "Locked",
     "OnInvoice",
     "PaymentSource",
@@ -63,12 +74,14 @@ __all__ = [
     "Statement",
     "StatementEntry",
     "assign",
+    "assign_accounts",
     "entry_arguments",
     "entry_ctes",
     "find_funding_account",
     "is_fitting",
     "is_payer",
     "list_accounts",
+    "list_assignable",
     "list_funding_accounts",
     "list_receivables",
     "list_unfunded",
@@ -84,6 +97,7 @@ __all__ = [
     "settle",
     "statement_entries",
     "statement_page",
+    "take_all_accounts",
     "top_up",
     "unfitting",
 ]

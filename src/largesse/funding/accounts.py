@@ -25,7 +25,7 @@ class FundingAccount:
 async def list_funding_accounts(connection: Connection, principal: Principal) -> list[FundingAccount]:
     """The accounts that the principal may draw from, in its environment: those open to all, and those assigned to its service account.
 
-    An administrator draws from each.
+    A person draws from those open to all and from those assigned to them, an administrator from each.
     """
     rows = await connection.fetch(
         """
@@ -35,13 +35,16 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
           AND (open_to_all OR $4 OR EXISTS (
               SELECT FROM account_service_accounts a
               WHERE a.customer_id = accounts.customer_id AND a.account_id = accounts.id
-                AND a.service_account_id = $3))
+                AND a.service_account_id = $3) OR EXISTS (
+              SELECT FROM account_users a
+              WHERE a.customer_id = accounts.customer_id AND a.account_id = accounts.id AND a.user_id = $5))
         ORDER BY is_master DESC, accounts.id
         """,
         principal.customer_id,
         principal.environment,
         principal.service_account_id,
         principal.draws_on_all,
+        principal.user_id,
     )
     return [FundingAccount(**row) for row in rows]
 
@@ -92,6 +95,7 @@ class AccountRecord:
     is_master: bool
     open_to_all: bool
     service_accounts: list[str]
+    people: list[str]  # by address
     currency: str
     balance_minor: int
 
@@ -103,6 +107,8 @@ async def list_accounts(connection: Connection, customer: str | None = None) -> 
         SELECT a.id, c.key AS customer, a.key, a.name, a.environment, a.is_master, a.open_to_all,
                ARRAY(SELECT s.key FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
                      WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.key) AS service_accounts,
+               ARRAY(SELECT u.email FROM account_users x JOIN users u ON u.id = x.user_id
+                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.email) AS people,
                a.currency, a.balance_minor
         FROM accounts a JOIN customers c ON c.id = a.customer_id
         WHERE a.kind = 'funding' AND ($1::text IS NULL OR c.key = $1)

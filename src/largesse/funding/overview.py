@@ -1,4 +1,4 @@
-"""A customer's funding accounts as its people see them: what each holds, and who draws from it."""
+"""A customer's funding accounts as its people see them: what each holds, and who uses it."""
 
 from __future__ import annotations
 
@@ -17,35 +17,40 @@ class SeenAccount:
     is_master: bool
     open_to_all: bool
     service_accounts: list[str]  # the names of those it is assigned to
+    people: list[str]
     currency: str
     balance_minor: int
 
 
 async def list_seen_accounts(
-    connection: Connection, customer_id: int, environment: str, *, open_only: bool
+    connection: Connection, customer_id: int, environment: str, *, user_id: int | None
 ) -> list[SeenAccount]:
-    """The funding accounts of a customer in an environment, the master ones first; with `open_only` those that are open to all."""
+    """The funding accounts of a customer in an environment, the master ones first: those that a user may use, or with None all of them."""
     rows = await connection.fetch(
         """
         SELECT a.id, a.name, a.is_master, a.open_to_all, a.currency, a.balance_minor,
                ARRAY(SELECT s.name FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
-                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.name) AS service_accounts
+                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.name) AS service_accounts,
+               ARRAY(SELECT u.name FROM account_users x JOIN users u ON u.id = x.user_id
+                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.name) AS people
         FROM accounts a
-        WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'funding' AND (a.open_to_all OR NOT $3)
+        WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'funding'
+          AND (a.open_to_all OR $3::int IS NULL OR EXISTS (
+              SELECT FROM account_users x WHERE x.customer_id = a.customer_id AND x.account_id = a.id AND x.user_id = $3))
         ORDER BY a.is_master DESC, a.id
         """,
         customer_id,
         environment,
-        open_only,
+        user_id,
     )
     return [SeenAccount(**row) for row in rows]
 
 
 async def find_seen_account(
-    connection: Connection, customer_id: int, environment: str, account_id: int, *, open_only: bool
+    connection: Connection, customer_id: int, environment: str, account_id: int, *, user_id: int | None
 ) -> SeenAccount:
     """One of them. Raises NotFound."""
-    accounts = await list_seen_accounts(connection, customer_id, environment, open_only=open_only)
+    accounts = await list_seen_accounts(connection, customer_id, environment, user_id=user_id)
     found = next((account for account in accounts if account.id == account_id), None)
     if found is None:
         raise NotFound("There is no such funding account.")

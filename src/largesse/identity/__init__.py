@@ -58,6 +58,7 @@ from largesse.identity.service_accounts import (
     switch_service_account,
 )
 from largesse.identity.standing import (
+    PersonStanding,
     Standing,
     hold_key,
     is_own,
@@ -93,6 +94,7 @@ __all__ = [
     "KeyRecord",
     "Limit",
     "NameTaken",
+    "PersonStanding",
     "Principal",
     "SecondKey",
     "ServiceAccount",

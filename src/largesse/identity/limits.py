@@ -1,10 +1,10 @@
-"""What service accounts may order, set by an operator."""
+"""What service accounts may order, set by an operator or an administrator."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from largesse.base.errors import StartError
+from largesse.base.errors import NotFound, StartError
 from largesse.database import Connection
 from largesse.identity.narrowing import Limit, read_limits, write_limits
 
@@ -35,28 +35,27 @@ async def list_limits(connection: Connection, customer: str | None = None) -> li
 
 
 async def limit_service_account(
-    connection: Connection, *, customer: str, service_account: str, currency: str, limit: Limit
+    connection: Connection, *, customer_id: int, service_account_id: int, currency: str, limit: Limit
 ) -> Limit:
     """Sets what a service account may order in a currency; returns what held before. Call it inside a transaction.
 
-    Orders from then on are held to it. Raises StartError for a service account or a currency that there is not.
+    Orders from then on are held to it. Raises StartError for a currency that there is not, NotFound for a service account that is not
+    the customer's.
     """
     if not await connection.fetchval("SELECT EXISTS (SELECT FROM currencies WHERE code = $1)", currency):
         raise StartError(f"there is no currency {currency!r}")
     row = await connection.fetchrow(
-        """
-        SELECT s.id, s.limits FROM service_accounts s JOIN customers c ON c.id = s.customer_id
-        WHERE c.key = $1 AND s.key = $2 FOR NO KEY UPDATE OF s
-        """,
-        customer,
-        service_account,
+        "SELECT limits FROM service_accounts WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE",
+        customer_id,
+        service_account_id,
     )
     if row is None:
-        raise StartError(f"customer {customer!r} has no service account {service_account!r}")
+        raise NotFound("There is no such service account.")
     limits = dict(read_limits(row["limits"]))
     await connection.execute(
-        "UPDATE service_accounts SET limits = $2 WHERE id = $1",
-        row["id"],
+        "UPDATE service_accounts SET limits = $3 WHERE customer_id = $1 AND id = $2",
+        customer_id,
+        service_account_id,
         write_limits({**limits, currency: limit}),
     )
     return limits.get(currency, Limit())

@@ -17,6 +17,7 @@ from functools import lru_cache
 import msgspec
 
 from largesse.base.errors import NetworkNotAllowed, ScopeRequired
+from largesse.base.money import label
 from largesse.base.settings import Network
 from largesse.identity.principal import Principal
 
@@ -29,6 +30,13 @@ class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
 
     largest_order_minor: int | None = None
     daily_minor: int | None = None  # in a day of UTC
+
+    def told(self, currency: str) -> dict[str, str]:
+        """It in words of the audit log."""
+        return {
+            "largest_order": _amount_said(self.largest_order_minor, currency),
+            "daily": _amount_said(self.daily_minor, currency),
+        }
 
 
 _encode = msgspec.json.Encoder().encode
@@ -66,6 +74,10 @@ def scopes_said(scopes: Sequence[str] | None) -> str:
 def networks_said(networks: Sequence[Network] | None) -> str:
     """From where a key may be used, in words of the audit log."""
     return "everywhere" if networks is None else ", ".join(map(str, networks))
+
+
+def _amount_said(minor: int | None, currency: str) -> str:
+    return f"any amount of {currency}" if minor is None else label(minor, currency)
 
 
 def require_scope(principal: Principal, scope: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.database import Connection
+from largesse.identity.narrowing import Limit, read_limits
 
 MOST_SERVICE_ACCOUNTS = 200
 _LONGEST_KEY = 60
@@ -16,13 +18,14 @@ _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """A service account, with how many API keys of an environment act as it."""
+    """A service account, with how many API keys of an environment act as it, and what it may order."""
 
     id: int
     key: str
     name: str
     active: bool
     api_keys: int
+    limits: Mapping[str, Limit]  # by currency
 
 
 class TooManyServiceAccounts(InvalidRequest):
@@ -40,13 +43,13 @@ async def list_service_accounts(
         """
         SELECT id, key, name, active,
                (SELECT count(*) FROM api_keys k WHERE k.customer_id = s.customer_id AND k.service_account_id = s.id
-                AND k.environment = $2 AND k.deleted_at IS NULL) AS api_keys
+                AND k.environment = $2 AND k.deleted_at IS NULL) AS api_keys, limits
         FROM service_accounts s WHERE customer_id = $1 ORDER BY lower(name), id
         """,
         customer_id,
         environment,
     )
-    return [ServiceAccount(**row) for row in rows]
+    return [ServiceAccount(**{**row, "limits": read_limits(row["limits"])}) for row in rows]
 
 
 async def add_service_account(connection: Connection, customer_id: int, name: str) -> tuple[int, str]:

@@ -25,6 +25,13 @@ class Standing(NamedTuple):
     limits: str | None = None  # what the service account may order, for `read_limits`
 
 
+class PersonStanding(NamedTuple):
+    """What a person stands on who may still sign in."""
+
+    role: str
+    account_ids: Collection[int] = ()  # funding accounts that are theirs to use, beside those open to all
+
+
 def standings(key_ids: str) -> str:
     """SQL for the standing of each key of those ids that is there: `id`, `plan`, `active` and `limits`; locks the keys.
 
@@ -43,8 +50,8 @@ async def hold_key(connection: Connection, principal: Principal) -> None:
     The first statement of every transaction that writes for a caller. Raises Unauthorized, PlanRequired or Inactive.
     """
     if principal.user_id is not None:
-        roles = await people_standing(connection, [principal.user_id])
-        require_sender(principal, roles.get(principal.user_id))
+        people = await people_standing(connection, [principal.user_id])
+        require_sender(principal, people.get(principal.user_id))
         return
     row = await connection.fetchrow(standings("ARRAY[$1::int]"), principal.key_id)
     require_standing(principal, None if row is None else Standing(row["plan"], row["active"]))
@@ -58,18 +65,21 @@ def require_standing(principal: Principal, standing: Standing | None) -> None:
     require_active(standing.service_account_active, principal.service_account_name)
 
 
-async def people_standing(connection: Connection, user_ids: Collection[int]) -> dict[int, str]:
-    """The roles of those people who may still sign in; what would change that waits until the transaction ends."""
+async def people_standing(connection: Connection, user_ids: Collection[int]) -> dict[int, PersonStanding]:
+    """What those people stand on who may still sign in; what would change that waits until the transaction ends."""
     rows = await connection.fetch(
-        "SELECT id, role FROM users WHERE id = ANY($1::int[]) AND is_active ORDER BY id FOR SHARE",
+        """
+        SELECT id, role, ARRAY(SELECT account_id FROM account_users a WHERE a.customer_id = u.customer_id AND a.user_id = u.id)
+        FROM users u WHERE id = ANY($1::int[]) AND is_active ORDER BY id FOR SHARE OF u
+        """,
         list(user_ids),
     )
-    return {row["id"]: row["role"] for row in rows}
+    return {row[0]: PersonStanding(row[1], row[2]) for row in rows}
 
 
-def require_sender(principal: Principal, role: str | None) -> None:
-    """Raises Unauthorized where a person who now has that role, None who may no longer sign in, may not send what it asked for."""
-    if role is None or role != principal.role or role not in SENDERS:
+def require_sender(principal: Principal, standing: PersonStanding | None) -> None:
+    """Raises Unauthorized where a person of that standing, None for who may no longer sign in, may not send what it asked for."""
+    if standing is None or standing.role != principal.role or standing.role not in SENDERS:
         raise Unauthorized("This person may no longer send for this customer.")
 
 

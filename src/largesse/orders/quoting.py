@@ -15,7 +15,7 @@ from largesse.base.errors import InvalidRequest, ReferenceUsed
 from largesse.base.vault import Vault
 from largesse.database import Connection, Database
 from largesse.funding import FromAccount, PaymentSource, payment_source
-from largesse.identity import Caller, Standing
+from largesse.identity import Caller, Standing, people_standing
 from largesse.orders.findings import Findings
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey, new_order
@@ -104,6 +104,8 @@ class Quoter:
             order = _order(caller, gift, wanted)
             keys = [] if order.reference_key is None else [order.reference_key]
             context = _context(order, caller.now, account, await read_references(connection, keys))
+            if caller.principal.user_id is not None:
+                context.people = await people_standing(connection, [caller.principal.user_id])
             context.spending = await read_spending(
                 connection, limited_daily([order], context.standings), caller.now
             )
@@ -197,9 +199,7 @@ def _context(
         standings={}
         if principal.key_id is None
         else {principal.key_id: Standing(principal.plan, principal.service_account_active, principal.limits)},
-        people={}
-        if principal.user_id is None or principal.role is None
-        else {principal.user_id: principal.role},
+        people={},
         references=references,
         accounts=accounts,
     )

@@ -10,7 +10,7 @@ from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, R
 from largesse.base.money import canonical
 from largesse.chains import START
 from largesse.funding import Entry, FromAccount
-from largesse.identity import Limit, Standing, require_sender, require_standing
+from largesse.identity import Limit, PersonStanding, Standing, require_sender, require_standing
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.spending import SpendingKey, limit_of, require_within, spending_key
 
@@ -31,8 +31,8 @@ class LedgerAccount:
     service_account_ids: Sequence[int]
     head: bytes = START  # of the chain of its entries
 
-    def is_open_to(self, order: Order) -> bool:
-        """Whether it is a funding account of the order's customer and environment that the caller may draw on."""
+    def is_open_to(self, order: Order, person: PersonStanding | None) -> bool:
+        """Whether it is a funding account of the order's customer and environment that the caller may draw on, who may be a person."""
         principal = order.principal
         return (
             self.kind == "funding"
@@ -42,6 +42,7 @@ class LedgerAccount:
                 self.open_to_all
                 or principal.draws_on_all
                 or principal.service_account_id in self.service_account_ids
+                or (person is not None and self.id in person.account_ids)
             )
         )
 
@@ -64,7 +65,7 @@ class BatchContext:
     ids_left: int  # how many more orders can be placed at all
     transfer_ids: Iterator[int]
     standings: Mapping[int, Standing]  # of the keys that are there
-    people: Mapping[int, str]  # the roles of the people who may still sign in
+    people: Mapping[int, PersonStanding]  # of the people who may still sign in
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
     accounts: Mapping[int, LedgerAccount]
     spending: dict[SpendingKey, int] = field(default_factory=dict)  # today, of those with a daily limit
@@ -134,7 +135,8 @@ def _refuse(order: Order, context: BatchContext) -> Limit | None:
 def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
     """The account that the order names. Raises InvalidRequest when it cannot be drawn from."""
     account = context.accounts.get(order.payer_id)
-    if account is None or not account.is_open_to(order):
+    person = None if order.principal.user_id is None else context.people.get(order.principal.user_id)
+    if account is None or not account.is_open_to(order, person):
         raise InvalidRequest(NO_SUCH_ACCOUNT)
     require_currency(account.currency, order.currency)
     return account

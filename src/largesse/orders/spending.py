@@ -84,6 +84,22 @@ async def read_spending(
     return {tuple(row)[:4]: row["spent_minor"] for row in rows}
 
 
+async def read_spent_today(
+    connection: Connection, customer_id: int, service_account_id: int, environment: str
+) -> dict[str, int]:
+    """What a service account has ordered today, in minor units by currency; only where it has, or had, a daily limit."""
+    rows = await connection.fetch(
+        """
+        SELECT currency, spent_minor FROM daily_spending
+        WHERE customer_id = $1 AND service_account_id = $2 AND environment = $3 AND day = (clock_now() AT TIME ZONE 'UTC')::date
+        """,
+        customer_id,
+        service_account_id,
+        environment,
+    )
+    return {row["currency"]: row["spent_minor"] for row in rows}
+
+
 async def add_spending(connection: Connection, spent: Mapping[SpendingKey, int], at: datetime) -> None:
     """Adds to what was ordered on the day of that instant; an earlier day is forgotten."""
     if not spent:

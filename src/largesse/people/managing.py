@@ -38,6 +38,7 @@ class Colleague:
     role: str
     is_active: bool
     has_signed_in: bool  # ever: an invitation was taken up
+    has_second_step: bool
     invited_until: datetime | None  # while an invitation holds
     last_login_at: datetime | None
 
@@ -56,10 +57,11 @@ async def list_colleagues(connection: Connection, customer_id: int | None = None
     rows = await connection.fetch(
         """
         SELECT u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.person_id IS NOT NULL AS has_signed_in,
+               p.totp IS NOT NULL AS has_second_step,
                (SELECT max(l.ends_at) FROM sign_in_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
                 AND l.used_at IS NULL AND l.ends_at > clock_now()) AS invited_until,
                u.last_login_at
-        FROM users u JOIN customers c ON c.id = u.customer_id
+        FROM users u JOIN customers c ON c.id = u.customer_id LEFT JOIN people p ON p.id = u.person_id
         WHERE $1::int IS NULL OR u.customer_id = $1
         ORDER BY c.key, u.is_active DESC, u.name, u.id
         """,

@@ -59,10 +59,17 @@ def limit(service: Service) -> Iterator[Callable[..., None]]:
 
         async def work(connection: Any) -> None:
             async with connection.transaction():
+                row = await connection.fetchrow(
+                    """
+                    SELECT s.customer_id, s.id AS service_account_id FROM service_accounts s JOIN customers c ON c.id = s.customer_id
+                    WHERE c.key = $1 AND s.key = $2
+                    """,
+                    customer,
+                    key,
+                )
                 await limit_service_account(
                     connection,
-                    customer=customer,
-                    service_account=key,
+                    **row,
                     currency=currency,
                     limit=Limit(largest, daily),
                 )

@@ -11,7 +11,7 @@
 `security`     one's own password, second step and sessions
 `passkeys`     one's passkeys, and what other pages ask them
 `keys`         an administrator's pages of API keys, with `narrowing`, the part of a form that says what one is for
-`service_accounts`   and of what programs act as
+`service_accounts`   and of what programs act as; `limiting` is what they may order, and who may use which funding accounts
 `log`          the audit log
 `webhooks`     an administrator's pages of subscriptions and their deliveries
 `send`         the way from a gift to a placed order

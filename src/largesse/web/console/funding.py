@@ -37,9 +37,9 @@ KINDS = {
 _COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency")
 
 
-def sees_open_only(visit: Visit) -> bool:
-    """Whether the person sees no accounts but those open to all: the ones they may use."""
-    return visit.person.reach(Right.SEE_FUNDS) is Reach.OWN
+def sees_own_of(visit: Visit) -> int | None:
+    """The user whose accounts alone are seen, which they may use; None where the person sees all."""
+    return visit.person.user_id if visit.person.reach(Right.SEE_FUNDS) is Reach.OWN else None
 
 
 async def show(visit: Visit) -> Response:
@@ -48,7 +48,7 @@ async def show(visit: Visit) -> Response:
     since, _ = month_of(clock.now())
     async with visit.database.connection(person.scope) as connection:
         accounts = await list_seen_accounts(
-            connection, person.customer_id, person.environment, open_only=sees_open_only(visit)
+            connection, person.customer_id, person.environment, user_id=sees_own_of(visit)
         )
         added = await add_up(
             connection,
@@ -132,7 +132,7 @@ async def _account(visit: Visit, connection: Connection) -> SeenAccount:
         person.customer_id,
         person.environment,
         visit.number("account"),
-        open_only=sees_open_only(visit),
+        user_id=sees_own_of(visit),
     )
 
 

@@ -11,8 +11,8 @@ from largesse.base import clock
 from largesse.database import Connection
 from largesse.funding.overview import list_seen_accounts
 from largesse.people import Right
-from largesse.people.roles import Reach
 from largesse.reports import OrderState, add_up, list_page
+from largesse.web.console.funding import sees_own_of
 from largesse.web.console.order_filters import STATES
 from largesse.web.console.periods import period_of
 from largesse.web.console.reports import own_filter
@@ -46,7 +46,7 @@ async def show(visit: Visit) -> Response:
                 connection,
                 person.customer_id,
                 person.environment,
-                open_only=person.reach(Right.SEE_FUNDS) is Reach.OWN,
+                user_id=sees_own_of(visit),
             )
             if person.may(Right.SEE_FUNDS)
             else []

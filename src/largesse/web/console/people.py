@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from largesse.base.errors import InvalidRequest
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n import text
 from largesse.database import Connection
 from largesse.delivery.outbox import mail_invitation
+from largesse.funding import Holder, list_assignable, take_all_accounts
 from largesse.people import ROLES
 from largesse.people.managing import (
     AlreadyThere,
@@ -19,6 +20,7 @@ from largesse.people.managing import (
     remove,
     set_role,
 )
+from largesse.web.console.limiting import assign_to
 from largesse.web.console.visit import Visit
 
 ROLE_NAMES = {
@@ -87,6 +89,29 @@ async def give_role(visit: Visit) -> Response:
     return visit.see("/app/people", said)
 
 
+async def one(visit: Visit) -> Response:
+    """Somebody who belongs to the customer: what they may do, and the accounts they may use. Raises NotFound."""
+    person = visit.person
+    colleague = await _colleague(visit)
+    async with visit.database.connection(person.scope) as connection:
+        accounts = await list_assignable(
+            connection, Holder.PERSON, person.customer_id, person.environment, colleague.id
+        )
+    return visit.page(
+        "person.html", colleague=colleague, role=visit.say(ROLE_NAMES[colleague.role]), accounts=accounts
+    )
+
+
+async def assign(visit: Visit) -> Response:
+    """Says which funding accounts somebody may use whose role has them use some alone. Raises NotFound, NotProved."""
+    colleague = await _colleague(visit)
+    here = f"/app/people/{colleague.id}"
+    visit.require_proof(here)
+    await assign_to(visit, Holder.PERSON, colleague.id, colleague.email)
+    said = visit.say("The accounts that %(name)s may use are changed, from now on.", name=colleague.name)
+    return visit.see(here, said)
+
+
 async def ask_removal(visit: Visit) -> Response:
     """Asks whether somebody is to be removed. Raises NotFound."""
     user_id = visit.number("user")
@@ -102,11 +127,20 @@ async def take_away(visit: Visit) -> Response:
     try:
         async with visit.database.transaction(person.scope) as connection:
             colleague = await remove(connection, person.customer_id, visit.number("user"))
+            await take_all_accounts(connection, person.customer_id, colleague.id)
             await visit.record(connection, "person.removed", colleague.email, before={"role": colleague.role})
     except InvalidRequest:
         return visit.see("/app/people", visit.say(_LAST))
     said = visit.say("%(name)s was removed, and is signed out everywhere.", name=colleague.name)
     return visit.see("/app/people", said)
+
+
+async def _colleague(visit: Visit) -> Colleague:
+    user_id = visit.number("user")
+    found = next((one for one in await _colleagues(visit) if one.id == user_id and one.is_active), None)
+    if found is None:
+        raise NotFound("Nobody of that number belongs to the customer.")
+    return found
 
 
 async def _colleagues(visit: Visit) -> list[Colleague]:

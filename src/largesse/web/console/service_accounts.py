@@ -1,18 +1,30 @@
-"""An administrator's page of service accounts, which programs act as."""
+"""An administrator's pages of service accounts, which programs act as: the list, and one with what it may do."""
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
+from largesse.base import clock
+from largesse.base.errors import NotFound
+from largesse.base.money import to_decimal
+from largesse.database import Connection
+from largesse.funding import Holder, list_assignable, month_of
 from largesse.identity import (
+    Limit,
+    ServiceAccount,
     TooManyServiceAccounts,
     add_service_account,
+    list_keys,
     list_service_accounts,
     switch_service_account,
 )
+from largesse.orders.spending import read_spent_today
+from largesse.reports import Added, GroupFilter, OrderFilter, add_up
 from largesse.web.console.visit import Visit
 
 _MOST_NAME = 100
+# An amount that is typed has no more characters than this.
+MOST_AMOUNT = 20
 
 
 async def show(visit: Visit) -> Response:
@@ -37,7 +49,13 @@ async def create(visit: Visit) -> Response:
     except TooManyServiceAccounts:
         visit.form.error("name", visit.say("Your company has as many service accounts as it can."))
         return await _shown(visit, status=422)
-    return visit.see("/app/service-accounts", visit.say("%(name)s was made. Give it a key now.", name=name))
+    said = visit.say("%(name)s was made. Say which accounts it may use, and give it a key.", name=name)
+    return visit.see(f"/app/service-accounts/{account_id}", said)
+
+
+async def one(visit: Visit) -> Response:
+    """A service account: its keys, what it may order, the accounts it may use, its orders this month. Raises NotFound."""
+    return await one_shown(visit)
 
 
 async def switch(visit: Visit) -> Response:
@@ -56,11 +74,84 @@ async def switch(visit: Visit) -> Response:
         if active
         else visit.say("%(name)s is switched off: its keys are refused.", name=name)
     )
-    return visit.see("/app/service-accounts", said)
+    return visit.see(f"/app/service-accounts/{account_id}", said)
+
+
+async def find_account(connection: Connection, visit: Visit) -> ServiceAccount:
+    """The one of the address. Raises NotFound for another customer's."""
+    person = visit.person
+    accounts = await list_service_accounts(connection, person.customer_id, person.environment)
+    found = next((account for account in accounts if account.id == visit.number("account")), None)
+    if found is None:
+        raise NotFound("There is no such service account.")
+    return found
+
+
+async def one_shown(visit: Visit, *, status: int = 200) -> Response:
+    """The page of the service account of the address. Raises NotFound."""
+    person = visit.person
+    async with visit.database.connection(person.scope) as connection:
+        account = await find_account(connection, visit)
+        keys = [
+            key
+            for key in await list_keys(connection, customer_id=person.customer_id)
+            if (key.service_account, key.environment) == (account.key, person.environment)
+        ]
+        accounts = await list_assignable(
+            connection, Holder.SERVICE_ACCOUNT, person.customer_id, person.environment, account.id
+        )
+        spent = await read_spent_today(connection, person.customer_id, account.id, person.environment)
+        month = await _this_month(visit, connection, account.id)
+    chosen = visit.query("currency") if visit.query("currency") in account.limits else ""
+    # Of one that is limited already both amounts are changed, so that none is lost by leaving it out.
+    others = ({one.currency for one in accounts} | await _sold_in(visit)) - account.limits.keys()
+    return visit.page(
+        "service_account.html",
+        status=status,
+        account=account,
+        keys=keys,
+        accounts=accounts,
+        spent=spent,
+        month=month,
+        currencies=[(one, one) for one in ([chosen] if chosen else sorted(others))],
+        chosen=chosen,
+        limit=account.limits.get(chosen, Limit()),
+        typed=lambda minor: "" if minor is None else str(to_decimal(minor, chosen)),
+        most_amount=MOST_AMOUNT,
+    )
 
 
 async def _shown(visit: Visit, *, status: int = 200) -> Response:
     person = visit.person
     async with visit.database.connection(person.scope) as connection:
         accounts = await list_service_accounts(connection, person.customer_id, person.environment)
-    return visit.page("service_accounts.html", status=status, accounts=accounts)
+        month = await _this_month(visit, connection)
+    orders: dict[int, int] = {}
+    for added in month:
+        orders[added.key] = orders.get(added.key, 0) + added.sums.orders
+    return visit.page("service_accounts.html", status=status, accounts=accounts, orders=orders)
+
+
+async def _this_month(visit: Visit, connection: Connection, account_id: int | None = None) -> list[Added]:
+    """What the orders of this month add up to, of each service account or of one."""
+    since, _ = month_of(clock.now())
+    wanted = OrderFilter(
+        customer_id=visit.person.customer_id,
+        environment=visit.person.environment,
+        group=GroupFilter() if account_id is None else GroupFilter(service_account_id=account_id),
+        since=since.date(),
+    )
+    return await add_up(connection, wanted, by="service_account")
+
+
+async def _sold_in(visit: Visit) -> set[str]:
+    """The currencies that anything can be ordered in."""
+    customer_id, services = visit.person.customer_id, visit.services
+    async with visit.database.connection(visit.person.scope) as connection:
+        version = await connection.fetchval("SELECT version FROM catalogue_version")
+    snapshot = await services.catalogue.at(version)
+    return {
+        product.currency
+        for country in snapshot.countries(customer_id)
+        for product in snapshot.products(customer_id, country)
+    }

@@ -20,7 +20,7 @@ from largesse.funding.top_ups import (
 )
 from largesse.funding.transfer_references import spelled_reference
 from largesse.people import Right
-from largesse.web.console.funding import sees_open_only
+from largesse.web.console.funding import sees_own_of
 from largesse.web.console.visit import Visit
 
 STATES = {
@@ -120,7 +120,7 @@ async def _accounts(visit: Visit) -> list[SeenAccount]:
     person = visit.person
     async with visit.database.connection(person.scope) as connection:
         return await list_seen_accounts(
-            connection, person.customer_id, person.environment, open_only=sees_open_only(visit)
+            connection, person.customer_id, person.environment, user_id=sees_own_of(visit)
         )
 
 
@@ -136,7 +136,7 @@ async def _found(visit: Visit) -> TopUp:
             person.customer_id,
             person.environment,
             found.account_id,
-            open_only=sees_open_only(visit),
+            user_id=sees_own_of(visit),
         )
     return found
 

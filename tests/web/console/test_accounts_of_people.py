@@ -1,0 +1,129 @@
+"""Which funding accounts a member may use: in every list, on every page, and for their orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser, link_for
+from tests.web.console.sending import WORLD, quote_in, ready
+
+__all__ = ["WORLD"]
+
+SignIn = Callable[[str], Browser]
+CEM = "cem@acme.example"
+
+
+def user_id(service: Service, email: str) -> int:
+    return service.sql("SELECT id FROM users WHERE email = $1", email)[0]["id"]
+
+
+def assign(service: Service, admin: Browser, *accounts: str, email: str = CEM) -> httpx.Response:
+    path = f"/app/people/{user_id(service, email)}"
+    admin.get(path)
+    given = [str(service.ids["funding_accounts"][name]) for name in accounts]
+    return admin.post(f"{path}/accounts", may_use=given)
+
+
+def pages(service: Service, browser: Browser) -> list[bool]:
+    """On which of the pages that tell of accounts the one for bots is seen."""
+    account = service.ids["funding_accounts"]["bots"]
+    statement = browser.get(f"/app/funding/{account}").status_code
+    assert statement in {200, 404}
+    seen = [statement == 200, browser.get(f"/app/funding/{account}/statement.csv").status_code == 200]
+    for path in ("/app", "/app/funding", "/app/funding/top-ups/new"):
+        browser.get(path)
+        seen.append("For bots" in browser.text)
+    return seen
+
+
+def test_a_member_uses_and_sees_what_is_assigned_to_them(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in(CEM)
+    assert pages(service, cem) == [False] * 5
+    assert pages(service, ada) == pages(service, sign_in("fin@acme.example")) == [True] * 5
+    assert assign(service, ada, "bots").status_code == 303
+    assert pages(service, cem) == [True] * 5
+    ada.get("/app/funding")
+    assert "Used by Bot, Cem." in ada.text
+
+    path = ready(cem, service, account="bots")
+    cem.get(f"{path}/delivery")
+    assert "For bots holds £30.00, £10.00 afterwards" in cem.text
+    cem.get(f"{path}/review")
+    quote = quote_in(cem)
+    assert assign(service, ada).status_code == 303  # taken away between the look and the click
+    refused = cem.post(f"{path}/place", quote=quote)
+    assert refused.status_code == 409
+    assert "Choose the account that pays." in refused.text
+    assert service.balance("bots") == 30
+    assert pages(service, cem) == [False] * 5
+
+    assert assign(service, ada, "bots").status_code == 303
+    cem.get(f"{path}/review")
+    assert cem.post(f"{path}/place", quote=quote_in(cem)).headers["location"] == f"{path}/sent"
+    assert service.balance("bots") == 10
+    acts = service.sql(
+        "SELECT subject, before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id"
+    )
+    assert [tuple(act) for act in acts] == [
+        (CEM, '{"accounts":[]}', '{"accounts":["For bots"]}'),
+        (CEM, '{"accounts":["For bots"]}', '{"accounts":[]}'),
+        (CEM, '{"accounts":[]}', '{"accounts":["For bots"]}'),
+    ]
+
+
+def test_who_is_invited_again_begins_without(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    assert assign(service, ada, "bots").status_code == 303
+    cem = user_id(service, CEM)
+    ada.get(f"/app/people/{cem}/remove")
+    assert ada.post(f"/app/people/{cem}/remove").status_code == 303
+    assert assign_path(ada, cem) == 404
+    ada.get("/app/people")
+    assert ada.post("/app/people", email=CEM, name="Cem", role="member").status_code == 200
+    browser, link = Browser(service), link_for(service, CEM, "invitation")
+    browser.get(link)
+    answer = browser.post(link, name="Cem", password="correct horse battery", again="correct horse battery")
+    assert answer.status_code == 303, answer.text
+    assert pages(service, browser) == [False] * 5
+
+
+def assign_path(admin: Browser, user: int) -> int:
+    admin.get("/app/people")
+    return admin.post(f"/app/people/{user}/accounts").status_code
+
+
+def test_what_is_not_the_customers_is_not_assigned(service: Service, sign_in: SignIn) -> None:
+    ada, gil = sign_in("ada@acme.example"), sign_in("gil@globex.example")
+    before = service.sql("SELECT * FROM account_users")
+    assert assign(service, ada, "test-gbp").status_code == 404, "of the other environment"
+    assert assign_path(ada, user_id(service, "gil@globex.example")) == 404
+    assert assign_path(gil, user_id(service, "ada@acme.example")) == 404
+    assert gil.get(f"/app/people/{user_id(service, 'ada@acme.example')}").status_code == 404
+    assert service.sql("SELECT * FROM account_users") == before
+
+
+@pytest.mark.parametrize("role", ["member", "finance"])
+def test_nobody_else_assigns(service: Service, sign_in: SignIn, role: str) -> None:
+    browser = sign_in("fin@acme.example")
+    user = user_id(service, "fin@acme.example")
+    service.sql("UPDATE users SET role = $2 WHERE id = $1", user, role)
+    browser.get("/app")
+    assert browser.get(f"/app/people/{user}").status_code == 403
+    browser.get("/app")
+    account = str(service.ids["funding_accounts"]["bots"])
+    assert browser.post(f"/app/people/{user}/accounts", may_use=account).status_code == 403
+    assert service.sql("SELECT * FROM account_users WHERE user_id = $1", user) == []
+
+
+def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
+    asked = assign(service, ada, "small", "bots", email="ada@acme.example")
+    assert asked.headers["location"].startswith("/app/prove?")
+    assert (
+        service.sql("SELECT * FROM account_users WHERE user_id = $1", user_id(service, "ada@acme.example"))
+        == []
+    )

@@ -1,0 +1,138 @@
+"""What a service account may order and which accounts it may use, said on its page, and held to from its next order on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.test_keys import account_id
+
+SignIn = Callable[[str], Browser]
+
+
+def post(admin: Browser, account: int, what: str, **fields: Any) -> Any:
+    admin.get(f"/app/service-accounts/{account}")
+    return admin.post(f"/app/service-accounts/{account}/{what}", **fields)
+
+
+def test_what_it_may_order_is_limited_told_and_held_to(service: Service, sign_in: SignIn) -> None:
+    ada, crm = sign_in("ada@acme.example"), account_id(service, "crm")
+    limited = post(ada, crm, "limit", currency="GBP", largest_order="10", daily="14,00")
+    assert (limited.status_code, limited.headers["location"]) == (303, f"/app/service-accounts/{crm}")
+    sent = [service.send("gift", "coffee", key="crm", value=value).status_code for value in (25, 10, 5)]
+    assert sent == [403, 200, 403]
+    ada.get(f"/app/service-accounts/{crm}")
+    assert "GBP £10.00 £14.00 £10.00" in ada.text
+    ada.get("/app/service-accounts")
+    assert "Limited in GBP" in ada.text
+    page = ada.get(f"/app/service-accounts/{crm}?currency=GBP").text
+    assert re.findall(r'name="(largest_order|daily)"[^>]* value="([^"]*)"', page) == [
+        ("largest_order", "10.00"),
+        ("daily", "14.00"),
+    ]
+    assert post(ada, crm, "limit", currency="GBP", largest_order="", daily="").status_code == 303
+    assert service.send("gift", "coffee", key="crm", value=25).status_code == 200
+    acts = service.sql("SELECT after FROM audit_events WHERE act = 'service_account.limited' ORDER BY id")
+    assert [act["after"] for act in acts] == [
+        '{"currency":"GBP","largest_order":"£10.00","daily":"£14.00"}',
+        '{"currency":"GBP","largest_order":"any amount of GBP","daily":"any amount of GBP"}',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"currency": ""}, "currency"),
+        ({"currency": "XXX"}, "currency"),
+        ({"currency": "GBPX"}, "currency"),
+        ({"currency": "<b>"}, "currency"),
+        ({"daily": "0"}, "daily"),
+        ({"daily": "-1"}, "daily"),
+        ({"daily": "NaN"}, "daily"),
+        ({"daily": "sNaN"}, "daily"),
+        ({"daily": "much"}, "daily"),
+        ({"daily": "1.005"}, "daily"),
+        ({"largest_order": "1000000001"}, "largest_order"),
+        ({"largest_order": "1e9999999999999999"}, "largest_order"),
+        ({"largest_order": "1" * 21}, "largest_order"),
+        ({"currency": "JPY", "largest_order": "0.5"}, "largest_order"),
+    ],
+)
+def test_what_is_wrong_with_a_limit_is_said_beside_its_field(
+    service: Service, sign_in: SignIn, fields: dict[str, str], wrong: str
+) -> None:
+    ada, hr = sign_in("ada@acme.example"), account_id(service, "hr-bot")
+    answer = post(ada, hr, "limit", **{"currency": "GBP", "largest_order": "1", **fields})
+    assert answer.status_code == 422
+    assert re.findall(r'id="(\w+)-error"', answer.text) == [wrong]
+    assert service.sql("SELECT limits FROM service_accounts WHERE id = $1", hr)[0][0] is None
+
+
+def test_the_edges_of_a_limit_are_taken(service: Service, sign_in: SignIn) -> None:
+    ada, hr = sign_in("ada@acme.example"), account_id(service, "hr-bot")
+    for amount in ("0.01", "1000000000"):
+        assert post(ada, hr, "limit", currency="EUR", daily=amount).status_code == 303
+    post(ada, hr, "limit", currency="EUR")
+
+
+def test_it_uses_the_accounts_that_are_assigned_to_it(service: Service, sign_in: SignIn) -> None:
+    ada, crm = sign_in("ada@acme.example"), account_id(service, "crm")
+    accounts = service.ids["funding_accounts"]
+
+    def seen() -> set[int]:
+        return {one["id"] for one in service.client("crm").get("/funding-accounts").json()}
+
+    before = seen()
+    assert (accounts["team"] in before, accounts["sales"] in before) == (False, True)
+    assert service.send("gift", "coffee", key="crm", account="team", value=5).status_code == 400
+    ada.get(f"/app/service-accounts/{crm}")
+    assert "Open to everybody: Acme float, Euro float, Yen float, Dinar float." in ada.text
+    done = post(ada, crm, "accounts", may_use=[str(accounts[name]) for name in ("team", "gbp")])
+    assert done.status_code == 303
+    assert seen() == before - {accounts["sales"]} | {accounts["team"]}
+    assert service.send("gift", "coffee", key="crm", account="team", value=5).status_code == 200
+    assert post(ada, crm, "accounts", may_use=str(accounts["sales"])).status_code == 303
+    assert seen() == before
+    assert (
+        service.sql("SELECT count(*) FROM account_service_accounts WHERE account_id = $1", accounts["gbp"])[
+            0
+        ][0]
+        == 0
+    )
+    acts = service.sql("SELECT before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id")
+    assert [tuple(act) for act in acts] == [
+        ('{"accounts":["Sales team"]}', '{"accounts":["People team"]}'),
+        ('{"accounts":["People team"]}', '{"accounts":["Sales team"]}'),
+    ]
+
+
+def test_accounts_of_others_are_nobodys_to_assign(service: Service, sign_in: SignIn) -> None:
+    ada, crm = sign_in("ada@acme.example"), account_id(service, "crm")
+    accounts = service.ids["funding_accounts"]
+    before = service.sql("SELECT * FROM account_service_accounts ORDER BY 1, 2, 3")
+    for given in (str(accounts["globex-gbp"]), str(accounts["test-gbp"]), "x", "0", "9" * 30):
+        assert post(ada, crm, "accounts", may_use=given).status_code == 404
+    gil = sign_in("gil@globex.example")
+    assert gil.get(f"/app/service-accounts/{crm}").status_code == 404
+    for what, fields in (("accounts", {}), ("limit", {"currency": "GBP", "daily": "1"})):
+        gil.get("/app/service-accounts")
+        assert gil.post(f"/app/service-accounts/{crm}/{what}", **fields).status_code == 404
+    assert service.sql("SELECT * FROM account_service_accounts ORDER BY 1, 2, 3") == before
+
+
+@pytest.mark.parametrize(("what", "fields"), [("limit", {"currency": "GBP", "daily": "1"}), ("accounts", {})])
+def test_who_did_not_just_show_that_it_is_them_does_it_first(
+    service: Service, sign_in: SignIn, what: str, fields: dict[str, str]
+) -> None:
+    ada, hr = sign_in("ada@acme.example"), account_id(service, "hr-bot")
+    service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
+    assert post(ada, hr, what, **fields).headers["location"].startswith("/app/prove?")
+    assert service.sql("SELECT limits FROM service_accounts WHERE id = $1", hr)[0][0] is None
+    assert (
+        service.sql("SELECT count(*) FROM account_service_accounts WHERE service_account_id = $1", hr)[0][0]
+        == 1
+    )
