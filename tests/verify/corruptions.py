@@ -104,6 +104,20 @@ ORDER_CORRUPTIONS = (
             FROM accounts WHERE id = {FLOAT}""",
     ),
     _c(
+        "transfers-are-whole",
+        ("77",),
+        f"""INSERT INTO transfers (customer_id, id, environment, from_account_id, to_account_id, amount_minor, made_at)
+            SELECT a.customer_id, 77, a.environment, a.id, b.id, 5, now()
+            FROM accounts a, accounts b WHERE a.id = {FLOAT} AND b.key = 'people-team'""",
+    ),
+    _c(
+        "transfers-are-whole",
+        None,
+        f"""UPDATE entries SET kind = 'transfer'
+            WHERE kind = 'top_up' AND movement_id = (
+                SELECT min(movement_id) FROM entries WHERE kind = 'top_up' AND account_id = {FLOAT})""",
+    ),
+    _c(
         "settlements-are-whole",
         None,
         f"""UPDATE entries SET kind = 'settlement'

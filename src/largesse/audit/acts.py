@@ -8,6 +8,10 @@ from types import MappingProxyType
 ACTS: Mapping[str, str] = MappingProxyType(
     {
         "account.assigned": "it was said which funding accounts a service account, or a person, may use",
+        "account.closed": "a funding account was closed",
+        "account.created": "a funding account was made",
+        "account.opened": "a closed funding account was opened again",
+        "account.renamed": "a funding account was given another name",
         "account.topped_up": "a funding account was credited",
         "codes.read": "the codes of an order were given out again",
         "collection.changed": "a collection of one's own was changed",
@@ -50,6 +54,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "top_up.cancelled": "a top-up that waited was cancelled",
         "top_up.confirmed": "the money of a top-up came, and its account was credited",
         "top_up.requested": "a top-up of a funding account was asked for",
+        "transfer.made": "money was moved between two funding accounts",
         "webhook.created": "a subscription was made",
         "webhook.deleted": "a subscription was deleted",
         "webhook.redelivered": "deliveries of a subscription were asked for again",

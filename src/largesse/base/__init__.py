@@ -5,7 +5,7 @@ derived from the master key).
 
 What is said: `errors` is every error raised on purpose, an answer to a caller or a line to an operator; `decoding` reads JSON
 bodies and query parameters with errors for people; `text`, `email` and `money` are the rules for what those may hold; `i18n`
-is the languages of pages and mail; `spreadsheets` what a cell may hold; `logs` the structured log, `exposition` the port of metrics.
+is the languages of pages and mail; `naming` keys made of names; `spreadsheets` what a cell may hold; `logs` the structured log, `exposition` the port of metrics.
 
 What keeps a process fair and bounded: `clock` (which clock is for what), `batching` (what waits is handled together), `turns` (so
 much at once, each key in its turn), `slices` (long computations give way), `patience` (who asks hears something in time),

@@ -1,7 +1,7 @@
 """The commands an operator types, one file for each group of them.
 
 Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `anchor`, `audit`,
-`rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `funding` (`top-up`, `accounts`, `statement`) with `assigning`, `top_ups`, `receivables`, `orders`,
+`rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `accounts` with `assigning`, `funding` (`top-up`, `statement`), `top_ups`, `receivables`, `orders`,
 `mail`, `stock`, `shipments`, `resealing` (`reseal`), `service_accounts`, `privacy`.
 
 All share `running` (settings, the database, errors in one line), `instants`, `tables` (lists for people, `--json` and `--csv`) and `files`
@@ -29,7 +29,7 @@ class _Main(Commands):
 
     # Its name, the file it is in, and what it is called there.
     FILES: ClassVar = {
-        "accounts": "funding:accounts",
+        "accounts": "accounts:accounts",
         "anchor": "anchor:anchor",
         "audit": "audit:audit",
         "check": "check:check",

@@ -1,4 +1,4 @@
-"""`top-up`, `accounts`, `statement`: customers' money."""
+"""`top-up`, `statement`: customers' money."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import click
 
 from largesse.base.errors import StartError
 from largesse.base.money import AmountError, label, to_decimal, to_minor
-from largesse.cli.assigning import assign, unassign
-from largesse.cli.running import Commands, acting_operator, command, current_database
-from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
+from largesse.cli.running import acting_operator, command, current_database
+from largesse.cli.tables import format_options, listing
 from largesse.database import OPERATOR
 from largesse.funding import (
     StatementEntry,
     find_funding_account,
-    list_accounts,
     month_of,
     read_statement,
     statement_entries,
@@ -26,20 +24,15 @@ from largesse.funding import (
 )
 
 _MAX_REFERENCE = 128
-_ACCOUNT_COLUMNS = (
-    "id",
-    "customer",
-    "key",
-    "name",
-    "environment",
-    "is_master",
-    "open_to_all",
-    "service_accounts",
-    "people",
+_STATEMENT_COLUMNS = (
+    "at",
+    "kind",
+    "order_reference",
+    "external_reference",
+    "amount",
     "balance",
-    "currency",
+    "counterpart",
 )
-_STATEMENT_COLUMNS = ("at", "kind", "order_reference", "external_reference", "amount", "balance")
 
 
 def read_amount(text: str, currency: str) -> int:
@@ -91,27 +84,6 @@ async def top_up_account(account: str, amount: str, reference: str | None) -> No
                 },
             )
     click.echo(f"{found['name']} now holds {label(credit.balance_minor, found['currency'])}.")
-
-
-@click.group(cls=Commands)
-def accounts() -> None:
-    """See the funding accounts and what they hold, and say who may use them."""
-
-
-accounts.add_command(assign)
-accounts.add_command(unassign)
-
-
-@accounts.command("list")
-@customer_option("its accounts")
-@format_options
-@command
-async def accounts_list(customer: str | None, form: str | None) -> None:
-    """List the funding accounts with their balances, and the service accounts that may draw from each."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
-        records = await list_accounts(connection, customer)
-    rows = (in_major_units(record, "balance") for record in records)
-    show(form, _ACCOUNT_COLUMNS, rows, empty="There are no funding accounts.")
 
 
 @click.command()

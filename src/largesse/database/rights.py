@@ -102,6 +102,7 @@ TABLES: Mapping[str, Writes] = {
     "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE"),
     "templates": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "top_ups": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="INSERT, UPDATE"),
+    "transfers": Writes(app="INSERT"),
     "users": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "voucher_waits": Writes(
         app="INSERT, UPDATE(since), DELETE",

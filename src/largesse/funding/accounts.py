@@ -31,7 +31,7 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
         """
         SELECT accounts.id, accounts.name, is_master, currency, currencies.id AS currency_id, balance_minor
         FROM accounts JOIN currencies ON currencies.code = accounts.currency
-        WHERE customer_id = $1 AND environment = $2 AND kind = 'funding'
+        WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND closed_at IS NULL
           AND (open_to_all OR $4 OR EXISTS (
               SELECT FROM account_service_accounts a
               WHERE a.customer_id = accounts.customer_id AND a.account_id = accounts.id
@@ -64,7 +64,7 @@ async def list_unfunded(
                    EXISTS (SELECT FROM api_keys k WHERE k.service_account_id = s.id AND k.deleted_at IS NULL
                            AND k.environment = e.environment) AS has_key,
                    EXISTS (SELECT FROM accounts a WHERE a.customer_id = s.customer_id AND a.kind = 'funding'
-                           AND a.environment = e.environment
+                           AND a.environment = e.environment AND a.closed_at IS NULL
                            AND (a.open_to_all OR EXISTS (
                                SELECT FROM account_service_accounts x
                                WHERE x.customer_id = a.customer_id AND x.account_id = a.id
@@ -98,6 +98,7 @@ class AccountRecord:
     people: list[str]  # by address
     currency: str
     balance_minor: int
+    is_closed: bool
 
 
 async def list_accounts(connection: Connection, customer: str | None = None) -> list[AccountRecord]:
@@ -109,7 +110,7 @@ async def list_accounts(connection: Connection, customer: str | None = None) -> 
                      WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.key) AS service_accounts,
                ARRAY(SELECT u.email FROM account_users x JOIN users u ON u.id = x.user_id
                      WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.email) AS people,
-               a.currency, a.balance_minor
+               a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed
         FROM accounts a JOIN customers c ON c.id = a.customer_id
         WHERE a.kind = 'funding' AND ($1::text IS NULL OR c.key = $1)
         ORDER BY c.key, a.key

@@ -34,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     customer_id: int  # whose account it is
     account_id: int
     transfer_id: int
-    kind: str  # top_up, settlement, order or refund
+    kind: str  # top_up, transfer, settlement, order or refund
     order_id: int | None
     amount_minor: int
     balance_minor: int
@@ -179,14 +179,21 @@ async def top_up(
     """Credits a funding account; call it inside a transaction.
 
     One reference credits an account once: repeating it with the same amount changes nothing, with another
-    amount it raises StartError, as does an amount that is not positive or an unknown account.
+    amount it raises StartError, as does an amount that is not positive, an unknown account, or a closed one.
     """
     account = await connection.fetchrow(
-        "SELECT customer_id, environment, currency FROM accounts WHERE id = $1 AND kind = 'funding'",
+        "SELECT customer_id, environment, currency, closed_at FROM accounts WHERE id = $1 AND kind = 'funding'",
         account_id,
     )
     if account is None:
         raise StartError(f"there is no funding account {account_id}")
+
+    def refuse_closed(_: int) -> None:
+        if account["closed_at"] is not None:
+            raise StartError(
+                f"the account is closed: open it again first, with `largesse accounts open {account_id}`"
+            )
+
     customer_id: int = account["customer_id"]
     own = await own_accounts(connection, customer_id, account["environment"], account["currency"])
     return await pay_in(
@@ -198,6 +205,7 @@ async def top_up(
         amount_minor=amount_minor,
         currency=account["currency"],
         reference=reference,
+        check=refuse_closed,
     )
 
 
@@ -211,12 +219,12 @@ async def pay_in(  # noqa: PLR0913 - what a payment is, each by its name
     amount_minor: int,
     currency: str,
     reference: str | None,
-    most_minor: Callable[[int], int] | None = None,
+    check: Callable[[int], None],
 ) -> Credit:
     """Moves money that came from outside from a customer's deposits to another of its accounts.
 
     `to` is that customer and account.
-    `most_minor` says, of the account's balance, how much it may be at the most. Once for each reference of the account,
+    `check` is given the account's balance, and raises StartError where this payment may not be. Once for each reference of the account,
     as `top_up` says; raises StartError as it does. Call it inside a transaction.
     """
     if amount_minor <= 0:
@@ -234,8 +242,7 @@ async def pay_in(  # noqa: PLR0913 - what a payment is, each by its name
             return Credit(before_minor, is_new=False)
         if earlier is not None:
             raise StartError(f"reference {reference!r} already credited {label(earlier, currency)}")
-    if most_minor is not None and amount_minor > (most := most_minor(before_minor)):
-        raise StartError(f"the amount must be at most what is owed, {label(most, currency)}")
+    check(before_minor)
     transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     at: datetime = await connection.fetchval("SELECT clock_now()")
     balance = before_minor + amount_minor

@@ -20,24 +20,28 @@ class SeenAccount:
     people: list[str]
     currency: str
     balance_minor: int
+    is_closed: bool
 
 
 async def list_seen_accounts(
     connection: Connection, customer_id: int, environment: str, *, user_id: int | None
 ) -> list[SeenAccount]:
-    """The funding accounts of a customer in an environment, the master ones first: those that a user may use, or with None all of them."""
+    """The funding accounts of a customer in an environment, the master ones first and the closed ones last.
+
+    Those that a user may use, which closed ones are not, or with None all of them.
+    """
     rows = await connection.fetch(
         """
-        SELECT a.id, a.name, a.is_master, a.open_to_all, a.currency, a.balance_minor,
+        SELECT a.id, a.name, a.is_master, a.open_to_all, a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed,
                ARRAY(SELECT s.name FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
                      WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.name) AS service_accounts,
                ARRAY(SELECT u.name FROM account_users x JOIN users u ON u.id = x.user_id
                      WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.name) AS people
         FROM accounts a
         WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'funding'
-          AND (a.open_to_all OR $3::int IS NULL OR EXISTS (
-              SELECT FROM account_users x WHERE x.customer_id = a.customer_id AND x.account_id = a.id AND x.user_id = $3))
-        ORDER BY a.is_master DESC, a.id
+          AND ($3::int IS NULL OR a.closed_at IS NULL AND (a.open_to_all OR EXISTS (
+              SELECT FROM account_users x WHERE x.customer_id = a.customer_id AND x.account_id = a.id AND x.user_id = $3)))
+        ORDER BY a.closed_at IS NOT NULL, a.is_master DESC, a.id
         """,
         customer_id,
         environment,

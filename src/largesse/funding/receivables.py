@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from largesse.base.errors import StartError
+from largesse.base.money import label
 from largesse.chains import Chain
 from largesse.database import Connection
 from largesse.funding.ledger import Credit, own_accounts, pay_in
@@ -86,6 +87,11 @@ async def settle(
         raise StartError(f"there is no customer {customer!r}")
     if row["receivable"] is None:
         raise StartError(f"customer {customer!r} was never invoiced in {currency} in {environment}")
+
+    def refuse_too_much(balance_minor: int) -> None:
+        if amount_minor > (owed := max(0, -balance_minor)):
+            raise StartError(f"the amount must be at most what is owed, {label(owed, currency)}")
+
     own = await own_accounts(connection, row["id"], environment, currency)
     return await pay_in(
         connection,
@@ -96,5 +102,5 @@ async def settle(
         amount_minor=amount_minor,
         currency=currency,
         reference=reference,
-        most_minor=lambda balance_minor: max(0, -balance_minor),
+        check=refuse_too_much,
     )

@@ -25,13 +25,14 @@ class StatementEntry:
 
     id: int
     at: datetime
-    kind: str  # top_up, settlement, order or refund
+    kind: str  # top_up, transfer, settlement, order or refund
     order_reference: str | None
     external_reference: (
         str | None
     )  # the caller's own of the order, or the reference of a top-up or settlement
     amount_minor: int
     balance_minor: int
+    counterpart: str | None  # of a transfer, the name of the other account
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,12 @@ async def statement_page(
     rows = await connection.fetch(
         """
         SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
-               coalesce(o.external_reference, e.reference) AS external_reference, e.amount_minor, e.balance_minor
+               coalesce(o.external_reference, e.reference) AS external_reference, e.amount_minor, e.balance_minor,
+               other.name AS counterpart
         FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+        LEFT JOIN transfers t ON e.kind = 'transfer' AND t.customer_id = e.customer_id AND t.id = e.movement_id
+        LEFT JOIN accounts other ON other.customer_id = t.customer_id
+            AND other.id = CASE t.from_account_id WHEN e.account_id THEN t.to_account_id ELSE t.from_account_id END
         WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > $3 AND e.id < $4
         ORDER BY e.id LIMIT $5
         """,
@@ -125,7 +130,7 @@ async def order_entries(
         rows = await connection.fetch(
             """
             SELECT e.id, e.created_at AS at, e.kind, NULL AS order_reference, NULL AS external_reference,
-                   e.amount_minor, e.balance_minor
+                   e.amount_minor, e.balance_minor, NULL AS counterpart
             FROM entries e
             WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id >= $3 AND e.id < $4 AND e.order_id = $5
             ORDER BY e.id

@@ -67,7 +67,7 @@ async def request_top_up(
 ) -> TopUp:
     """Asks for a top-up of a funding account, by that person; call it inside a transaction.
 
-    Raises NotFound for an account that is not the customer's in this environment, and InvalidRequest for an amount that is not
+    Raises NotFound for an account that is not the customer's in this environment or is closed, and InvalidRequest for an amount that is not
     positive or when too many wait already.
     """
     if amount_minor <= 0:
@@ -75,7 +75,8 @@ async def request_top_up(
     await connection.execute("SELECT pg_advisory_xact_lock($1, $2)", _LOCK, customer_id)
     found = await connection.fetchrow(
         """
-        SELECT EXISTS (SELECT FROM accounts WHERE id = $3 AND customer_id = $1 AND environment = $2 AND kind = 'funding') AS is_own,
+        SELECT EXISTS (SELECT FROM accounts WHERE id = $3 AND customer_id = $1 AND environment = $2 AND kind = 'funding'
+                       AND closed_at IS NULL) AS is_own,
                (SELECT count(*) FROM top_ups WHERE customer_id = $1 AND environment = $2 AND state = 'waiting'
                 AND expires_at > clock_now()) AS waiting
         """,

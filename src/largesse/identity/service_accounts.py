@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.naming import free_key
 from largesse.database import Connection
 from largesse.identity.narrowing import Limit, read_limits
 
 MOST_SERVICE_ACCOUNTS = 200
-_LONGEST_KEY = 60
-_NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ async def add_service_account(connection: Connection, customer_id: int, name: st
     rows = await connection.fetch("SELECT key FROM service_accounts WHERE customer_id = $1", customer_id)
     if len(rows) >= MOST_SERVICE_ACCOUNTS:
         raise TooManyServiceAccounts
-    key = _free_key(name, {row["key"] for row in rows})
+    key = free_key(name, {row["key"] for row in rows}, "service-account")
     account_id: int = await connection.fetchval(
         "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $3) RETURNING id",
         customer_id,
@@ -82,14 +79,3 @@ async def switch_service_account(
     if name is None:
         raise NotFound("There is no such service account.")
     return name
-
-
-def _free_key(name: str, taken: set[str]) -> str:
-    """The name in small letters, digits and hyphens, numbered where it is taken."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    wanted = _NOT_IN_A_KEY.sub("-", plain).strip("-")[:_LONGEST_KEY] or "service-account"
-    key, number = wanted, 1
-    while key in taken:
-        number += 1
-        key = f"{wanted}-{number}"
-    return key

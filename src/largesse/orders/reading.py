@@ -104,7 +104,7 @@ def _wanted_accounts(customers: str, ids: str, lock: str) -> str:
     return f"""
         unnest({customers}::int[], {ids}::int[]) AS wanted (customer_id, account_id)
         CROSS JOIN LATERAL (
-            SELECT id, customer_id, environment, kind, currency, balance_minor, open_to_all, chain_head FROM accounts
+            SELECT id, customer_id, environment, kind, closed_at, currency, balance_minor, open_to_all, chain_head FROM accounts
             WHERE customer_id = wanted.customer_id AND id = wanted.account_id {lock}) AS found
     """  # noqa: S608 - placeholders
 
@@ -141,8 +141,9 @@ def _taken(references: Sequence[ReferenceKey], holders: Sequence[str | None]) ->
     return {reference: holder for reference, holder in zip(references, holders, strict=True) if holder}
 
 
+# No order is paid from a closed account: it is of no kind that pays.
 _ACCOUNT = """
-    id, customer_id, environment, kind, currency, balance_minor, open_to_all,
+    id, customer_id, environment, CASE WHEN closed_at IS NULL THEN kind ELSE 'closed' END, currency, balance_minor, open_to_all,
     ARRAY(SELECT service_account_id FROM account_service_accounts AS x
           WHERE x.customer_id = a.customer_id AND x.account_id = a.id),
     chain_head

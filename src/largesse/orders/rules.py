@@ -24,7 +24,7 @@ class LedgerAccount:
     id: int
     customer_id: int
     environment: str
-    kind: str
+    kind: str  # `closed` of a funding account that is
     currency: str
     balance_minor: int
     open_to_all: bool

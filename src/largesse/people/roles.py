@@ -17,6 +17,7 @@ class Right(Enum):
     TEMPLATES = auto()  # templates and collections of one's own
     SEE_FUNDS = auto()  # balances and statements
     MOVE_FUNDS = auto()  # ask for top-ups, export
+    TRANSFER = auto()  # between accounts; how low each may fall before who is told
     SETTINGS = auto()  # API keys, service accounts, people, webhooks, limits
     AUDIT = auto()  # the audit log
 
@@ -37,6 +38,7 @@ RIGHTS: Mapping[Right, Mapping[str, Reach]] = {
     Right.TEMPLATES: {"admin": _ALL, "member": _ALL},
     Right.SEE_FUNDS: {"admin": _ALL, "member": _OWN, "finance": _ALL, "viewer": _ALL},
     Right.MOVE_FUNDS: {"admin": _ALL, "member": _OWN, "finance": _ALL},
+    Right.TRANSFER: {"admin": _ALL, "finance": _ALL},
     Right.SETTINGS: {"admin": _ALL},
     Right.AUDIT: {"admin": _ALL, "finance": _ALL},
 }

@@ -87,6 +87,24 @@ LEDGER = (
         """,
     ),
     Check(
+        "transfers-are-whole",
+        "A transfer is one debit and one credit of two funding accounts, as its row says, and belongs to no order.",
+        """
+        SELECT coalesce(t.id, moved.movement_id) FROM transfers t
+        FULL JOIN (
+            SELECT e.customer_id, e.movement_id, count(*) AS entries, count(e.order_id) AS of_orders,
+                   count(*) FILTER (WHERE a.kind = 'funding') AS funding,
+                   min(e.account_id) FILTER (WHERE e.amount_minor < 0) AS from_id,
+                   min(e.account_id) FILTER (WHERE e.amount_minor > 0) AS to_id,
+                   max(e.amount_minor) AS minor
+            FROM entries e JOIN accounts a ON a.customer_id = e.customer_id AND a.id = e.account_id
+            WHERE e.kind = 'transfer' GROUP BY e.customer_id, e.movement_id
+        ) AS moved ON moved.customer_id = t.customer_id AND moved.movement_id = t.id
+        WHERE (moved.entries = 2 AND moved.of_orders = 0 AND moved.funding = 2 AND moved.from_id = t.from_account_id
+               AND moved.to_id = t.to_account_id AND moved.minor = t.amount_minor) IS NOT TRUE
+        """,
+    ),
+    Check(
         "settlements-are-whole",
         "A settlement is one credit of a receivable from its customer's deposits, and belongs to no order.",
         """

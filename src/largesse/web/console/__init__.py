@@ -16,6 +16,9 @@
 `webhooks`     an administrator's pages of subscriptions and their deliveries
 `send`         the way from a gift to a placed order
 `funding`      accounts and what they hold, and their statements
+`accounts`     an administrator's pages of group accounts
+`transfers`    moving money between two accounts
+`amounts`      amounts as people type them
 `top_ups`      asking for a top-up, how it is paid, cancelling it
 `orders`       the list of orders, with `order_filters`, which are in its address, and `order_routes`
 `order`        one of them, and what to do about it

@@ -32,9 +32,10 @@ KINDS = {
     "order": text("Order"),
     "refund": text("Returned"),
     "top_up": text("Top-up"),
+    "transfer": text("Transfer"),
     "settlement": text("Payment"),
 }
-_COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency")
+_COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency", "counterpart")
 
 
 def sees_own_of(visit: Visit) -> int | None:
@@ -63,6 +64,8 @@ async def show(visit: Visit) -> Response:
         spent={one.key: one.sums.spent_minor - one.sums.refunded_minor for one in added},
         top_ups=[(one, spelled_reference(one.reference)) for one in top_ups if one.account_id in seen],
         may_pay_in=person.may(Right.MOVE_FUNDS),
+        may_transfer=person.may(Right.TRANSFER),
+        may_manage=person.may(Right.SETTINGS),
     )
 
 
@@ -122,6 +125,7 @@ def _row(entry: StatementEntry, currency: str) -> Sequence[object]:
         to_decimal(entry.amount_minor, currency),
         to_decimal(entry.balance_minor, currency),
         currency,
+        entry.counterpart,
     )
 
 

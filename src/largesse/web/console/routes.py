@@ -9,6 +9,7 @@ from __future__ import annotations
 from largesse.base.i18n import text
 from largesse.people import Right
 from largesse.web.console import (
+    accounts,
     entrance,
     funding,
     home,
@@ -20,6 +21,7 @@ from largesse.web.console import (
     security,
     service_accounts,
     top_ups,
+    transfers,
     webhooks,
 )
 from largesse.web.console.order_routes import ORDERS, REPORTS
@@ -85,6 +87,14 @@ ENTRIES = (
         Right.SEE_FUNDS,
         text("Statement"),
     ),
+    Entry("GET", "/app/funding/accounts/new", accounts.ask_account, Right.SETTINGS, text("New account")),
+    Entry("POST", "/app/funding/accounts", accounts.create, Right.SETTINGS, text("New account")),
+    Entry("GET", "/app/funding/{account:int}/account", accounts.show, Right.SETTINGS, text("Account")),
+    Entry("POST", "/app/funding/{account:int}/name", accounts.rename, Right.SETTINGS, text("Account")),
+    Entry("POST", "/app/funding/{account:int}/close", accounts.close, Right.SETTINGS),
+    Entry("POST", "/app/funding/{account:int}/open", accounts.reopen, Right.SETTINGS),
+    Entry("GET", "/app/funding/transfer", transfers.ask, Right.TRANSFER, text("Move money")),
+    Entry("POST", "/app/funding/transfers", transfers.make, Right.TRANSFER, text("Move money")),
     Entry("GET", "/app/funding/top-ups", top_ups.list_all, Right.SEE_FUNDS, text("Top-ups")),
     Entry("POST", "/app/funding/top-ups", top_ups.request, Right.MOVE_FUNDS, text("Top up")),
     Entry("GET", "/app/funding/top-ups/new", top_ups.ask, Right.MOVE_FUNDS, text("Top up")),

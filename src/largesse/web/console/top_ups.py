@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
-
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n import text
-from largesse.base.money import AmountError, to_minor
 from largesse.funding.overview import SeenAccount, find_seen_account, list_seen_accounts
 from largesse.funding.top_ups import (
     MAX_WAITING,
@@ -20,6 +17,7 @@ from largesse.funding.top_ups import (
 )
 from largesse.funding.transfer_references import spelled_reference
 from largesse.people import Right
+from largesse.web.console.amounts import typed_amount
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.visit import Visit
 
@@ -29,8 +27,6 @@ STATES = {
     "confirmed": ("good", text("Credited")),
     "cancelled": ("still", text("Cancelled")),
 }
-_NO_AMOUNT = text("Type an amount, such as 500 or 500.00.")
-_TOO_FINE = text("This is no amount of %(currency)s.")
 _TOO_MANY = text("%(most)s top-ups wait already. Cancel one that will not be paid first.")
 _CREDITED = text("The money has come: this top-up is credited and cannot be cancelled.")
 
@@ -43,12 +39,12 @@ async def ask(visit: Visit) -> Response:
 async def request(visit: Visit) -> Response:
     """Asks for one, and goes to how it is paid."""
     form, person = visit.form, visit.person
-    accounts = await _accounts(visit)
+    accounts = await _open_accounts(visit)
     account = next(
         (one for one in accounts if str(one.id) == form.choice("account", [str(o.id) for o in accounts])),
         None,
     )
-    amount_minor = 0 if account is None else _amount(visit, account.currency)
+    amount_minor = 0 if account is None else typed_amount(visit, "amount", account.currency)
     if form.errors or account is None:
         return await _asked(visit, status=422)
     try:
@@ -124,6 +120,10 @@ async def _accounts(visit: Visit) -> list[SeenAccount]:
         )
 
 
+async def _open_accounts(visit: Visit) -> list[SeenAccount]:
+    return [account for account in await _accounts(visit) if not account.is_closed]
+
+
 async def _found(visit: Visit) -> TopUp:
     """The one that the address names, where the person may see its account. Raises NotFound."""
     person = visit.person
@@ -142,24 +142,6 @@ async def _found(visit: Visit) -> TopUp:
 
 
 async def _asked(visit: Visit, *, status: int = 200) -> Response:
-    accounts = await _accounts(visit)
+    accounts = await _open_accounts(visit)
     choices = [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]
     return visit.page("ask_top_up.html", status=status, choices=choices, chosen=visit.query("account"))
-
-
-def _amount(visit: Visit, currency: str) -> int:
-    """What was typed, in minor units; noted as wrong where it is no amount above zero."""
-    typed = "".join(visit.form["amount"].split())
-    try:
-        # One comma or point is the decimal sign; whoever parts thousands is asked to leave that out.
-        amount = Decimal(typed.replace(",", "."))
-        amount_minor = to_minor(amount, currency)
-    except AmountError:
-        visit.form.error("amount", visit.say(_TOO_FINE, currency=currency))
-        return 0
-    except InvalidOperation:
-        visit.form.error("amount", visit.say(_NO_AMOUNT))
-        return 0
-    if amount_minor <= 0:
-        visit.form.error("amount", visit.say(_NO_AMOUNT))
-    return amount_minor

@@ -1,0 +1,188 @@
+"""Group accounts and transfers in the web application, each by the roles that may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.web.api.conftest import Service, ServiceFactory
+from tests.web.console.conftest import Browser
+
+WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    users:
+      - {email: admin@acme.example, name: Admin, role: admin}
+      - {email: member@acme.example, name: Member, role: member}
+      - {email: finance@acme.example, name: Finn, role: finance}
+      - {email: viewer@acme.example, name: Viewer, role: viewer}
+    service_accounts: [{key: bot, name: HR bot}]
+    api_keys: [{key: acme, service_account: bot, environment: production}]
+    funding_accounts:
+      - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000.00}
+      - {key: team, name: People team, currency: GBP, service_accounts: [bot]}
+      - {key: eur, name: Euros, currency: EUR, balance: 5}
+  - key: globex
+    name: Globex
+    plan: pro
+    funding: balance
+    users: [{email: gil@globex.example, name: Gil, role: admin}]
+    funding_accounts: [{key: globex, name: Globex float, master: true, currency: GBP, balance: 7.00}]
+products:
+  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5]}
+"""
+People = Callable[[str], Browser]
+
+
+@pytest.fixture(scope="module")
+def service(start_service: ServiceFactory) -> Service:
+    return start_service(WORLD)
+
+
+def account(service: Service, name: str) -> int:
+    return int(service.sql("SELECT id FROM accounts WHERE name = $1", name)[0]["id"])
+
+
+def held(service: Service, name: str) -> int:
+    return int(service.sql("SELECT balance_minor FROM accounts WHERE name = $1", name)[0][0])
+
+
+def way(service: Service, source: str, target: str) -> dict[str, str]:
+    return {"from": str(account(service, source)), "to": str(account(service, target))}
+
+
+def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, service: Service) -> None:
+    browser = sign_in("finance@acme.example")
+    browser.get("/app/funding")
+    assert "/app/funding/transfer" in browser.links
+    before, team = held(service, "Acme float"), held(service, "People team")
+    fields = {**way(service, "Acme float", "People team"), "amount": "12,50"}
+    browser.get("/app/funding/transfer?" + "&".join(f"{name}={value}" for name, value in fields.items()))
+    for said in (
+        "£12.50",
+        f"£{(team + 1250) / 100:,.2f}",
+        f"£{(before - 1250) / 100:,.2f}",
+        "Move the money",
+    ):
+        assert said in browser.text
+    token = browser.token
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(lambda _: browser.post("/app/funding/transfers", token=token, **fields), range(8))
+        )
+    assert {answer.status_code for answer in answers} <= {303, 409}
+    assert (held(service, "Acme float"), held(service, "People team")) == (before - 1250, team + 1250)
+    browser.get("/app/funding")
+    assert "£12.50 went from Acme float to People team." in browser.text
+    for name, said in (
+        ("Acme float", "Transfer to People team -£12.50"),
+        ("People team", "Transfer from Acme float £12.50"),
+    ):
+        browser.get(f"/app/funding/{account(service, name)}")
+        assert said in browser.text
+        csv = browser.get(f"/app/funding/{account(service, name)}/statement.csv").text
+        assert "transfer,,," in csv
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "amount", "said"),
+    [
+        ("Acme float", "Acme float", "1", "Choose another account"),
+        ("Acme float", "Euros", "1", "This account is in EUR"),
+        ("Acme float", "People team", "99999", "Acme float holds £"),
+        ("Acme float", "People team", "", "Type an amount"),
+        ("Acme float", "People team", "-1", "Type an amount"),
+        ("Acme float", "People team", "sNaN", "no amount of GBP"),
+        ("Acme float", "People team", "<script>", "Type an amount"),
+        ("Acme float", "Globex float", "1", "Choose one of those offered"),
+        ("Globex float", "Acme float", "1", "Choose one of those offered"),
+    ],
+)
+def test_what_is_not_moved_is_said_beside_the_field(
+    sign_in: People, service: Service, source: str, target: str, amount: str, said: str
+) -> None:
+    browser = sign_in("admin@acme.example")
+    before = service.sql("SELECT count(*) FROM entries")[0][0]
+    browser.get("/app/funding/transfer")
+    answer = browser.post("/app/funding/transfers", amount=amount, **way(service, source, target))
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert "<script>" not in answer.text.replace("<script src", "")
+    assert service.sql("SELECT count(*) FROM entries")[0][0] == before
+
+
+@pytest.mark.parametrize("role", ["member", "viewer"])
+def test_others_move_nothing_and_make_nothing(sign_in: People, service: Service, role: str) -> None:
+    browser = sign_in(f"{role}@acme.example")
+    browser.get("/app/funding")
+    assert "Move money" not in browser.text
+    assert "New account" not in browser.text
+    answer = browser.post("/app/funding/transfers", amount="1", **way(service, "Acme float", "People team"))
+    assert answer.status_code == 403
+
+
+def test_an_account_is_made_named_closed_and_opened(sign_in: People, service: Service) -> None:
+    browser = sign_in("admin@acme.example")
+    browser.get("/app/funding/accounts/new")
+    assert "GBP British Pound" in browser.text
+    for fields, said in (
+        ({"name": "", "currency": "GBP"}, "Fill this in."),
+        ({"name": "x" * 101, "currency": "GBP"}, "at most 100"),
+        ({"name": "New", "currency": "XXX"}, "Choose one of those offered."),
+        ({"name": "acme FLOAT", "currency": "GBP"}, "Another account has this name."),
+    ):
+        browser.get("/app/funding/accounts/new")
+        answer = browser.post("/app/funding/accounts", **fields)
+        assert (answer.status_code, said in answer.text) == (422, True), said
+    browser.get("/app/funding/accounts/new")
+    assert browser.post("/app/funding/accounts", name="<b>Xmas</b>", currency="GBP").status_code == 303
+    assert "<b>Xmas" not in browser.get("/app/funding").text
+    assert "<b>Xmas</b> was made." in browser.text
+    page = f"/app/funding/{account(service, '<b>Xmas</b>')}"
+    browser.get(f"{page}/account")
+    assert browser.post(f"{page}/name", name="Acme float").status_code == 422
+    browser.get(f"{page}/account")
+    assert browser.post(f"{page}/name", name="Christmas").status_code == 303
+    browser.get(f"{page}/account")
+    assert browser.post(f"{page}/close").status_code == 303
+    browser.get("/app/funding")
+    assert "Christmas is closed." in browser.text
+    for path in ("/app/funding/top-ups/new", "/app/funding/transfer"):
+        browser.get(path)
+        assert "Christmas" not in browser.text
+    browser.get(f"{page}/account")
+    assert browser.post(f"{page}/open").status_code == 303
+    browser.get("/app/funding/transfer")
+    assert "Christmas" in browser.text
+    browser.get(f"/app/funding/{account(service, 'Acme float')}/account")
+    assert "This is your company's first account" in browser.text
+
+
+def test_no_order_is_paid_from_a_closed_account(sign_in: People, service: Service) -> None:
+    browser, team = sign_in("admin@acme.example"), account(service, "People team")
+    browser.get("/app/funding/transfer")
+    assert (
+        browser.post(
+            "/app/funding/transfers", amount="20", **way(service, "Acme float", "People team")
+        ).status_code
+        == 303
+    )
+    assert service.send("gift", "coffee", key="acme", account="team", value=5).status_code == 200
+    service.sql("UPDATE accounts SET closed_at = clock_now() WHERE id = $1", team)
+    refused = service.send("gift", "coffee", key="acme", account="team", value=5)
+    assert refused.status_code == 400
+    assert "names no funding account" in refused.text
+    service.sql("UPDATE accounts SET closed_at = NULL WHERE id = $1", team)
+    assert service.send("gift", "coffee", key="acme", account="team", value=5).status_code == 200
+
+
+def test_nobody_of_elsewhere_finds_an_account(sign_in: People, service: Service) -> None:
+    browser, own = sign_in("gil@globex.example"), account(service, "Acme float")
+    assert browser.get(f"/app/funding/{own}/account").status_code == 404
+    browser.get("/app/funding/accounts/new")
+    for act in ("name", "close", "open"):
+        assert browser.post(f"/app/funding/{own}/{act}", name="Mine").status_code == 404
