@@ -21,6 +21,9 @@ class Details:
     terms: str | None = None
 
 
+NOTHING_SAID = Details()
+
+
 async def read_details(connection: Connection, product_ids: Iterable[int]) -> dict[int, Details]:
     """The details of each of the products, by id."""
     rows = await connection.fetch(

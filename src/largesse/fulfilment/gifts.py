@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import Enum, auto
 
 from largesse.base.vault import Vault
-from largesse.catalogue.products import Product
+from largesse.catalogue import Details, Product, read_details
 from largesse.database import LOOKUP, Connection, Database, act_for
 from largesse.fulfilment.allocation import allocate_waiting, settle_product
 from largesse.fulfilment.choices import read_choices, read_product
@@ -50,6 +50,7 @@ class ClaimedGift:
     progress: Progress
     product: Product | None
     choices: list[Product]
+    details: Mapping[int, Details]  # of the product and the choices, by id
     voucher: Allocated | None
     shipped: Shipped | None
     address: Mapping[str, str] | None
@@ -158,12 +159,15 @@ class ClaimedGifts:
         voucher = await read_allocated(connection, self._vault, line.key)
         shipped = await read_shipment(connection, line.key)
         step = step_of(progress, product, await _now(connection), has_parcel=shipped is not None)
+        choices = await read_choices(connection, line) if step is Step.CHOOSE else []
+        told_of = [*choices, product] if product else choices
         return ClaimedGift(
             line=line,
             step=step,
             progress=progress,
             product=product,
-            choices=await read_choices(connection, line) if step is Step.CHOOSE else [],
+            choices=choices,
+            details=await read_details(connection, [one.id for one in told_of]),
             voucher=voucher,
             shipped=shipped,
             address=await read_address(connection, self._vault, line.key) if shipped else None,

@@ -5,15 +5,18 @@ import re
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.chained import acting_on
 from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
 
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database import OPERATOR, Database
+from largesse.fulfilment import find_inventory_product, import_vouchers
 
 Work = Callable[[Database, Vault], Coroutine[Any, Any, Any]]
 
@@ -132,3 +135,23 @@ def lookup_of(service: Any, code: dict[str, str]) -> int:
     from largesse.lines import parse_code
 
     return Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
+
+
+@pytest.fixture
+def stock(on_pool: Callable[[Work], Any], tmp_path: Path) -> Callable[..., Any]:
+    """`stock("coffee", ["A", "B"], value="10")`: imports these numbers."""
+
+    def run(product: str, numbers: list[str], value: str | None = None) -> Any:
+        file = tmp_path / "stock.csv"
+        file.write_text("number\n" + "\n".join(numbers) + "\n")
+
+        async def work(database: Database, vault: Vault) -> Any:
+            async with database.connection(OPERATOR) as connection:
+                stocked = await find_inventory_product(connection, product)
+            return await import_vouchers(
+                database, vault, stocked, file, acting=await acting_on(database, vault), value=value
+            )
+
+        return on_pool(work)
+
+    return run

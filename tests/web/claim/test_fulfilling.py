@@ -20,9 +20,7 @@ from largesse.delivery.mail.messages import take
 from largesse.fulfilment import (
     allocate_all_waiting,
     export_shipments,
-    find_inventory_product,
     import_shipments,
-    import_vouchers,
     list_inventory,
 )
 
@@ -81,26 +79,6 @@ def form_of(page: httpx.Response) -> dict[str, str]:
 
 def choices_of(page: httpx.Response) -> list[int]:
     return [int(value) for value in re.findall(r'name="product" value="(\d+)"', page.text)]
-
-
-@pytest.fixture
-def stock(on_pool: Callable[[Work], Any], tmp_path: Path) -> Callable[..., Any]:
-    """`stock("coffee", ["A", "B"], value="10")`: imports these numbers."""
-
-    def run(product: str, numbers: list[str], value: str | None = None) -> Any:
-        file = tmp_path / "stock.csv"
-        file.write_text("number\n" + "\n".join(numbers) + "\n")
-
-        async def work(database: Database, vault: Vault) -> Any:
-            async with database.connection(OPERATOR) as connection:
-                stocked = await find_inventory_product(connection, product)
-            return await import_vouchers(
-                database, vault, stocked, file, acting=await acting_on(database, vault), value=value
-            )
-
-        return on_pool(work)
-
-    return run
 
 
 def choose(recipient: Any, path: str, product_id: int, sure: str = "yes") -> httpx.Response:

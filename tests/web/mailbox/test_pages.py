@@ -105,6 +105,7 @@ def test_what_callers_write_cannot_act(staging: Service, capture: Callable[[], N
     assert policy(frame)["style-src"].startswith("'sha256-")
     assert "unsafe" not in frame.headers["content-security-policy"]
     assert " style=" not in frame.text
+    assert policy(frame)["img-src"] == "'self' https://gifts.example/", "pictures of gifts, and no others"
     assert "<script" not in frame.text
     assert "onerror=alert(1)>" not in frame.text
     assert unescape(frame.text).count(HOSTILE) == 1

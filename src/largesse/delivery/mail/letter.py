@@ -13,6 +13,7 @@ import idna
 
 from largesse.base.i18n import Language
 from largesse.base.text import cleaned
+from largesse.catalogue.details import NOTHING_SAID, Details
 from largesse.delivery.mail import mime
 from largesse.delivery.mail.rendering import render, what_to_do
 from largesse.delivery.mail.themes import theme
@@ -55,6 +56,8 @@ class Letter:
     codes: Sequence[LetterCode]
     carrier: str | None = None  # of a parcel
     tracking_number: str | None = None
+    picture: str | None = None  # its address
+    details: Details = NOTHING_SAID  # of the product, where it is known
 
     @property
     def subject(self) -> str:
@@ -126,6 +129,10 @@ def _words(letter: Letter, subject: str) -> dict[str, Any]:
         "environment": letter.environment,
         "carrier": _line(letter.carrier),
         "tracking_number": _line(letter.tracking_number),
+        "picture": letter.picture,
+        "description": _paragraphs(letter.details.description),
+        "how_to_redeem": _paragraphs(letter.details.how_to_redeem),
+        "terms": _paragraphs(letter.details.terms),
     }
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from largesse.base.i18n import language_of
 from largesse.base.vault import Vault
+from largesse.catalogue import Details, picture_path
 from largesse.database import Connection, Row
 from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
 from largesse.delivery.queue import Lease, Queue, Terms, held_columns
@@ -58,7 +59,10 @@ async def take(
                orders.currency, orders.country, orders.expiry_after_days, orders.recipient_count,
                extract(epoch FROM clock_now() - coalesce(messages.trying_since, messages.created_at))::float8 AS age_s,
                products.name AS product, products.is_digital, collections.name AS collection,
-               settled.name AS settled, carrier, tracking_number,
+               settled.name AS settled, carrier, tracking_number, coalesce(settled.picture, products.picture) AS picture,
+               coalesce(settled.description, products.description) AS description,
+               coalesce(settled.how_to_redeem, products.how_to_redeem) AS how_to_redeem,
+               coalesce(settled.terms, products.terms) AS terms,
                -- Whoever claimed a gift has chosen a language.
                (SELECT language FROM line_states AS claimed
                 WHERE claimed.customer_id = orders.customer_id AND claimed.order_id = orders.id
@@ -155,6 +159,8 @@ def _message(row: Row, order: Row, lines: Sequence[Row], vault: Vault, public_ur
         codes=codes,
         carrier=order["carrier"],
         tracking_number=order["tracking_number"],
+        picture=public_url + picture_path(order["picture"]) if order["picture"] else None,
+        details=Details(order["description"], order["how_to_redeem"], order["terms"]),
     )
     lease = Lease(row["customer_id"], row["id"], row["fence"])
     return Message(

@@ -1,11 +1,13 @@
-"""The page of a claim link before there is one: as its recipient will see it, for who puts a gift together."""
+"""Pages of a gift that is not there yet: as its recipient will see them, for who puts it together."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from largesse.base.i18n import Language
 from largesse.base.settings import Settings
+from largesse.catalogue import Details, Product
 from largesse.web.claim.rendering import Renderer
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import public_path
@@ -31,3 +33,19 @@ class Previews:
         said = {"wrapping": wrapping, "sender": sender, "recipient": recipient}
         values = {**said, "state": "issued", "is_preview": True}
         return Renderer(self._base, environment, self._assets).render("link.html", language, values)
+
+    def choice(
+        self,
+        language: Language,
+        *,
+        environment: str,
+        value_minor: int,
+        currency: str,
+        choices: Sequence[Product],
+        details: Mapping[int, Details],
+    ) -> str:
+        """The page that asks who opened a collection which of its products it is to be; what is on it leads nowhere."""
+        line = {"value_minor": value_minor, "currency": currency}
+        gift = {"choices": choices, "details": details, "progress": {}}
+        values = {"line": line, "gift": gift, "step": "choose", "gift_address": "", "is_preview": True}
+        return Renderer(self._base, environment, self._assets).render("gift.html", language, values)

@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 
 from largesse.base.i18n import LANGUAGES, Language
+from largesse.catalogue import picture_path
 from largesse.web.claim.themes import Theme, theme
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.security import OF_FORMS
@@ -54,6 +55,7 @@ class Renderer:
                     "is_staging": self._environment == "staging",
                     "is_preview": values.get("is_preview", False),
                     "asset": self._asset,
+                    "picture_address": lambda name: self._base + picture_path(name),
                 }
             )
         )

@@ -1,6 +1,6 @@
 """The pages of the captured mailbox. Whoever can reach them reads codes: `main` adds them in staging and the demo alone.
 
-They run no script. A message is shown in a frame of its own, whose document may neither run nor load anything.
+They run no script. A message is shown in a frame of its own, whose document may run nothing, and load our pictures alone.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class _Pages:
         self._base = public_path(settings.public_url)
         self._assets = Assets(_FOLDER / "assets", "/mailbox", UNLISTED)
         self._templates = page_templates(_FOLDER / "templates")
+        # Mail names pictures by the public address, whatever name of ours the mailbox is read by.
+        self._pictures = f"'self' {settings.public_url.removesuffix(self._base)}/"
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -96,13 +98,13 @@ class _Pages:
         # Inside the frame the pages of a claim are forbidden to show, and a mail client opens a window, too.
         html = opened.html.replace("<head>", '<head>\n<base target="_blank">', 1)
         document, styles = with_named_styles(html)
-        return page(document, _message_headers(styles))
+        return page(document, self._message_headers(styles))
 
     async def _raw(self, request: Request) -> Response:
         opened = await self._open(request)
         attached = {"Content-Disposition": f'attachment; filename="{request.path_params["id"]}.eml"'}
         return Response(
-            opened.raw, media_type="message/rfc822", headers=_message_headers("'none'") | attached
+            opened.raw, media_type="message/rfc822", headers=self._message_headers("'none'") | attached
         )
 
     async def _open(self, request: Request) -> OpenedMail:
@@ -121,10 +123,13 @@ class _Pages:
     def _asset(self, name: str) -> str:
         return self._base + self._assets.address_of(name)
 
-
-def _message_headers(styles: str) -> dict[str, str]:
-    """The headers of a message in its frame, with the styles it may have."""
-    return page_headers(content_policy(style_src=styles, frame_ancestors="'self'", sandbox=_SANDBOX))
+    def _message_headers(self, styles: str) -> dict[str, str]:
+        """The headers of a message in its frame, with the styles it may have."""
+        return page_headers(
+            content_policy(
+                style_src=styles, img_src=self._pictures, frame_ancestors="'self'", sandbox=_SANDBOX
+            )
+        )
 
 
 def _read_before(request: Request) -> int | None:

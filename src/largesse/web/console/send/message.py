@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from largesse.base.i18n import LANGUAGES, Language, language_of_country, text
-from largesse.delivery.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
+from largesse.base.i18n import text
 from largesse.orders import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.wrappings import DEFAULT_WRAPPING, WRAPPINGS
-from largesse.web.claim.preview import Previews
-from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
+from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
+from largesse.web.console.send.preview import claim_document, language_of, letter_shown, mail_document
 from largesse.web.console.visit import Visit
-from largesse.web.kit.pages import page
-from largesse.web.kit.security import OF_FORMS_WITH_FRAMES, content_policy, page_headers
-from largesse.web.kit.styles import with_named_styles
-
-_OF_CLAIM = page_headers(content_policy(style_src="'self'", img_src="'self'", frame_ancestors="'self'"))
-_HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")
-
+from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 # How wrappings are called.
 NAMES = {
@@ -53,40 +46,19 @@ async def take(visit: Visit) -> Response:
 async def mail(visit: Visit) -> Response:
     """The mail, as a document of its own."""
     opened = await open_draft(visit)
-    said = await chosen(visit, opened)
-    if said is None:
-        return _mail("")
-    name = await _name(visit, opened)
-    return _mail(_letter(visit, opened, said, _language(visit, said), name).html)
+    return await mail_document(visit, await chosen(visit, opened), await _name(visit, opened))
 
 
 async def claim(visit: Visit) -> Response:
     """The claim page, as a document of its own."""
     opened = await open_draft(visit)
-    said = await chosen(visit, opened)
-    if said is None:
-        return page("", _OF_CLAIM)
-    html = Previews(visit.services.settings).link(
-        _language(visit, said),
-        environment=visit.person.environment,
-        wrapping=said.options.wrapping_key,
-        sender=said.options.from_name,
-        recipient=await _name(visit, opened),
-    )
-    return page(html, _OF_CLAIM)
-
-
-def _mail(html: str) -> Response:
-    """A mail as a page, which runs nothing, loads nothing, and leads nowhere."""
-    document, styles = with_named_styles(html)
-    policy = content_policy(style_src=styles, frame_ancestors="'self'")
-    return page(document, page_headers(f"{policy}; sandbox"))
+    return claim_document(visit, await chosen(visit, opened), await _name(visit, opened))
 
 
 async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
     said = await chosen(visit, opened)
-    language = _language(visit, said) if said else visit.language
-    shown = None if said is None else _letter(visit, opened, said, language, None)
+    language = language_of(visit, said) if said else visit.language
+    shown = None if said is None else await letter_shown(visit, said, language, None)
     options = said.options if said else None
     response = await step(
         visit,
@@ -108,36 +80,6 @@ async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
     )
     response.headers.update(OF_FORMS_WITH_FRAMES)
     return response
-
-
-def _language(visit: Visit, said: Chosen) -> Language:
-    """The language asked for, else that of the country the gift is for, which is the mail's."""
-    return LANGUAGES.get(visit.query("lang")) or language_of_country(said.gift.country)
-
-
-def _letter(visit: Visit, opened: Open, said: Chosen, language: Language, name: str | None) -> Shown:
-    gift, options = said.gift, said.options
-    is_parcel = said.product is not None and not said.product.is_digital
-    letter = Letter(
-        kind=GIFT,
-        reference=opened.draft.id,
-        edition=0,
-        environment=visit.person.environment,
-        language=language,
-        email=visit.person.email,
-        name=name,
-        sender=options.from_name,
-        message=options.message,
-        wrapping_key=options.wrapping_key or DEFAULT_WRAPPING,
-        gift=said.name,
-        comes_as=CHOICE if said.collection else PARCEL if is_parcel else VOUCHER,
-        value_minor=None if is_parcel else gift.value_minor,
-        currency=gift.currency,
-        expiry_days=None,
-        recipients=1,
-        codes=[_HIDDEN],
-    )
-    return show(letter, visit.services.settings.mail_from)
 
 
 async def _name(visit: Visit, opened: Open) -> str | None:

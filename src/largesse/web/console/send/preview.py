@@ -1,0 +1,87 @@
+"""The mail and the pages of a gift as its recipient will see them, each a document of its own, to be shown in a frame."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from largesse.base.i18n import LANGUAGES, Language, language_of_country
+from largesse.catalogue import picture_path, read_details
+from largesse.catalogue.details import NOTHING_SAID
+from largesse.delivery.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
+from largesse.orders.wrappings import DEFAULT_WRAPPING
+from largesse.web.claim.preview import Previews
+from largesse.web.console.send.opening import Chosen
+from largesse.web.console.visit import Visit
+from largesse.web.kit.pages import page, public_path
+from largesse.web.kit.security import content_policy, page_headers
+from largesse.web.kit.styles import with_named_styles
+
+OF_CLAIM = page_headers(content_policy(style_src="'self'", img_src="'self'", frame_ancestors="'self'"))
+_HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")
+
+
+def language_of(visit: Visit, said: Chosen) -> Language:
+    """The language asked for, else that of the country the gift is for, which is the mail's."""
+    return LANGUAGES.get(visit.query("lang")) or language_of_country(said.gift.country)
+
+
+async def mail_document(visit: Visit, said: Chosen | None, name: str | None) -> Response:
+    """The mail to a recipient of that name; nothing where nothing was chosen."""
+    html = ""
+    if said is not None:
+        html = (await letter_shown(visit, said, language_of(visit, said), name)).html
+    document, styles = with_named_styles(html)
+    # It runs nothing, loads our pictures alone, and leads nowhere.
+    policy = content_policy(style_src=styles, img_src="'self'", frame_ancestors="'self'")
+    return page(document, page_headers(f"{policy}; sandbox"))
+
+
+def claim_document(visit: Visit, said: Chosen | None, name: str | None) -> Response:
+    """The page that the claim link leads to; nothing where nothing was chosen."""
+    if said is None:
+        return page("", OF_CLAIM)
+    html = Previews(visit.services.settings).link(
+        language_of(visit, said),
+        environment=visit.person.environment,
+        wrapping=said.options.wrapping_key,
+        sender=said.options.from_name,
+        recipient=name,
+    )
+    return page(html, OF_CLAIM)
+
+
+async def letter_shown(visit: Visit, said: Chosen, language: Language, name: str | None) -> Shown:
+    """What the mail shows."""
+    gift, options, product = said.gift, said.options, said.product
+    is_parcel = product is not None and not product.is_digital
+    details = NOTHING_SAID
+    if product is not None:
+        async with visit.database.connection(visit.person.scope) as connection:
+            details = (await read_details(connection, [product.id])).get(product.id, details)
+    letter = Letter(
+        kind=GIFT,
+        reference="",
+        edition=0,
+        environment=visit.person.environment,
+        language=language,
+        email=visit.person.email,
+        name=name,
+        sender=options.from_name,
+        message=options.message,
+        wrapping_key=options.wrapping_key or DEFAULT_WRAPPING,
+        gift=said.name,
+        comes_as=CHOICE if said.collection else PARCEL if is_parcel else VOUCHER,
+        value_minor=None if is_parcel else gift.value_minor,
+        currency=gift.currency,
+        expiry_days=None,
+        recipients=1,
+        codes=[_HIDDEN],
+        picture=_address(visit, product.picture) if product and product.picture else None,
+        details=details,
+    )
+    return show(letter, visit.services.settings.mail_from)
+
+
+def _address(visit: Visit, picture: str) -> str:
+    """Where a picture is on the host that the page was asked of, by whichever of our names."""
+    return public_path(visit.services.settings.public_url) + picture_path(picture)
