@@ -118,6 +118,14 @@ def browser_name(browser: str) -> str:
     return cleaned(browser, " ")[:_LONGEST_BROWSER]
 
 
+async def knows_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
+    """Whether a person has signed in with that browser before."""
+    knows: bool = await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)", person_id, device
+    )
+    return knows
+
+
 async def is_new_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
     """Whether a person who has signed in before comes with a browser that has not."""
     is_new: bool = await connection.fetchval(

@@ -33,6 +33,7 @@ from largesse.people.session import (
     end_sessions,
     find_session,
     is_new_device,
+    knows_device,
     list_memberships,
     note_proof,
     pass_second_step,
@@ -249,9 +250,15 @@ class SigningIn:
     async def _check_password(self, email: str, password: str, origin: Origin) -> Known:
         """Whose password it is. Raises Refused, TooManyRequests."""
         about = email_key(email)[:LONGEST].encode(errors="replace")
-        await self._spend(about, origin)
+        await self._spend_network(origin)
+        device = secret_hash(origin.device)
         async with self._database.connection(LOOKUP) as connection:
             known = await find_known(connection, email)
+            # Asked of nobody, too, so that it takes as long.
+            is_theirs = await knows_device(connection, known.id if known else 0, device)
+        # Whoever guesses at an address keeps its owner out nowhere but in browsers that are new to them.
+        about += device if is_theirs and device else b""
+        await spend(self._database, self._vault, Allowance.ACCOUNT, about)
         if not await self._passwords.is_right(known.password if known else None, password):
             raise Refused
         assert known is not None, "nobody's password is never right"

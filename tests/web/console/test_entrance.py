@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -135,6 +136,19 @@ def test_nobody_is_sent_elsewhere(browser: Browser, elsewhere: str) -> None:
     from largesse.web.console.entrance import own_path
 
     assert own_path(elsewhere) == "/app"
+
+
+def test_no_form_sends_anybody_elsewhere(service: Service, ada: str) -> None:
+    for elsewhere in ("https://evil.example/", "//evil.example", "/app//evil.example", "/app/\\evil.example"):
+        browser = Browser(service)
+        assert "evil" not in re.sub(
+            r'name="next" value="[^"]*"', "", browser.get(f"/app/sign-in?next={elsewhere}").text
+        )
+        assert enter(browser, ada, PASSWORD, next=elsewhere) == 303
+        assert browser.page is not None
+        assert browser.page.headers["location"] == "/app"
+        browser.get(f"/app/prove?next={elsewhere}")
+        assert browser.post("/app/prove", proof=PASSWORD, next=elsewhere).headers["location"] == "/app"
 
 
 def test_one_goes_on_to_the_page_that_was_asked_for(browser: Browser, ada: str) -> None:

@@ -1,0 +1,117 @@
+"""Guessing passwords over HTTP: next to none is tried, the owner is kept out of nothing, and nobody learns which address is known."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Address
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.test_security import PASSWORD, later, with_password
+
+GUESSES = int(os.environ.get("GUESSES", "40"))
+AT_ONCE = 8
+TRIED, REFILL_S = 10, 90  # by one address at once, and until there is one more
+OF_A_NETWORK = 60
+
+WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    users:
+      - {email: ada@acme.example, name: Ada, role: admin}
+      - {email: bea@acme.example, name: Bea, role: admin}
+products: []
+"""
+
+
+@pytest.fixture(autouse=True)
+def fresh(service: Service) -> None:
+    service.sql("DELETE FROM sign_in_allowances")
+
+
+def guess(service: Service, emails: list[str], hosts: list[str]) -> Counter[int]:
+    """Guesses a password for each address, each from a network; what was answered, and how often."""
+    door = Browser(service)
+    door.get("/app/sign-in")
+    token, cookies = door.token, dict(door.cookies)
+
+    def one(number: int) -> int:
+        browser = Browser(service, host=hosts[number], cookies=dict(cookies))
+        return browser.post(
+            "/app/sign-in", token=token, email=emails[number], password=f"guess number {number}"
+        ).status_code
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return Counter(pool.map(one, range(len(emails))))
+
+
+def enter(browser: Browser, email: str, password: str = PASSWORD) -> int:
+    browser.get("/app/sign-in")
+    return browser.post("/app/sign-in", email=email, password=password).status_code
+
+
+def networks(count: int) -> list[str]:
+    return [str(IPv4Address("10.0.0.1") + number) for number in range(count)]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("email", ["ada@acme.example", "nobody@acme.example"])
+def test_guesses_from_everywhere_are_not_even_tried(service: Service, email: str) -> None:
+    own = with_password(service, "ada@acme.example")
+    own.get("/app")
+    own.post("/app/sign-out")
+    began = time.monotonic()
+    answers = guess(service, [email] * GUESSES, networks(GUESSES))
+    passed = time.monotonic() - began
+    assert set(answers) == {403, 429}
+    assert TRIED <= answers[403] <= TRIED + 1 + passed / REFILL_S
+    sys.stdout.write(f"{GUESSES} guesses at {email} in {passed:.0f} s: {dict(answers)}\n")
+    if email == "ada@acme.example":
+        assert enter(Browser(service), email) == 429, "a browser that is new to her waits"
+        assert enter(own, email) == 303, "she gets in where she was before"
+        with later(service, f"{REFILL_S + 1} seconds"):
+            assert enter(Browser(service), email) == 303, "and soon everywhere"
+
+
+@pytest.mark.skipif(GUESSES < 100, reason="the long form: GUESSES=10000")
+def test_one_network_guesses_at_no_more_than_a_few_addresses(service: Service) -> None:
+    emails = [f"p{number}@acme.example" for number in range(GUESSES)]
+    answers = guess(service, emails, ["192.0.2.7"] * GUESSES)
+    assert set(answers) == {403, 429}
+    assert OF_A_NETWORK <= answers[403] <= OF_A_NETWORK + 60
+
+
+def test_a_browser_of_somebody_else_has_no_tries_of_its_own(service: Service) -> None:
+    bea = with_password(service, "bea@acme.example")
+    bea.get("/app")
+    bea.post("/app/sign-out")
+    with_password(service, "ada@acme.example")
+    answers = [enter(bea, "ada@acme.example", "not hers") for _ in range(TRIED + 2)]
+    assert answers == [403] * TRIED + [429] * 2
+    own = [enter(bea, "bea@acme.example", "not the right one") for _ in range(TRIED + 2)]
+    assert own == [403] * TRIED + [429] * 2, "nor without end where it is known"
+
+
+def test_whether_an_address_is_known_shows_in_no_time(service: Service) -> None:
+    """What the processor does for each, the least of six in turn: what else a machine is busy with does not count."""
+    with_password(service, "ada@acme.example")
+    service.sql("UPDATE people SET password = NULL WHERE email = 'bea@acme.example'")
+    took: dict[str, list[float]] = {}
+    for _ in range(6):
+        for email in ("ada@acme.example", "bea@acme.example", "nobody@acme.example"):
+            service.sql("DELETE FROM sign_in_allowances")
+            browser = Browser(service)
+            browser.get("/app/sign-in")
+            began = time.process_time()  # the service is in this process
+            assert browser.post("/app/sign-in", email=email, password="not the right one").status_code == 403
+            took.setdefault(email, []).append(time.process_time() - began)
+    least = {email: min(times) for email, times in took.items()}
+    assert max(least.values()) < 2 * min(least.values()), least
