@@ -366,3 +366,16 @@ def test_each_item_is_handled_once_within_the_bounds(
                 assert isinstance(outcome, ValueError | RuntimeError)
 
     asyncio.run(run())
+
+
+async def test_a_batch_is_of_no_more_groups_than_it_may_be() -> None:
+    recorder = Recorder()
+    batcher = Batcher(
+        recorder.handle, tasks=1, max_items=10, max_waiting=100, group=lambda item: item // 10, max_groups=1
+    )
+    recorder.gate.clear()
+    tasks = await start(batcher, [11, 12, 21, 13, 31, 22])
+    recorder.gate.set()
+    assert await asyncio.gather(*tasks) == [22, 24, 42, 26, 62, 44]
+    assert [{item // 10 for item in batch} for batch in recorder.batches] == [{1}, {2}, {3}]
+    await batcher.close()

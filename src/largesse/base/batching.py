@@ -31,10 +31,12 @@ class Batcher(Generic[Item, Outcome]):
     heavier item goes alone) and returns one outcome per item, in order; an exception among them is raised to
     that item's caller alone. An exception raised by `handle` itself goes to every caller of the batch.
 
+    A batch is of at most `max_groups` groups; of any number where that is left out.
+
     `max_waiting` bounds how many items wait, or, with `room_by_weight`, what those that wait weigh.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - bounds, each by its name
         self,
         handle: Callable[[list[Item]], Awaitable[Sequence[Outcome | Exception]]],
         *,
@@ -45,6 +47,7 @@ class Batcher(Generic[Item, Outcome]):
         weigh: Callable[[Item], int] = lambda _: 0,
         room_by_weight: bool = False,
         group: Callable[[Item], Hashable] | None = None,
+        max_groups: int | None = None,
     ) -> None:
         self._handle = handle
         self._max_items = max_items
@@ -53,6 +56,7 @@ class Batcher(Generic[Item, Outcome]):
         self._weigh = weigh
         self._room_by_weight = room_by_weight
         self._group = group
+        self._max_groups = max_groups
         # By group, the one to go first first. Without groups all items are of one, which any number of tasks handle at once.
         self._waiting: dict[Hashable, deque[_Waiting[Item, Outcome]]] = {}
         self._room_taken = 0
@@ -130,7 +134,7 @@ class Batcher(Generic[Item, Outcome]):
         if self._is_shared:
             return batch, groups
         for group in [group for group in self._waiting if group not in self._handled]:
-            if len(batch) == self._max_items:
+            if len(batch) == self._max_items or len(groups) == self._max_groups:
                 break
             waiting = self._waiting[group]
             before = len(batch)
