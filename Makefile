@@ -8,6 +8,8 @@ PORT ?= 8000
 DATABASE_URL =
 # Twice as many as the two processors they were tried on: half of their time the tests wait.
 PYTEST_ARGS ?= -n 4
+# A program that starts a Citus cluster for `make test-citus`.
+CLUSTER =
 # How often `make test-patroni` kills the leader.
 KILLS ?= 10
 
@@ -17,7 +19,7 @@ CREATED := .venv/.created
 INSTALLED := .venv/.installed
 INSTALLED_DEV := .venv/.installed-dev
 
-.PHONY: help install install-dev demo test pytest test-bounds test-pgbouncer test-patroni check format lock docs dist bench performance-doc clean
+.PHONY: help install install-dev demo test pytest test-bounds test-pgbouncer test-patroni test-citus check format lock docs dist bench performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -60,6 +62,9 @@ test-pgbouncer: install-dev  ## The API's tests behind PgBouncer in transaction 
 
 test-patroni: install-dev  ## Orders while Patroni's leader is killed ten times (KILLS=10; needs patroni, etcd-server, postgresql)
 	PATRONI_KILLS=$(KILLS) $(BIN)/pytest -s tests/patroni
+
+test-citus: install-dev  ## Tests on a Citus cluster that the program CLUSTER starts (docs/testing.md); PYTEST_ARGS= replaces its suites
+	LARGESSE_TEST_CLUSTER='$(CLUSTER)' $(BIN)/python tests/citus/run.py $(if $(filter command line,$(origin PYTEST_ARGS)),$(PYTEST_ARGS))
 
 test-client-%: install  ## The Python client's tests on another Python, such as test-client-3.13
 	python$* -m venv --clear build/client-$*

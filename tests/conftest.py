@@ -20,6 +20,7 @@ import hypothesis
 import pytest
 from tests.background import Statements, run
 from tests.faults.proxy import Proxy
+from tests.spread import SpreadServers
 
 from largesse.database import migrate
 from largesse.database.embedded import EmbeddedServer
@@ -130,26 +131,42 @@ class Template:
         self._server_url = server_url
         self._name = name
         self._server = Statements(server_url)
+        nodes = os.environ.get("LARGESSE_TEST_NODES", "").split()
+        self._spread = SpreadServers([server_url, *nodes]) if nodes else None
 
     def create(self) -> None:
+        if self._spread is not None:
+            self._spread.create(self._name)
+            return
         self._server.execute(f'CREATE DATABASE "{self._name}" TEMPLATE template0')
         run(migrate.upgrade(self._url(self._name)))
 
     def drop(self) -> None:
+        if self._spread is not None:
+            self._spread.drop(self._name)
+            return
         self._server.execute(f'DROP DATABASE "{self._name}"')
 
     def close(self) -> None:
+        if self._spread is not None:
+            self._spread.close()
         self._server.close()
 
     @contextmanager
     def clone(self) -> Iterator[str]:
         """A copy and its address; dropped at the end, even from under connections a test forgot."""
         name = f"{self._name}_{secrets.token_hex(6)}"
-        self._server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._name}" STRATEGY FILE_COPY')
+        if self._spread is not None:
+            self._spread.copy(self._name, name)
+        else:
+            self._server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._name}" STRATEGY FILE_COPY')
         try:
             yield self._url(name)
         finally:
-            self._server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+            if self._spread is not None:
+                self._spread.drop(name)
+            else:
+                self._server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
     def _url(self, database: str) -> str:
         return urlsplit(self._server_url)._replace(path=f"/{database}").geturl()

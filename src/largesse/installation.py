@@ -26,6 +26,7 @@ from largesse.database import (
     end_orphans_for_ever,
     in_one_line,
 )
+from largesse.database.distribution import trouble as nodes_trouble
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.database.session import UNLIMITED
@@ -142,9 +143,9 @@ async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
 
 
 async def check_schema(database: Database) -> None:
-    """Raises StartError when the schema is not the one this release needs."""
+    """Raises StartError when the schema is not the one this release needs, or its tables have not the nodes they need."""
     async with database.connection(OPERATOR) as connection:
-        trouble = schema_trouble(await current_revision(connection))
+        trouble = schema_trouble(await current_revision(connection)) or await nodes_trouble(connection)
     if trouble is not None:
         raise StartError(trouble)
 

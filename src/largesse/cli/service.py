@@ -37,6 +37,8 @@ async def migrate(roles_sql: bool) -> None:
             return
         done = await upgrade(url)
         click.echo(f"The database's schema is at revision {done.revision}.")
+        if done.spread:
+            click.echo(f"Tables that are spread over nodes now: {', '.join(done.spread)}.")
         if done.refused:
             click.echo(
                 "Whoever logs in here may not make all roles and rights. An administrator of the database has to run "

@@ -5,7 +5,8 @@ transaction acts. `session` opens its connections, with
 the limits on how long each side waits for the other; `orphans` ends sessions whose process is gone; `metrics` tells how the
 pool is used. `migrate` brings the schema up to date: one SQL file for each step in `migrations/versions`.
 
-`roles` are those as whom processes act, `rights` what each may do with which table, and `granting` makes both so.
+`roles` are those as whom processes act, `rights` what each may do with which table, and `granting` makes both so. `distribution`
+says which tables are spread over nodes, where there are any, and spreads them.
 
 `saving` brings the rows of any one table in line with a list, for rooms that take world files.
 
@@ -13,6 +14,7 @@ The embedded server is apart: `embedded` shares one among all processes of a dat
 it, `postmaster` knows of a running one from outside, `launch` runs its programs as another user, `passwords` are those of its roles.
 """
 
+from largesse.database.distribution import at_node
 from largesse.database.orphans import end_orphans, end_orphans_for_ever
 from largesse.database.pool import (
     DATABASE_AWAY,
@@ -23,6 +25,7 @@ from largesse.database.pool import (
     act_for,
     connect_once,
     in_one_line,
+    is_spread,
     scope_of,
 )
 from largesse.database.roles import Role
@@ -45,11 +48,13 @@ __all__ = [
     "Row",
     "Scope",
     "act_for",
+    "at_node",
     "connect_once",
     "end_orphans",
     "end_orphans_for_ever",
     "for_customer",
     "for_customers",
     "in_one_line",
+    "is_spread",
     "scope_of",
 ]

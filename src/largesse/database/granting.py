@@ -16,6 +16,7 @@ from typing import TypeAlias
 import asyncpg
 
 from largesse.base.errors import StartError
+from largesse.database.distribution import HAS_EXTENSION
 from largesse.database.rights import Right, rights_on
 from largesse.database.roles import ACTING, Role, act_as, may_act
 
@@ -113,7 +114,8 @@ async def _roles_missing(session: Session) -> list[str]:
                array_agg(rolname::text) FILTER (WHERE EXISTS (
                    SELECT FROM pg_auth_members m
                    WHERE m.roleid = pg_roles.oid AND m.member::regrole::text = $2::text)) AS owned,
-               quote_ident(session_user) AS login
+               array_agg(rolname::text) FILTER (WHERE NOT rolcanlogin) AS cannot_log_in,
+               {HAS_EXTENSION} AS has_nodes, quote_ident(session_user) AS login
         FROM pg_roles WHERE rolname = ANY($1::text[])
         """,  # noqa: S608 - constants
         list(Role),
@@ -121,7 +123,11 @@ async def _roles_missing(session: Session) -> list[str]:
     )
     assert row is not None, "an aggregate is one row"
     there, owned = row["there"] or [], row["owned"] or []
-    statements = [f"CREATE ROLE {role} NOLOGIN" for role in Role if role not in there]
+    # A coordinator opens its sessions on the nodes as whoever acts.
+    login = "LOGIN" if row["has_nodes"] else "NOLOGIN"
+    statements = [f"CREATE ROLE {role} {login}" for role in Role if role not in there]
+    if row["has_nodes"]:
+        statements += [f"ALTER ROLE {role} LOGIN" for role in row["cannot_log_in"] or []]
     # pg_dump reads all rows or fails; nothing else depends on it.
     statements += [] if row["sees_all"] else [f"ALTER ROLE {Role.OWNER} BYPASSRLS"]
     statements += [f"GRANT {role} TO {Role.OWNER}" for role in ACTING if role not in owned]

@@ -14,7 +14,7 @@ import asyncpg
 
 from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import StartError
-from largesse.database import granting
+from largesse.database import distribution, granting
 from largesse.database.roles import Role, act_as
 from largesse.database.session import UNLIMITED, Dialer, Session
 
@@ -30,10 +30,11 @@ class Upgraded:
     refused: Sequence[
         str
     ]  # statements on roles and rights that whoever migrates may not run: for an administrator
+    spread: Sequence[str]  # tables that it spread over the nodes of a cluster
 
 
 async def upgrade(url: str) -> Upgraded:
-    """Makes the roles, runs the revisions the database lacks, and gives the roles their rights.
+    """Makes the roles, runs the revisions the database lacks, spreads the tables where there are nodes, and gives the roles their rights.
 
     Safe to run twice at once: the second waits, and finds nothing left to do. Raises asyncpg's errors, and
     StartError for a schema of a later release and for an address of PgBouncer: the lock needs a session of its own.
@@ -51,10 +52,11 @@ async def upgrade(url: str) -> Upgraded:
         owns = await connection.fetchval("SELECT current_user = $1", Role.OWNER)
         if revision != head_revision():
             await _run_alembic(dialer, Role.OWNER if owns else None)
+        spread = await distribution.distribute(connection)
         refused += await granting.grant_rights(connection)
     finally:
         await connection.close()  # frees the lock
-    return Upgraded(head_revision(), refused)
+    return Upgraded(head_revision(), refused, spread)
 
 
 async def roles_to_make(url: str) -> list[str]:

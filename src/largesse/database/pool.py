@@ -13,6 +13,7 @@ import structlog
 
 from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import StartError
+from largesse.database import distribution
 from largesse.database.metrics import POOLS, PoolUsage
 from largesse.database.roles import Role, why_not
 from largesse.database.scope import OPERATOR, Scope
@@ -59,6 +60,7 @@ class Database:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._waiting = 0
+        self.is_spread = False  # whether customers are spread over nodes (largesse.database.distribution)
 
     @classmethod
     async def connect(
@@ -84,6 +86,7 @@ class Database:
                     await _check_limits(connection)
                 elif role is not None:
                     await _check_role(connection, role, limits)
+                database.is_spread = await distribution.is_spread(connection)
         except StartError:
             await pool.close()
             raise
@@ -114,7 +117,7 @@ class Database:
         # By its own methods: a connection that is lost is no longer to be had of the pool.
         lend, take_back = session.lend, session.take_back
         try:
-            lend(scope)
+            lend(scope, is_spread=self.is_spread)
             yield cast("Connection", connection)
         finally:
             take_back()
@@ -184,6 +187,13 @@ def scope_of(connection: Connection) -> Scope:
     return scope
 
 
+def is_spread(connection: Connection) -> bool:
+    """Whether customers are spread over nodes: a statement then had better be about one."""
+    return bool(
+        getattr(connection, "is_spread", False)
+    )  # of a plain one of the driver's, which tests have, nothing is known
+
+
 async def act_for(connection: Connection, scope: Scope) -> None:
     """Lets the transaction of a look-up go on for whom it has found. Raises RuntimeError for any other."""
     await cast("Session", connection).act_for(scope)
@@ -213,7 +223,7 @@ async def connect_once(
     try:
         if role is not None and not address.is_pooled:
             await _check_role(connection, role, limits)
-        connection.lend(scope)
+        connection.lend(scope, is_spread=await distribution.is_spread(connection))
         yield connection
     finally:
         await connection.close()

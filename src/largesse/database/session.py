@@ -16,6 +16,7 @@ from typing import Any, cast
 import asyncpg
 
 from largesse.base.database_address import DatabaseAddress
+from largesse.database.distribution import SESSION_SETTINGS
 from largesse.database.roles import Role, act_as
 from largesse.database.scope import Actor, Scope
 
@@ -91,12 +92,13 @@ class Session(asyncpg.Connection):
         _keep_alive(transport.get_extra_info("socket"))
         self.scope: Scope | None = None
         self.acts_as: Role | None = None  # the role that whoever logged in has taken
+        self.is_spread = False  # whether customers are spread over nodes (largesse.database.distribution)
 
-    def lend(self, scope: Scope) -> None:
-        """Says for whom what begins from now on acts. Raises TypeError for what is no scope."""
+    def lend(self, scope: Scope, *, is_spread: bool = False) -> None:
+        """Says for whom what begins from now on acts, and whether customers are spread. Raises TypeError for what is no scope."""
         if not isinstance(scope, Scope):
             raise TypeError("a transaction says for whom it acts, by a Scope, before what it does")
-        self.scope = scope
+        self.scope, self.is_spread = scope, is_spread
 
     def take_back(self) -> None:
         """Ends what `lend` began."""
@@ -158,7 +160,7 @@ class Dialer:
             "statement_cache_size": 0 if address.is_pooled else 100,
             "server_settings": session
             if address.is_pooled
-            else {**session, **_KEEPALIVE, **limits.settings, "jit": "off"},
+            else {**session, **_KEEPALIVE, **SESSION_SETTINGS, **limits.settings, "jit": "off"},
             "connection_class": Session if limits.cancels else _DroppedSession,
         }
 

@@ -59,18 +59,22 @@ async def list_unfunded(
     """
     rows = await connection.fetch(
         """
-        WITH standing AS (
-            SELECT s.id, s.customer_id, e.environment,
-                   EXISTS (SELECT FROM api_keys k WHERE k.service_account_id = s.id AND k.deleted_at IS NULL
-                           AND k.environment = e.environment) AS has_key,
-                   EXISTS (SELECT FROM accounts a WHERE a.customer_id = s.customer_id AND a.kind = 'funding'
-                           AND a.environment = e.environment AND a.closed_at IS NULL
-                           AND (a.open_to_all OR EXISTS (
-                               SELECT FROM account_service_accounts x
-                               WHERE x.customer_id = a.customer_id AND x.account_id = a.id
-                                 AND x.service_account_id = s.id))) AS has_account
+        WITH keyed AS MATERIALIZED (
+            SELECT DISTINCT service_account_id AS id, environment FROM api_keys
+            WHERE service_account_id = ANY($1::int[]) AND deleted_at IS NULL
+        ), funded AS MATERIALIZED (
+            SELECT DISTINCT s.id, a.environment
+            FROM service_accounts s JOIN accounts a ON a.customer_id = s.customer_id AND a.kind = 'funding'
+            LEFT JOIN account_service_accounts x
+                ON x.customer_id = a.customer_id AND x.account_id = a.id AND x.service_account_id = s.id
+            WHERE s.id = ANY($1::int[]) AND a.closed_at IS NULL
+              AND (a.open_to_all OR x.customer_id IS NOT NULL)
+        ), standing AS (
+            SELECT s.id, e.environment, keyed.id IS NOT NULL AS has_key, funded.id IS NOT NULL AS has_account
             FROM service_accounts s JOIN customers c ON c.id = s.customer_id
             CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment)
+            LEFT JOIN keyed ON keyed.id = s.id AND keyed.environment = e.environment
+            LEFT JOIN funded ON funded.id = s.id AND funded.environment = e.environment
             WHERE s.id = ANY($1::int[]) AND s.active AND c.funding = 'balance' AND c.plan <> 'starter')
         SELECT id, array_agg(environment ORDER BY environment) FILTER (WHERE has_key AND NOT has_account) AS keyed,
                NOT bool_or(has_key) AND NOT bool_or(has_account) AS idle

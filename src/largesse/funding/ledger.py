@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from largesse.base.errors import StartError
 from largesse.base.money import label
 from largesse.chains import Chain
-from largesse.database import Connection
+from largesse.database import Connection, at_node
 from largesse.funding.chaining import entry_content, micros_of
 
 _encode = msgspec.json.Encoder().encode
@@ -68,18 +68,22 @@ async def post(
 ) -> None:
     """Writes entries in the order given, and leaves their accounts, which are `locked`, as the last entry of each says."""
     heads = {account_id: account.head for account_id, account in locked.items()}
+    customers = {entry.customer_id for entry in entries}
+    pin = customers if len(customers) == 1 else ()
     await connection.execute(
-        f"WITH {entry_ctes('$1', ('$2', '$3', '$4', '$5', '$6'))} SELECT",
+        f"WITH {entry_ctes('$1', ('$2', '$3', '$4', '$5', '$6'), pin='$7' if pin else '')} SELECT 1",
         at,
         *entry_arguments(chain, heads, entries, at),
+        *pin,
     )
 
 
-def entry_ctes(at: str, entries: Sequence[str], *, order_id: str = "order_id") -> str:
+def entry_ctes(at: str, entries: Sequence[str], *, order_id: str = "order_id", pin: str = "") -> str:
     """`post` as a part of a larger statement: its common table expressions.
 
     The arguments are placeholders: of the time, and of what `entry_arguments` gives. `order_id` is SQL for the id that an
-    entry is to have, where the one given has something that stands for it.
+    entry is to have, where the one given has something that stands for it; `pin` the placeholder of the one customer of all of
+    them, which has the balances be looked for on that customer's node alone.
     """
     rows, customers, accounts, balances, heads = entries
     return f"""
@@ -95,7 +99,7 @@ def entry_ctes(at: str, entries: Sequence[str], *, order_id: str = "order_id") -
             UPDATE accounts SET balance_minor = last.balance_minor, chain_head = last.chain_head
             FROM unnest({customers}::int[], {accounts}::int[], {balances}::bigint[], {heads}::bytea[])
                 AS last (customer_id, account_id, balance_minor, chain_head)
-            WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id
+            WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id {at_node("accounts.customer_id", pin)}
         )
     """  # noqa: S608 - placeholders
 

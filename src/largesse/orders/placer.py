@@ -24,7 +24,7 @@ from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
-from largesse.orders.reading import BEGIN, find_free, read_context, wait_for_accounts
+from largesse.orders.reading import begin, find_free, read_context, wait_for_accounts
 from largesse.orders.rules import BatchContext, Decided, Held, ReferenceHeld, decide
 from largesse.orders.settling import Settler, Unsettled
 from largesse.orders.writing import draw_ids, write_lines, write_orders
@@ -37,6 +37,8 @@ SMALL_ORDER_CODES = 100
 MAX_ORDERS = 250
 # Of small orders; those of one customer are placed by one of them at a time.
 _SMALL_TASKS = 2
+# The same where customers are spread over nodes: a batch is then of one customer, and so a transaction of one node.
+_SPREAD_TASKS = 6
 # How often a small order whose accounts are locked rides with the next batch, where it costs nothing: most locks are those of
 # another process's batch, and gone by then.
 _RIDES = 4
@@ -90,12 +92,13 @@ class Placer:
         self._all_done = asyncio.Event()
         self._small: Batcher[Order, Placed] = Batcher(
             partial(self._place, partial(_place_small, chain)),
-            tasks=_SMALL_TASKS,
+            tasks=_SPREAD_TASKS if database.is_spread else _SMALL_TASKS,
             max_items=max_orders,
             max_waiting=_MAX_WAITING,
             max_weight=1_000,
             weigh=lambda order: order.code_count,
             group=_customer_of,
+            max_groups=1 if database.is_spread else None,
         )
         self._large: Batcher[Order, Placed] = Batcher(
             partial(self._place, partial(_place_large, chain)),
@@ -246,7 +249,7 @@ async def _roll_back(connection: Connection) -> None:
 
 async def _place_small(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes what of the batch can be placed without waiting for anyone, in a transaction that it begins."""
-    await connection.execute(BEGIN)
+    await begin(connection)
     context = await read_context(connection, batch)
     return await _write(chain, connection, decide(batch, context), context)
 
@@ -256,7 +259,7 @@ async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Ord
 
     Whether it can be placed at all is asked first without a lock, and again under it, in a transaction that it begins.
     """
-    await connection.execute(BEGIN)
+    await begin(connection)
     context = await read_context(connection, batch, lock=False)
     likely = decide(batch, context)
     if not likely.placed:
@@ -269,7 +272,7 @@ async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Ord
 
 async def _place_aside(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes orders of the same accounts, small ones or a large one, and waits for the accounts a while first."""
-    await connection.execute(BEGIN)
+    await begin(connection)
     await wait_for_accounts(connection, batch)
     context = await read_context(connection, batch)
     decided = decide(batch, context)

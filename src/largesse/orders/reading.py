@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import asyncpg
 
-from largesse.database import Connection
+from largesse.database import Connection, at_node, is_spread
 from largesse.identity import Standing, people_standing, standings
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
@@ -20,8 +20,15 @@ from largesse.orders.spending import limited_daily, read_spending
 # The longest that a batch waits for anything that another transaction holds. Placers that share an account have it some
 # ten milliseconds each; who waits longer waits for something else, and had better make room (largesse.orders.aside).
 WAIT_MS = 200
-# What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up.
+# What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up. Where customers
+# are spread it does depend on whose orders these are, as those say which node is asked.
 BEGIN = f"BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL lock_timeout = {WAIT_MS};"
+_BEGIN_SPREAD = BEGIN.replace("force_generic_plan", "force_custom_plan")
+
+
+async def begin(connection: Connection) -> None:
+    """Begins the transaction of a batch."""
+    await connection.execute(_BEGIN_SPREAD if is_spread(connection) else BEGIN)
 
 
 async def read_context(connection: Connection, batch: Sequence[Order], *, lock: bool = True) -> BatchContext:
@@ -33,11 +40,12 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
     """
     references = [order.reference_key for order in batch if order.reference_key is not None]
     row = await connection.fetchrow(
-        _CONTEXT if lock else _LIKELY_CONTEXT,
+        _CONTEXTS[is_spread(connection), lock],
         len(batch),
         list({order.principal.key_id for order in batch if order.principal.key_id is not None}),
         *_account_columns(batch),
         *_columns(references),
+        *_pin(connection, batch),
     )
     assert row is not None
     standings = {key_id: Standing(*rest) for key_id, *rest in row["standings"]}
@@ -65,25 +73,54 @@ async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> N
     """
     try:
         await connection.execute(
-            f"SELECT FROM {_wanted_accounts('$1', '$2', 'FOR NO KEY UPDATE')}",
+            "SELECT id FROM "  # noqa: S608 - constants
+            + _wanted_accounts("$1", "$2", "FOR NO KEY UPDATE", _pinned(connection, "$3")),
             *_account_columns(batch),
+            *_pin(connection, batch),
         )
     except asyncpg.LockNotAvailableError as error:
         raise Held from error
 
 
-async def find_free(connection: Connection, orders: Iterable[Order]) -> set[int]:
+async def find_free(connection: Connection, orders: Sequence[Order]) -> set[int]:
     """Which of the accounts of these orders nobody has locked just now."""
-    rows = await connection.fetch(
-        f"SELECT id FROM {_wanted_accounts('$1', '$2', 'FOR NO KEY UPDATE SKIP LOCKED')}",  # noqa: S608 - a constant
-        *_account_columns(orders),
-    )
-    return {row["id"] for row in rows}
+    free: set[int] = set()
+    for at_once in _at_once(connection, orders):
+        rows = await connection.fetch(
+            "SELECT id FROM "  # noqa: S608 - constants
+            + _wanted_accounts("$1", "$2", "FOR NO KEY UPDATE SKIP LOCKED", _pinned(connection, "$3")),
+            *_account_columns(at_once),
+            *_pin(connection, at_once),
+        )
+        free.update(row["id"] for row in rows)
+    return free
+
+
+def _at_once(connection: Connection, orders: Sequence[Order]) -> list[Sequence[Order]]:
+    """The orders that one statement may be about: all, or, where customers are spread over nodes, those of each customer."""
+    if not is_spread(connection):
+        return [orders]
+    by_customer: dict[int, list[Order]] = {}
+    for order in orders:
+        by_customer.setdefault(order.principal.customer_id, []).append(order)
+    return list(by_customer.values())
+
+
+def _pin(connection: Connection, batch: Sequence[Order]) -> tuple[int, ...]:
+    """The argument that `_pinned` stands for: the customer, whose orders alone a batch then is of."""
+    if not is_spread(connection):
+        return ()
+    (customer_id,) = {order.principal.customer_id for order in batch}
+    return (customer_id,)
+
+
+def _pinned(connection: Connection, placeholder: str) -> str:
+    return placeholder if is_spread(connection) else ""
 
 
 async def read_account(connection: Connection, customer_id: int, account_id: int) -> LedgerAccount | None:
     """A customer's account as it is now; None for one of another. Nothing is locked."""
-    query = f"SELECT {_ACCOUNT} FROM accounts AS a WHERE customer_id = $1 AND id = $2"  # noqa: S608 - a constant
+    query = f"SELECT {_account('$1')} FROM accounts AS a WHERE customer_id = $1 AND id = $2"  # noqa: S608 - constants
     row = await connection.fetchrow(query, customer_id, account_id)
     return LedgerAccount(*row) if row else None
 
@@ -96,16 +133,17 @@ def _account_columns(orders: Iterable[Order]) -> tuple[list[int], list[int]]:
     return [customer_id for _, customer_id in wanted], [account_id for account_id, _ in wanted]
 
 
-def _wanted_accounts(customers: str, ids: str, lock: str) -> str:
+def _wanted_accounts(customers: str, ids: str, lock: str, pin: str) -> str:
     """SQL for the accounts of two such columns, in their order and each locked so when its turn comes.
 
-    A subquery for each, not a join, as in `_holders`. Two who name an account of one another find it nowhere.
+    A subquery for each, not a join, as in `_holders`. Two who name an account of one another find it nowhere. With a `pin`, the
+    placeholder of the one customer of all, it is a statement for that customer's node.
     """
     return f"""
         unnest({customers}::int[], {ids}::int[]) AS wanted (customer_id, account_id)
         CROSS JOIN LATERAL (
             SELECT id, customer_id, environment, kind, closed_at, currency, balance_minor, open_to_all, chain_head FROM accounts
-            WHERE customer_id = wanted.customer_id AND id = wanted.account_id {lock}) AS found
+            WHERE customer_id = wanted.customer_id AND id = wanted.account_id {at_node("customer_id", pin)} {lock}) AS found
     """  # noqa: S608 - placeholders
 
 
@@ -113,11 +151,12 @@ async def read_references(
     connection: Connection, references: Sequence[ReferenceKey]
 ) -> dict[ReferenceKey, str]:
     """Which of the callers' references are taken, and the reference of the order that holds each."""
-    holders = await connection.fetchval(f"SELECT {_holders('$1', '$2', '$3')}", *_columns(references))
-    return _taken(references, holders)
+    pin = ({customer_id for customer_id, _, _ in references} or {0}) if is_spread(connection) else ()
+    query = f"SELECT {_holders('$1', '$2', '$3', _pinned(connection, '$4'))}"
+    return _taken(references, await connection.fetchval(query, *_columns(references), *pin))
 
 
-def _holders(customers: str, environments: str, references: str) -> str:
+def _holders(customers: str, environments: str, references: str, pin: str) -> str:
     """SQL for the orders that hold references, in their order, null for a free one.
 
     A subquery for each, not a join: the planner must walk the index whatever it thinks of the table's size.
@@ -126,7 +165,7 @@ def _holders(customers: str, environments: str, references: str) -> str:
         ARRAY(
             SELECT (SELECT o.reference FROM orders o
                     WHERE o.customer_id = r.customer_id AND o.environment = r.environment
-                      AND o.external_reference = r.external_reference)
+                      AND o.external_reference = r.external_reference {at_node("o.customer_id", pin)})
             FROM unnest({customers}::int[], {environments}::text[], {references}::text[]) WITH ORDINALITY
                 AS r (customer_id, environment, external_reference, at)
             ORDER BY at)
@@ -142,35 +181,49 @@ def _taken(references: Sequence[ReferenceKey], holders: Sequence[str | None]) ->
 
 
 # No order is paid from a closed account: it is of no kind that pays.
-_ACCOUNT = """
-    id, customer_id, environment, CASE WHEN closed_at IS NULL THEN kind ELSE 'closed' END, currency, balance_minor, open_to_all,
-    ARRAY(SELECT service_account_id FROM account_service_accounts AS x
-          WHERE x.customer_id = a.customer_id AND x.account_id = a.id),
-    chain_head
-"""
+def _account(pin: str) -> str:
+    """SQL for the columns of a LedgerAccount, of an account `a`."""
+    return f"""
+        id, customer_id, environment, CASE WHEN closed_at IS NULL THEN kind ELSE 'closed' END AS kind, currency, balance_minor,
+        open_to_all,
+        ARRAY(SELECT service_account_id FROM account_service_accounts AS x
+              WHERE x.customer_id = a.customer_id AND x.account_id = a.id {at_node("x.customer_id", pin)}) AS service_accounts,
+        chain_head
+    """  # noqa: S608 - a placeholder
 
 
-def _context(lock: str) -> str:
+_LEDGER_ACCOUNT = "ROW(id, customer_id, environment, kind, currency, balance_minor, open_to_all, service_accounts, chain_head)"
+
+
+def _context(lock: str, pin: str) -> str:
     """SQL for a BatchContext: of how many orders, keys, accounts in two columns, and references in three.
 
     An account that has been locked is read as it is then; the others, which are told beside them, as of the statement's
-    beginning.
+    beginning. What a node is asked for stands apart, in plain columns.
     """
     return f"""
         WITH locked AS MATERIALIZED (
-            SELECT found.* FROM {_wanted_accounts("$3", "$4", lock)})
-        SELECT now() + ahead_by AS now, pg_current_xact_id()::text AS transaction_id,
+            SELECT {_account(pin)} FROM (SELECT found.* FROM {_wanted_accounts("$3", "$4", lock, pin)}) AS a
+        ), held AS MATERIALIZED (
+            SELECT {_account(pin)} FROM (SELECT found.* FROM {_wanted_accounts("$3", "$4", "", pin)}) AS a
+            WHERE id NOT IN (SELECT id FROM locked)
+        ), keys AS MATERIALIZED ({standings("$2::int[]")}),
+        holding AS MATERIALIZED (SELECT {_holders("$5", "$6", "$7", pin)} AS holders),
+        instant AS MATERIALIZED (SELECT now() + ahead_by AS now FROM clock)
+        SELECT now, pg_current_xact_id()::text AS transaction_id,
                {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
                ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
-               ARRAY(SELECT ROW(id, plan, active, limits) FROM ({standings("$2::int[]")}) AS keys) AS standings,
-               ARRAY(SELECT ROW({_ACCOUNT}) FROM locked AS a) AS locked,
-               ARRAY(SELECT ROW({_ACCOUNT})
-                     FROM (SELECT found.* FROM {_wanted_accounts("$3", "$4", "")}) AS a
-                     WHERE id NOT IN (SELECT id FROM locked)) AS held,
-               {_holders("$5", "$6", "$7")} AS holders
-        FROM clock
+               ARRAY(SELECT ROW(id, plan, active, limits) FROM keys) AS standings,
+               ARRAY(SELECT {_LEDGER_ACCOUNT} FROM locked) AS locked,
+               ARRAY(SELECT {_LEDGER_ACCOUNT} FROM held) AS held,
+               (SELECT holders FROM holding) AS holders
+        FROM instant
     """  # noqa: S608 - put together from constants
 
 
-_CONTEXT = _context("FOR NO KEY UPDATE SKIP LOCKED")
-_LIKELY_CONTEXT = _context("")
+# By whether customers are spread over nodes, and whether accounts are locked.
+_CONTEXTS = {
+    (spread, lock): _context("FOR NO KEY UPDATE SKIP LOCKED" if lock else "", "$8" if spread else "")
+    for spread in (False, True)
+    for lock in (False, True)
+}

@@ -16,7 +16,7 @@ from operator import attrgetter
 import msgspec
 
 from largesse.chains import Chain
-from largesse.database import Connection
+from largesse.database import Connection, is_spread
 from largesse.delivery.outbox import mail_jobs_cte
 from largesse.events import ORDER_CREATED, recorded_cte
 from largesse.funding import entry_arguments, entry_ctes
@@ -52,16 +52,19 @@ async def write_orders(
     by_reference = sorted(enumerate(decided.placed, 1), key=_reference_of)
     orders = [order.kept for _, order in by_reference]
     beside = [_BesideOrder(place, _event_after_id(order.kept, at)) for place, order in by_reference]
-    lines = [LineRow(*line) for line in _lines(enumerate(decided.placed, 1))] if ids is None else []
+    lines = [] if ids else [LineRow(*line) for line in _lines(enumerate(decided.placed, 1))]
+    spread = is_spread(connection)
+    if spread and ids is None:
+        ids = await draw_ids(connection, len(orders))
     await connection.execute(
-        _WRITE_ORDERS,
+        _WRITE_ORDERS[spread],
         at,
         *entry_arguments(chain, heads, decided.entries, at),
         _encode(orders).decode(),
         _encode(lines).decode(),
         ORDER_CREATED.name,
         ids,
-        len(orders),
+        orders[0].customer_id if spread else len(orders),
         _encode(beside).decode(),
     )
     await add_spending(connection, decided.spent, at)
@@ -97,21 +100,33 @@ _told = attrgetter(*TOLD_COLUMNS)
 _COLUMNS = ", ".join(COLUMNS)
 _NO_ID = '{"id":0'
 _BODY = f"'{_NO_ID[:-1]}' || id || event_after_id"
-_DRAWN_ID = "(SELECT ids FROM drawn)[place]"
-_WRITE_ORDERS = f"""
-    WITH drawn AS MATERIALIZED (
-        SELECT coalesce($10::int[], {drawn_ids("$11::int")}) AS ids
-    ), new AS MATERIALIZED (
-        SELECT {_DRAWN_ID} AS id, new.* FROM ROWS FROM (
-            json_to_recordset($7::json) AS ({sql_columns()}),
-            json_to_recordset($12::json) AS (place integer, event_after_id text)) AS new
-    ),
-    {lines_cte("$8", order_id=_DRAWN_ID)},
-    {recorded_cte("new", order_id="id", event="$9", body=_BODY, at="$1")},
-    {mail_jobs_cte("new", "$1")},
-    {entry_ctes("$1", ("$2", "$3", "$4", "$5", "$6"), order_id="(SELECT ids FROM drawn)[order_id]")}
-    INSERT INTO orders (id, created_at, {_COLUMNS}) SELECT id, $1, {_COLUMNS} FROM new
-"""  # noqa: S608 - constants
+
+
+def _write_orders(pin: str) -> str:
+    """SQL that writes orders and all that belongs to them; with a `pin`, the placeholder of their one customer, on its node.
+
+    That node is then the only one that hears of it: nothing is worked out once for several of the parts, as it would be told to
+    all nodes, and the ids have been drawn before.
+    """
+    drawn_id = "($10::int[])[place]" if pin else "(SELECT ids FROM drawn)[place]"
+    drawn = f"SELECT coalesce($10::int[], {drawn_ids('$11::int')}) AS ids"
+    return f"""
+        WITH {"" if pin else f"drawn AS MATERIALIZED ({drawn}),"}
+        new AS {"NOT" if pin else ""} MATERIALIZED (
+            SELECT {drawn_id} AS id, new.* FROM ROWS FROM (
+                json_to_recordset($7::json) AS ({sql_columns()}),
+                json_to_recordset($12::json) AS (place integer, event_after_id text)) AS new
+        ),
+        {lines_cte("$8", order_id=drawn_id)},
+        {recorded_cte("new", order_id="id", event="$9", body=_BODY, at="$1")},
+        {mail_jobs_cte("new", "$1")},
+        {entry_ctes("$1", ("$2", "$3", "$4", "$5", "$6"), order_id=drawn_id.replace("place", "order_id"), pin=pin)}
+        INSERT INTO orders (id, created_at, {_COLUMNS}) SELECT id, $1, {_COLUMNS} FROM new
+    """  # noqa: S608 - constants
+
+
+# By whether customers are spread over nodes.
+_WRITE_ORDERS = {False: _write_orders(""), True: _write_orders("$11")}
 
 
 async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]]) -> None:

@@ -1,0 +1,162 @@
+"""Where the database is Citus's: which tables are spread over its nodes, and bringing that about. Elsewhere nothing here does anything.
+
+    DISTRIBUTED   what orders and claims fill: by `customer_id`, all rows of a customer on one node
+    REFERENCE     what those refer to, or are read with: a copy on every node
+    the rest      on the coordinator, as on any PostgreSQL
+
+`migrate` compares and does what is missing, so that it may be done again and again. This is the one place that knows of Citus.
+See docs/decisions/0054-spread-by-customer.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import asyncpg
+
+from largesse.base.errors import StartError
+
+Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+COLUMN = "customer_id"
+DISTRIBUTED = (
+    "accounts",  # first: the others are put beside it
+    "account_service_accounts",
+    "account_users",
+    "chain_openings",
+    "code_readings",
+    "daily_spending",
+    "entries",
+    "events",
+    "line_events",
+    "line_states",
+    "lines",
+    "mail_jobs",
+    "order_acts",
+    "order_changes",
+    "orders",
+    "transfers",
+)
+REFERENCE = ("clock", "currencies", "customers", "people", "service_accounts", "users")
+
+# Of every session. Nodes hear of what a transaction sets for itself: for whom it acts, how long it waits for a lock. On a PostgreSQL
+# without the extension it is the name of a setting that nobody reads.
+SESSION_SETTINGS: Mapping[str, str] = {"citus.propagate_set_commands": "local"}
+
+
+def at_node(column: str, customer: str) -> str:
+    """The part of a condition that has a statement be for the node of one customer; nothing where `customer` is empty.
+
+    `column` is of a table that is spread, `customer` a placeholder. It says again what the condition says row by row, so that it is
+    known before any row is read.
+    """
+    return f"AND {column} = {customer}::int" if customer else ""
+
+
+HAS_EXTENSION = "EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
+
+
+async def is_spread(session: Session) -> bool:
+    """Whether the database is one whose tables are spread over nodes."""
+    spread: bool = await session.fetchval(f"SELECT {HAS_EXTENSION}")
+    return spread
+
+
+async def trouble(session: Session) -> str | None:
+    """What keeps the nodes from being worked with, and what to do; None where all is well, or there are none to be.
+
+    A node that is away is no trouble: customers on others go on.
+    """
+    if not await is_spread(session):
+        return await _trouble_without(session)
+    row = await session.fetchrow(
+        """
+        SELECT count(*) FILTER (WHERE shouldhaveshards) AS holding, count(*) FILTER (WHERE groupid = 0) AS coordinators
+        FROM pg_dist_node WHERE isactive AND noderole = 'primary'
+        """
+    )
+    assert row is not None, "an aggregate is one row"
+    if not row["coordinators"]:
+        return (
+            "the database has the extension citus and no cluster: "
+            "SELECT citus_set_coordinator_host('its own address'), then citus_add_node for each node"
+        )
+    if not row["holding"]:
+        return "the coordinator has no nodes to keep customers on: SELECT citus_add_node('its address', 5432) for each"
+    others = await session.fetch(
+        """
+        SELECT n.nodename || ':' || n.nodeport AS node, r.result AS version, o.extversion AS ours
+        FROM run_command_on_all_nodes($$SELECT extversion FROM pg_extension WHERE extname = 'citus'$$) AS r
+        JOIN pg_dist_node n USING (nodeid) JOIN pg_extension o ON o.extname = 'citus'
+        WHERE r.success AND r.result <> o.extversion
+        ORDER BY n.nodeid
+        """
+    )
+    if others:
+        told = ", ".join(f"{row['node']} has {row['version'] or 'none'}" for row in others)
+        return (
+            f"the coordinator has citus {others[0]['ours']}, and {told}: bring all to one version, "
+            "ALTER EXTENSION citus UPDATE on each"
+        )
+    return None
+
+
+async def distribute(session: Session) -> list[str]:
+    """Spreads the tables that are not yet; returns their names. Call it as the owner of the schema, outside any transaction.
+
+    Raises StartError where the nodes cannot be worked with.
+    """
+    if told := await trouble(session):
+        raise StartError(told)
+    if not await is_spread(session):
+        return []
+    kinds = {row["name"]: row["kind"] for row in await session.fetch(_KINDS)}
+    copied = [table for table in REFERENCE if kinds.get(table) != "reference"]
+    spread = [table for table in DISTRIBUTED if kinds.get(table) != "distributed"]
+    if not copied and not spread:
+        return []
+    async with session.transaction():
+        # Triggers refuse what no role may do anyway, row by row on the nodes.
+        await session.execute(
+            "SET LOCAL citus.enable_unsafe_triggers = on; SET LOCAL citus.multi_shard_modify_mode = 'sequential';"
+        )
+        kept = await session.fetch(_KEYS_BETWEEN, list(DISTRIBUTED), spread)
+        for key in kept:
+            await session.execute(f"ALTER TABLE {key['child']} DROP CONSTRAINT {key['name']}")
+        for table in copied:
+            await session.execute(f"SELECT create_reference_table('{table}')")
+        for table in spread:
+            beside = "default" if table == DISTRIBUTED[0] else DISTRIBUTED[0]
+            await session.execute(
+                f"SELECT create_distributed_table('{table}', '{COLUMN}', colocate_with => '{beside}')"
+            )
+        for key in kept:
+            if key["child"] in DISTRIBUTED:  # a row on the coordinator cannot be held to one on a node
+                await session.execute(
+                    f"ALTER TABLE {key['child']} ADD CONSTRAINT {key['name']} {key['means']}"
+                )
+        await session.execute("INSERT INTO distribution (one) VALUES (true) ON CONFLICT DO NOTHING")
+    return [*copied, *spread]
+
+
+async def _trouble_without(session: Session) -> str | None:
+    if await session.fetchval("SELECT to_regclass('distribution')") is None:
+        return None
+    if not await session.fetchval("SELECT EXISTS (SELECT FROM distribution)"):
+        return None
+    return (
+        "the tables of this database were spread over nodes, and the extension citus is missing: give the address of "
+        "the cluster's coordinator; where all rows are here, DELETE FROM distribution says that they are spread no more"
+    )
+
+
+_KINDS = "SELECT table_name::text AS name, citus_table_type AS kind FROM citus_tables"
+# The foreign keys to tables that are about to be spread, which stand in the way until both of their ends are.
+_KEYS_BETWEEN = """
+    SELECT conrelid::regclass::text AS child, quote_ident(conname) AS name, pg_get_constraintdef(oid) AS means
+    FROM pg_constraint
+    WHERE contype = 'f' AND confrelid::regclass::text = ANY($1::text[])
+      AND (conrelid::regclass::text = ANY($2::text[]) OR confrelid::regclass::text = ANY($2::text[]))
+    ORDER BY conname
+"""

@@ -1,0 +1,110 @@
+"""Customers on a cluster, and what its nodes are asked for. Skipped where there is none: `make test-citus`, docs/testing.md."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+import pytest
+from tests.chained import CHAIN
+
+from largesse.database import OPERATOR, Connection, Database, Role, Scope, connect_once
+from largesse.funding import own_accounts
+from largesse.identity import Principal
+from largesse.orders.order import OwnAccounts
+from largesse.world import load_world, parse_world
+
+NODES = os.environ.get("LARGESSE_TEST_NODES", "").split()
+CUSTOMERS = 6
+
+WORLD = "".join(
+    f"""
+  - key: c{number}
+    name: Customer {number}
+    plan: enterprise
+    funding: invoiced
+    service_accounts: [{{key: bot, name: Bot, active: true}}]
+    api_keys: [{{key: key, service_account: bot, environment: production}}]
+    funding_accounts: [{{key: gbp, name: Float, master: true, currency: GBP, environment: production, balance: 1000, service_accounts: all}}]
+"""
+    for number in range(1, CUSTOMERS + 1)
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not NODES:
+        for item in items:
+            if "tests/citus/" in item.nodeid:
+                item.add_marker(pytest.mark.skip(reason="only on a cluster: make test-citus"))
+
+
+class Asked:
+    """What the coordinator has asked of its nodes, each with the node's address."""
+
+    def __init__(self) -> None:
+        self.commands: list[tuple[str, str]] = []
+
+    def __call__(self, _: Any, message: Any) -> None:
+        if text := re.match(r"issuing (.*)", message.message, re.DOTALL):
+            found = re.search(r"@([\w.]+:\d+)", message.detail or "")
+            self.commands.append((found[1] if found else "", text[1]))
+
+    @property
+    def nodes(self) -> set[str]:
+        return {node for node, _ in self.commands}
+
+    @property
+    def prepared(self) -> list[str]:
+        """What was committed in two phases."""
+        return [command for _, command in self.commands if command.startswith("PREPARE TRANSACTION")]
+
+
+class Overheard(Database):
+    """A database whose sessions tell what its nodes are asked for."""
+
+    asked = Asked()
+
+    @asynccontextmanager
+    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
+        async with super().connection(scope) as connection:
+            listening = self.asked
+            connection.add_log_listener(listening)
+            try:
+                yield connection
+            finally:
+                connection.remove_log_listener(listening)
+
+
+@pytest.fixture
+async def spread(database_url: str) -> AsyncIterator[Overheard]:
+    """A cluster with customers, as who serves."""
+    name = database_url.rpartition("/")[2]
+    administrator = await asyncpg.connect(database_url)
+    await administrator.execute(f'ALTER DATABASE "{name}" SET citus.log_remote_commands = on')
+    await administrator.close()
+    async with connect_once(database_url, OPERATOR, role=Role.OPERATOR) as connection:
+        await load_world(connection, CHAIN, parse_world(f"customers:{WORLD}".encode(), "world.yaml"))
+    database = await Overheard.connect(database_url, role=Role.APP)
+    assert isinstance(database, Overheard)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+def principal_of(customer_id: int) -> Principal:
+    """The API key of a customer: ids of customers, service accounts and keys go together."""
+    name = f"Customer {customer_id}"
+    return Principal(
+        customer_id, "production", customer_id, name, "enterprise", "invoiced", customer_id, "Bot", True
+    )
+
+
+async def own_accounts_of(database: Database, principal: Principal) -> OwnAccounts:
+    async with database.connection(OPERATOR) as connection:
+        own = await own_accounts(connection, principal.customer_id, "production", "GBP")
+    return OwnAccounts(own["receivable"], own["sales"])

@@ -1,0 +1,73 @@
+"""Databases on a Citus cluster, for tests: a coordinator and nodes, of which each test's database is copied on all at once.
+
+Citus names its nodes by host and port, and the database by its own name: so a database that is copied under one name on every server
+is one whose coordinator finds its nodes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from tests.background import Statements, run
+
+from largesse.database import migrate
+
+# Few, as each is a file or three for each table that is copied for each test.
+SHARDS = 4
+
+
+class SpreadServers:
+    """The servers of a cluster, the coordinator first, each by the address of its maintenance database."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._urls = urls
+        self._servers = [Statements(url) for url in urls]
+
+    def create(self, name: str) -> None:
+        """Makes a migrated database that can be copied: nobody is connected to it afterwards."""
+        for server in self._servers:
+            server.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
+            server.execute(f'ALTER DATABASE "{name}" SET citus.shard_count = {SHARDS}')
+        for url in self._urls:
+            with _statements(_of(url, name)) as inside:
+                inside.execute("CREATE EXTENSION citus")
+        with _statements(_of(self._urls[0], name)) as coordinator:
+            host, *nodes = [urlsplit(url) for url in self._urls]
+            coordinator.execute(f"SELECT citus_set_coordinator_host('{host.hostname}', {host.port})")
+            for node in nodes:
+                coordinator.execute(f"SELECT citus_add_node('{node.hostname}', {node.port})")
+        run(migrate.upgrade(_of(self._urls[0], name)))
+        self._close(name)
+
+    def copy(self, template: str, name: str) -> None:
+        for server in self._servers:
+            server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
+
+    def drop(self, name: str) -> None:
+        for server in self._servers:
+            server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.close()
+
+    def _close(self, name: str) -> None:
+        """Sends everybody away for good, whoever keeps the cluster in order among them: a database in use is not copied."""
+        for server in self._servers:
+            server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        for server in self._servers:
+            gone = f"SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '{name}'"
+            server.execute(gone)
+
+
+@contextmanager
+def _statements(url: str) -> Iterator[Statements]:
+    with contextlib.closing(Statements(url)) as statements:
+        yield statements
+
+
+def _of(url: str, database: str) -> str:
+    return urlsplit(url)._replace(path=f"/{database}").geturl()
