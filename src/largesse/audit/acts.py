@@ -17,6 +17,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "collection.changed": "a collection of one's own was changed",
         "collection.created": "a collection of one's own was made",
         "collection.removed": "a collection of one's own was removed",
+        "file.exported": "somebody took a list with them as a file",
         "key.created": "an API key was made",
         "key.deleted": "an API key was deleted",
         "key.narrowed": "it was said what an API key is for, and from where it may be used",

@@ -38,6 +38,8 @@ def test_what_was_done_is_listed_newest_first_and_found(service: Service, sign_i
     names = [row["after"] for row in rows if row["act"] == "service_account.created"]
     assert [name for name in names if "First" in name]
     assert all(row["actor_name"] == "ada@acme.example" for row in rows if row["actor"] == "person")
+    # Who takes such a file is in it.
+    assert [row["subject"] for row in rows if row["act"] == "file.exported"] == ["audit-log.csv"]
 
 
 def test_older_events_are_a_page_away(service: Service, sign_in: SignIn) -> None:

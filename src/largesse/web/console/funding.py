@@ -100,7 +100,7 @@ async def statement_csv(visit: Visit) -> Response:
     since, until = _month(visit)
     async with visit.database.connection(visit.person.scope) as connection:
         account = await _account(visit, connection)
-    return visit.csv(f"{account.name} {since:%Y-%m}.csv", _COLUMNS, _rows(visit, account, since, until))
+    return await visit.csv(f"{account.name} {since:%Y-%m}.csv", _COLUMNS, _rows(visit, account, since, until))
 
 
 async def _rows(

@@ -53,7 +53,7 @@ async def show(visit: Visit) -> Response:
 
 async def download(visit: Visit) -> Response:
     """The whole log of the customer as a file, oldest first."""
-    return visit.csv("audit-log.csv", _COLUMNS, _rows(visit))
+    return await visit.csv("audit-log.csv", _COLUMNS, _rows(visit))
 
 
 async def _rows(visit: Visit) -> AsyncIterator[Sequence[object]]:

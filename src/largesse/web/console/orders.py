@@ -72,7 +72,7 @@ async def show(visit: Visit) -> Response:
 
 async def download(visit: Visit) -> Response:
     """The orders that pass the filter as CSV, the newest first; at most so many."""
-    return visit.csv("orders.csv", _COLUMNS, _rows(visit, read_filter(visit)))
+    return await visit.csv("orders.csv", _COLUMNS, _rows(visit, read_filter(visit)))
 
 
 def _file_of(visit: Visit) -> str:

@@ -95,7 +95,7 @@ async def download(visit: Visit) -> Response:
     period, by = _asked(visit)
     async with visit.database.connection(visit.person.scope) as connection:
         parts = await _parts(connection, visit, own_filter(visit, since=period.since, until=period.until), by)
-    return visit.csv("report.csv", _COLUMNS, [_row(name, added) for name, added in parts])
+    return await visit.csv("report.csv", _COLUMNS, [_row(name, added) for name, added in parts])
 
 
 def _asked(visit: Visit) -> tuple[Period, str]:

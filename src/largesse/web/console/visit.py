@@ -42,6 +42,9 @@ class NotProved(Exception):
         self.path = path
 
 
+_MOST_SUBJECT = 200  # characters of a file's name that the audit log keeps
+
+
 class Visit:
     """A request to a page: who asks, what they posted, and the ways to answer it."""
 
@@ -192,13 +195,15 @@ class Visit:
         query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
         return self._frame.base + self.request.url.path + (f"?{query}" if query else "")
 
-    def csv(
+    async def csv(
         self,
         name: str,
         columns: Sequence[str],
         rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]],
     ) -> Response:
-        """A file of that name for spreadsheets, which compute nothing in it; rows are sent as they come."""
+        """A file of that name for spreadsheets, which compute nothing in it; rows are sent as they come. The audit log keeps who took it."""
+        async with self.database.transaction(self.person.scope) as connection:
+            await self.record(connection, "file.exported", name[:_MOST_SUBJECT])
         attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
         headers = {**OF_FORMS, **attached}
         return StreamingResponse(_csv(columns, rows), media_type="text/csv", headers=headers)

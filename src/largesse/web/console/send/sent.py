@@ -62,7 +62,7 @@ async def codes_file(visit: Visit) -> Response:
     if receipt is None:
         return visit.page("trouble.html", status=403, said=visit.say(_LATE))
     rows = [(one.code, one.pin, one.redemption_url) for one in receipt.codes]
-    return visit.csv(f"codes-{receipt.order.reference}.csv", ("code", "pin", "link"), rows)
+    return await visit.csv(f"codes-{receipt.order.reference}.csv", ("code", "pin", "link"), rows)
 
 
 async def again(visit: Visit) -> Response:
