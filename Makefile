@@ -19,6 +19,9 @@ CREATED := .venv/.created
 INSTALLED := .venv/.installed
 INSTALLED_DEV := .venv/.installed-dev
 
+# Where whoever calls this wants no bytecode, the hundreds of processes of the tests would each compile all they import.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install install-dev demo test pytest test-bounds test-pgbouncer test-patroni test-citus check format lock docs dist bench performance-doc clean
 
 help:  ## List the targets
@@ -55,6 +58,7 @@ demo: install  ## Start the service with a demo world on PORT (8000)
 test: check pytest  ## Everything CI runs: check, then all tests
 
 pytest: install-dev  ## All tests; DATABASE_URL= names an external server, PYTEST_ARGS= replaces -n 4
+	@$(BIN)/python -m compileall -q -j 2 src sdk/python/src
 	LARGESSE_TEST_DATABASE_URL='$(DATABASE_URL)' $(BIN)/pytest $(PYTEST_ARGS)
 
 test-pgbouncer: install-dev  ## The API's tests behind PgBouncer in transaction mode (needs pgbouncer)

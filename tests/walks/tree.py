@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _COPIED = ("src", "tests", "docs")
-_NOT_COPIED = shutil.ignore_patterns("__pycache__", "node_modules", "*.egg-info")
+_NOT_COPIED = shutil.ignore_patterns("node_modules", "*.egg-info")
 _LONGEST_S = 110
 
 
@@ -47,7 +47,6 @@ def run(tree: Path, server_url: str, *tests: str) -> None:
         env={
             **os.environ,
             "PYTHONPATH": str(tree / "src"),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "LARGESSE_TEST_DATABASE_URL": server_url,
         },
         capture_output=True,
