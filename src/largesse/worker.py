@@ -21,7 +21,7 @@ from largesse.delivery.mail.fan_out import fan_out as fan_out_mail
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
-from largesse.delivery.people import PeopleMailer
+from largesse.delivery.people import PeopleMailer, queue_low_balances
 from largesse.delivery.queue import LEASE_S, Loop, listen, metrics
 from largesse.delivery.webhooks import Resolver
 from largesse.delivery.webhooks.delivery import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
@@ -42,6 +42,7 @@ _PRUNE_EVERY_S = 60.0
 _SERVE_WAITING_EVERY_S = 30.0
 _RELEASE_EVERY_S = 2.0
 _MAIL_PEOPLE_EVERY_S = 1.0
+_WATCH_BALANCES_EVERY_S = 10.0
 _LONGEST_STEP_S = (
     DRAIN_S + 15.0
 )  # of a worker that is to end: a message under way, and the database's time-outs
@@ -105,6 +106,9 @@ class Worker:
         if settings.smtp_url is not None:
             self._people_mailer = _people_mailer(database, settings)
             self._keeping.append(Loop("mail_people", self._people_mailer.step, every_s=_MAIL_PEOPLE_EVERY_S))
+            self._keeping.append(
+                Loop("watch_balances", self._watch_balances, every_s=_WATCH_BALANCES_EVERY_S)
+            )
             self._keeping.append(Loop("release_held", self._release_held, every_s=_RELEASE_EVERY_S))
         self._work: list[asyncio.Task[None]] = []
         self._keep: list[asyncio.Task[None]] = []
@@ -216,6 +220,13 @@ class Worker:
         if released:
             log.info("mail.released", messages=released)
             self._wake_mailing()
+        return False
+
+    async def _watch_balances(self) -> bool:
+        async with self._database.transaction(WORKER) as connection:
+            mails = await queue_low_balances(connection)
+        if mails:
+            log.info("balances.low", mails=mails)
         return False
 
     def _wake_mailing(self) -> None:

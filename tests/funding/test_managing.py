@@ -12,7 +12,7 @@ from largesse.audit import Acting, by_command
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, StartError
 from largesse.base.vault import Vault
 from largesse.chains import open_chains
-from largesse.database import OPERATOR, Connection, Database, for_customer
+from largesse.database import OPERATOR, WORKER, Connection, Database, for_customer
 from largesse.funding import list_funding_accounts, month_of, read_statement, statement_page, top_up
 from largesse.funding.managing import (
     MOST_ACCOUNTS,
@@ -25,6 +25,7 @@ from largesse.funding.managing import (
 )
 from largesse.funding.top_ups import cancel_top_up, request_top_up
 from largesse.funding.transfers import Transfer, transfer
+from largesse.funding.watching import MOST_TOLD, Watch, fallen, find_watch, list_readers, set_watch
 from largesse.identity import Principal
 from largesse.orders.reading import read_account
 from largesse.world import load_world, parse_world
@@ -230,6 +231,43 @@ async def test_what_is_refused_of_accounts(database: Database) -> None:
     )
     await do(database, add_account, currency="GBP", name="The last")
     assert await refused_why(database, add_account, currency="GBP", name="Beyond") is Why.TOO_MANY
+
+
+@pytest.mark.parametrize(
+    ("watch", "error"),
+    [
+        (Watch(0, (ADA,)), InvalidRequest),
+        (Watch(1, ()), InvalidRequest),
+        (Watch(1, tuple(range(1, MOST_TOLD + 2))), InvalidRequest),
+        (Watch(1, (999,)), InvalidRequest),
+    ],
+)
+async def test_who_is_not_told(database: Database, watch: Watch, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        await do(database, set_watch, account_id=FLOAT, watch=watch)
+    for account in (THEIRS, TEST, 5):
+        with pytest.raises(NotFound):
+            await do(database, set_watch, account_id=account, watch=Watch(1, (ADA,)))
+    async with database.connection(OPERATOR) as connection:
+        assert await find_watch(connection, ACME, FLOAT) is None
+        assert [one.name for one in await list_readers(connection, ACME)] == ["Ada"]
+
+
+async def test_a_balance_that_is_low_already_is_no_news(database: Database) -> None:
+    await do(database, set_watch, account_id=FLOAT, watch=Watch(200_00, (ADA,)))
+    async with database.transaction(WORKER) as connection:
+        assert await fallen(connection) == []
+    await do(database, set_watch, account_id=FLOAT, watch=Watch(50_00, (ADA,)))
+    await move(database, 50_01)
+    async with database.transaction(WORKER) as connection:
+        assert await fallen(connection) == [(ACME, FLOAT, [ADA])]
+    await do(database, set_watch, account_id=FLOAT, watch=None)
+    assert await acts(database) == [
+        "account.watched",
+        "account.watched",
+        "transfer.made",
+        "account.watched",
+    ]
 
 
 async def test_nothing_is_paid_into_a_closed_account_but_what_is_there_can_leave(database: Database) -> None:

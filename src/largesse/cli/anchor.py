@@ -10,20 +10,25 @@ from largesse.database import OPERATOR
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for `verify --anchor`.")
+@click.option(
+    "--note", is_flag=True, help="Note it in the database too, for the accounts' people to see and compare."
+)
 @command
-async def anchor(as_json: bool) -> None:
+async def anchor(as_json: bool, note: bool) -> None:
     """Print where each account's entries and each audit log end, with the marks they end in; keep it elsewhere.
 
     `largesse verify --anchor FILE` then finds what was made anew or rolled back since, whoever did it.
     """
-    from largesse.verify import make_anchor
+    from largesse.verify import make_anchor, note_anchor
 
     async with (
         current_database() as database,
         database.connection(OPERATOR) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
+        connection.transaction(isolation="repeatable_read", readonly=not note),
     ):
         made = await make_anchor(connection)
+        if note:
+            await note_anchor(connection, made)
     if as_json:
         click.echo(made.to_json())
         return

@@ -24,6 +24,8 @@ DISTRIBUTED = (
     "accounts",  # first: the others are put beside it
     "account_service_accounts",
     "account_users",
+    "account_watchers",
+    "account_watches",
     "chain_openings",
     "code_readings",
     "daily_spending",
@@ -33,6 +35,7 @@ DISTRIBUTED = (
     "line_states",
     "lines",
     "mail_jobs",
+    "noted_anchors",
     "order_acts",
     "order_changes",
     "orders",

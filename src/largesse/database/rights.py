@@ -37,6 +37,8 @@ _READ_MODEL = Writes(worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, 
 TABLES: Mapping[str, Writes] = {
     "account_service_accounts": Writes(app="INSERT, DELETE", operator="INSERT, UPDATE, DELETE"),
     "account_users": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
+    "account_watchers": Writes(app="INSERT, DELETE"),
+    "account_watches": Writes(app="INSERT, UPDATE, DELETE", worker="UPDATE"),
     "accounts": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "alembic_version": Writes(),
     "api_keys": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
@@ -76,6 +78,7 @@ TABLES: Mapping[str, Writes] = {
     "mail_requeues": Writes(worker="UPDATE(reason)", operator="INSERT, UPDATE"),
     "master_keys": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "messages": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "noted_anchors": Writes(operator="INSERT, UPDATE"),
     "order_acts": Writes(app="INSERT"),
     "order_changes": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
     # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker what was kept long enough.

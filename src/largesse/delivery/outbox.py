@@ -6,6 +6,7 @@ at once; a cancellation takes back what has not left. `delivery.mail` sends what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from largesse.database import Connection
@@ -93,6 +94,15 @@ async def hold_mail_back(connection: Connection, customer_id: int, order_id: int
 async def mail_invitation(connection: Connection, user_id: int) -> None:
     """Has an invitation mailed to a user."""
     await connection.execute("INSERT INTO people_mails (kind, user_id) VALUES ('invitation', $1)", user_id)
+
+
+async def mail_low_balance(connection: Connection, account_id: int, user_ids: Sequence[int]) -> None:
+    """Has users told by mail that an account holds little."""
+    await connection.execute(
+        "INSERT INTO people_mails (kind, user_id, account_id) SELECT 'low_balance', unnest($1::int[]), $2",
+        user_ids,
+        account_id,
+    )
 
 
 async def mail_reset(connection: Connection, email_key: str) -> None:

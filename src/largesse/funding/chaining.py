@@ -6,10 +6,12 @@ entry of then would bear, had all of them been chained. `largesse migrate` makes
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from largesse.chains import START, Chain, content, micros
-from largesse.database import Connection
+from largesse.database import Connection, Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -52,6 +54,71 @@ def micros_of(at: datetime) -> int:
     return (at - _EPOCH) // _MICROSECOND
 
 
+class Along:
+    """Along the entries of one account, oldest first, making each mark again. `on_broken` is told what does not fit: `entry 17`.
+
+    `head` is where the account says that its chain ends, `opening` the last entry of before there were marks with the mark of all up to it.
+    Whoever begins later than at the first says by `at` where the chain stood then.
+    """
+
+    def __init__(
+        self,
+        chain: Chain,
+        on_broken: Callable[[str], None],
+        *,
+        head: bytes,
+        opening: tuple[int, bytes] | None,
+        at: bytes = START,
+    ) -> None:
+        self._chain, self._on_broken = chain, on_broken
+        self._head, self._opening, self._at = head, opening, at
+
+    def entry(self, entry_id: int, columns: Sequence[Any], mac: bytes | None) -> bytes:
+        """The next entry. Returns the mark that an anchor may know it by."""
+        content = entry_content(*columns)
+        if self._opening is not None:
+            last, opening_mac = self._opening
+            if entry_id <= last:
+                mac = self._earlier(content, opening_mac[0])
+                if entry_id < last or mac != opening_mac:
+                    return mac
+                self._opening, self._at = None, self._chain.head_after(mac)
+                return mac
+            self._miss_opening()
+        if mac is None or not self._chain.fits(self._at, content, mac):
+            self._on_broken(f"entry {entry_id}")
+        if mac is not None:
+            self._at = self._chain.head_after(mac)
+        return mac or b""
+
+    def end(self) -> bool:
+        """There are no more entries: whether the chain ends where the account says."""
+        if self._opening is not None:
+            self._miss_opening()
+        return self._at == self._head
+
+    def _earlier(self, content: bytes, number: int) -> bytes:
+        try:
+            mac, self._at = self._chain.add(self._at, content, number)
+        except KeyError:
+            return b""
+        return mac
+
+    def _miss_opening(self) -> None:
+        """Something was done to what the opening holds; what comes after it is looked at all the same."""
+        assert self._opening is not None
+        last, mac = self._opening
+        self._on_broken(f"entries up to {last}")
+        self._opening, self._at = None, self._chain.head_after(mac)
+
+
+async def read_entries(
+    connection: Connection, customer_id: int, account_id: int, after: int, most: int
+) -> Sequence[Row]:
+    """At most so many entries of an account behind one of them: id, mark, and the columns that `entry_content` takes."""
+    return await connection.fetch(_ENTRIES, customer_id, account_id, after, most)
+
+
 async def is_chained(connection: Connection) -> bool:
     """Whether no account has entries of before there were chains without an opening."""
     return not await connection.fetchval(f"SELECT EXISTS ({_UNCHAINED})", START)
@@ -79,8 +146,8 @@ async def _open_account(connection: Connection, chain: Chain, customer_id: int, 
     if head != START:
         return 0
     mac, last, count = b"", 0, 0
-    while rows := await connection.fetch(_ENTRIES, customer_id, account_id, last, _ENTRIES_AT_ONCE):
-        for entry_id, *columns in rows:
+    while rows := await read_entries(connection, customer_id, account_id, last, _ENTRIES_AT_ONCE):
+        for entry_id, _, *columns in rows:
             mac, head = chain.add(head, entry_content(*columns))
             last = entry_id
         count += len(rows)
@@ -94,7 +161,7 @@ _UNCHAINED = """
         SELECT FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id)
 """
 _ENTRIES = f"""
-    SELECT e.id, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+    SELECT e.id, e.mac, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
     WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > $3 ORDER BY e.id LIMIT $4
 """  # noqa: S608 - constants
 _OPEN = """

@@ -21,6 +21,12 @@ class SeenAccount:
     currency: str
     balance_minor: int
     is_closed: bool
+    below_minor: int | None  # its people are told when it holds less; None: they are not
+
+    @property
+    def is_low(self) -> bool:
+        """Whether it holds less than its people want to know of."""
+        return self.below_minor is not None and self.balance_minor < self.below_minor and not self.is_closed
 
 
 async def list_seen_accounts(
@@ -33,11 +39,12 @@ async def list_seen_accounts(
     rows = await connection.fetch(
         """
         SELECT a.id, a.name, a.is_master, a.open_to_all, a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed,
+               w.below_minor,
                ARRAY(SELECT s.name FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
                      WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.name) AS service_accounts,
                ARRAY(SELECT u.name FROM account_users x JOIN users u ON u.id = x.user_id
                      WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.name) AS people
-        FROM accounts a
+        FROM accounts a LEFT JOIN account_watches w ON w.customer_id = a.customer_id AND w.account_id = a.id
         WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'funding'
           AND ($3::int IS NULL OR a.closed_at IS NULL AND (a.open_to_all OR EXISTS (
               SELECT FROM account_users x WHERE x.customer_id = a.customer_id AND x.account_id = a.id AND x.user_id = $3)))

@@ -77,6 +77,23 @@ async def read_statement(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a time begins in an account: the id of its first entry, and the balance before it in minor units."""
+
+    first: int
+    balance_minor: int
+
+
+async def read_places(
+    connection: Connection, customer_id: int, account_id: int, instants: Iterable[datetime]
+) -> list[Place]:
+    """Where these times begin in a customer's account, as statements part them."""
+    account = (customer_id, account_id)
+    firsts = [await _first_entry(connection, account, at) for at in instants]
+    return [Place(first, await _balance_before(connection, account, first)) for first in firsts]
+
+
 async def statement_entries(
     connection: Connection, statement: Statement
 ) -> AsyncIterator[list[StatementEntry]]:

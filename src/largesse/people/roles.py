@@ -16,6 +16,7 @@ class Right(Enum):
     READ_CODES = auto()  # of an order, again
     TEMPLATES = auto()  # templates and collections of one's own
     SEE_FUNDS = auto()  # balances and statements
+    SEE_OWED = auto()  # what an invoiced customer owes
     MOVE_FUNDS = auto()  # ask for top-ups, export
     TRANSFER = auto()  # between accounts; how low each may fall before who is told
     SETTINGS = auto()  # API keys, service accounts, people, webhooks, limits
@@ -37,6 +38,7 @@ RIGHTS: Mapping[Right, Mapping[str, Reach]] = {
     Right.READ_CODES: {"admin": _ALL, "member": _OWN},
     Right.TEMPLATES: {"admin": _ALL, "member": _ALL},
     Right.SEE_FUNDS: {"admin": _ALL, "member": _OWN, "finance": _ALL, "viewer": _ALL},
+    Right.SEE_OWED: {"admin": _ALL, "finance": _ALL, "viewer": _ALL},
     Right.MOVE_FUNDS: {"admin": _ALL, "member": _OWN, "finance": _ALL},
     Right.TRANSFER: {"admin": _ALL, "finance": _ALL},
     Right.SETTINGS: {"admin": _ALL},

@@ -6,8 +6,18 @@
 new rule is a `Check` in the file of its subject.
 """
 
-from largesse.verify.anchor import Anchor, make_anchor, read_anchor
+from largesse.verify.anchor import Anchor, make_anchor, note_anchor, read_anchor
 from largesse.verify.audit import CHECKS, audit
 from largesse.verify.check import Check, Finding, Report
 
-__all__ = ["CHECKS", "Anchor", "Check", "Finding", "Report", "audit", "make_anchor", "read_anchor"]
+__all__ = [
+    "CHECKS",
+    "Anchor",
+    "Check",
+    "Finding",
+    "Report",
+    "audit",
+    "make_anchor",
+    "note_anchor",
+    "read_anchor",
+]

@@ -14,6 +14,7 @@ import msgspec
 
 from largesse.base.errors import StartError
 from largesse.database import Connection
+from largesse.funding.proving import note_anchored
 
 _MOST_BYTES = 1_000_000_000
 
@@ -51,6 +52,11 @@ async def make_anchor(connection: Connection) -> Anchor:
         [Anchored(*row) for row in await connection.fetch(_ENTRIES)],
         [Anchored(*row) for row in await connection.fetch(_EVENTS)],
     )
+
+
+async def note_anchor(connection: Connection, anchor: Anchor) -> None:
+    """Notes for the accounts' people that this anchor was made. Call it inside a transaction."""
+    await note_anchored(connection, anchor.made_at, [(one.of, one.id, one.mac) for one in anchor.entries])
 
 
 def read_anchor(path: Path) -> Anchor:

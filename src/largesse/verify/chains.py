@@ -10,7 +10,7 @@ from largesse.base.errors import StartError
 from largesse.base.vault import Vault
 from largesse.chains import START, Chain, Chains, micros, open_chains
 from largesse.database import Connection, Row
-from largesse.funding.chaining import CONTENT_COLUMNS, entry_content
+from largesse.funding.chaining import CONTENT_COLUMNS, Along
 from largesse.verify.anchor import ACCOUNT_NAME, Anchor, Anchored
 from largesse.verify.check import Finding, Tally
 from largesse.verify.progress import Progress
@@ -67,56 +67,6 @@ class _Seen:
         return (f"{one.name} {kind} {one.id}" for one in self._missing.values())
 
 
-class _Account:
-    """Along the entries of one account, oldest first."""
-
-    def __init__(self, chain: Chain, row: Row, broken: dict[str, Tally]) -> None:
-        self._chain, self._broken = chain, broken
-        self._name, self._head = row["name"], row["chain_head"]
-        self._opening: tuple[int, bytes] | None = (
-            None if row["entry_id"] is None else (row["entry_id"], row["mac"])
-        )
-        self._at = START
-
-    def entry(self, entry_id: int, content: bytes, mac: bytes | None) -> bytes:
-        """The next entry. Returns the mark that an anchor may know it by."""
-        if self._opening is not None:
-            last, opening_mac = self._opening
-            if entry_id <= last:
-                mac = self._earlier(content, opening_mac[0])
-                if entry_id < last or mac != opening_mac:
-                    return mac
-                self._opening, self._at = None, self._chain.head_after(mac)
-                return mac
-            self._miss_opening()
-        if mac is None or not self._chain.fits(self._at, content, mac):
-            self._broken[ENTRIES_CHAINED].add(f"{self._name} entry {entry_id}")
-        if mac is not None:
-            self._at = self._chain.head_after(mac)
-        return mac or b""
-
-    def end(self) -> None:
-        """There are no more entries."""
-        if self._opening is not None:
-            self._miss_opening()
-        if self._at != self._head:
-            self._broken[LEDGER_ENDS].add(self._name)
-
-    def _earlier(self, content: bytes, number: int) -> bytes:
-        try:
-            mac, self._at = self._chain.add(self._at, content, number)
-        except KeyError:
-            return b""
-        return mac
-
-    def _miss_opening(self) -> None:
-        """Something was done to what the opening holds; what comes after it is looked at all the same."""
-        assert self._opening is not None
-        last, mac = self._opening
-        self._broken[ENTRIES_CHAINED].add(f"{self._name} entries up to {last}")
-        self._opening, self._at = None, self._chain.head_after(mac)
-
-
 class _Walk:
     """Along all chains of the snapshot that the connection's transaction sees."""
 
@@ -129,25 +79,37 @@ class _Walk:
 
     async def ledger(self, chain: Chain, seen: _Seen) -> None:
         """Every account with entries, and those that should have some."""
-        owner, account = (0, 0), None
+        owner: tuple[int, int] = (0, 0)
+        account: Along | None = None
+        name = ""
         async for rows in self._chunks(_ENTRIES):
             owners = list({(row["customer_id"], row["account_id"]) for row in rows})
             of_rows = await self._connection.fetch(_ACCOUNTS, *map(list, zip(*owners, strict=True)))
             found = {(row["customer_id"], row["id"]): row for row in of_rows}
             for entry_id, mac, *columns in rows:
                 if (columns[0], columns[1]) != owner:
-                    if account is not None:
-                        account.end()
+                    self._end(account, name)
                     owner = (columns[0], columns[1])
                     # One that is missing is another check's finding.
-                    account = _Account(chain, found[owner], self.broken) if owner in found else None
+                    account = self._along(chain, found[owner]) if owner in found else None
+                    name = found[owner]["name"] if owner in found else ""
                 if account is not None:
-                    seen.note(owner[1], entry_id, account.entry(entry_id, entry_content(*columns), mac))
-        if account is not None:
-            account.end()
+                    seen.note(owner[1], entry_id, account.entry(entry_id, columns, mac))
+        self._end(account, name)
         for row in await self._connection.fetch(_EMPTIED, START):
             self.broken[LEDGER_ENDS].add(row["name"])
         self._miss(seen.missing("entry"))
+
+    def _along(self, chain: Chain, account: Row) -> Along:
+        opening = None if account["entry_id"] is None else (account["entry_id"], account["mac"])
+        name, broken = account["name"], self.broken[ENTRIES_CHAINED]
+        return Along(
+            chain, lambda what: broken.add(f"{name} {what}"), head=account["chain_head"], opening=opening
+        )
+
+    def _end(self, account: Along | None, name: str) -> None:
+        if account is not None and not account.end():
+            self.broken[LEDGER_ENDS].add(name)
 
     async def audit_log(self, chain: Chain, seen: _Seen) -> None:
         """Every customer's log, and the installation's."""

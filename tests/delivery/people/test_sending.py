@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 
 import pytest
 from tests.delivery.mail.conftest import PostOffice
 
-from largesse.database import OPERATOR, Database
+from largesse.database import OPERATOR, WORKER, Database
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
 from largesse.delivery.outbox import mail_invitation, mail_new_device, mail_reset
-from largesse.delivery.people import PeopleMailer
+from largesse.delivery.people import PeopleMailer, queue_low_balances
 from largesse.identity import add_user, bind_user
 from largesse.people.known import know, set_preferences
 from largesse.people.links import find_link
@@ -133,3 +134,55 @@ async def test_an_address_that_is_refused_is_not_tried_again(
         await mail_invitation(connection, user_id)
     assert await mailer.step()
     assert await waiting(database) == 0
+
+
+async def test_who_watches_an_account_is_told_once_each_time_it_falls(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "finn@acme.example")
+    await database.execute(OPERATOR, "UPDATE users SET role = 'finance' WHERE id = $1", user_id)
+    account = await database.fetchrow(
+        OPERATOR,
+        """
+        INSERT INTO accounts (customer_id, environment, kind, key, name, currency, balance_minor)
+        SELECT customer_id, 'production', 'funding', 'float', 'Acme float', 'GBP', 4000 FROM users WHERE id = $1
+        RETURNING customer_id, id
+        """,
+        user_id,
+    )
+    assert account is not None
+    await database.execute(OPERATOR, "INSERT INTO account_watches VALUES ($1, $2, 5000, false)", *account)
+    await database.execute(OPERATOR, "INSERT INTO account_watchers VALUES ($1, $2, $3)", *account, user_id)
+
+    async def queued() -> int:
+        async with database.transaction(WORKER) as connection:
+            return await queue_low_balances(connection)
+
+    async def set_balance(minor: int) -> None:
+        await database.execute(
+            OPERATOR, "UPDATE accounts SET balance_minor = $2 WHERE id = $1", account["id"], minor
+        )
+
+    assert sorted(await asyncio.gather(queued(), queued())) == [0, 1]
+    assert await mailer.step()
+    [told] = mail_server.messages()
+    assert (told["To"], told["Subject"]) == ("finn@acme.example", "Acme float holds £40.00")
+    text = told.get_content()
+    assert "fallen below £50.00" in text
+    assert f"{PUBLIC_URL}/app/funding" in text
+    assert "/app/link/" not in text
+    await set_balance(10_00)
+    assert await queued() == 0, "it was told"
+    await set_balance(50_00)
+    assert await queued() == 0
+    await set_balance(49_99)
+    assert await queued() == 1
+    await set_balance(60_00)
+    assert not await mailer.step(), "it has risen before the mail left"
+    assert await waiting(database) == 0
+    await queued()
+    await set_balance(1)
+    assert await queued() == 1
+    await database.execute(OPERATOR, "UPDATE users SET role = 'member' WHERE id = $1", user_id)
+    assert not await mailer.step(), "who is no longer of those who may be told"
+    assert len(mail_server.messages()) == 1

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
-from tests.web.api.conftest import Service, ServiceFactory
+from tests.chained import chain_of
+from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, on_database
 from tests.web.console.conftest import Browser
+
+from largesse.funding import settle
 
 WORLD = """
 customers:
@@ -26,6 +30,15 @@ customers:
       - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000.00}
       - {key: team, name: People team, currency: GBP, service_accounts: [bot]}
       - {key: eur, name: Euros, currency: EUR, balance: 5}
+  - key: initech
+    name: Initech
+    plan: pro
+    funding: invoiced
+    users:
+      - {email: ines@initech.example, name: Ines, role: finance}
+      - {email: max@initech.example, name: Max, role: member}
+    service_accounts: [{key: crm, name: CRM}]
+    api_keys: [{key: initech, service_account: crm, environment: production}]
   - key: globex
     name: Globex
     plan: pro
@@ -186,3 +199,83 @@ def test_nobody_of_elsewhere_finds_an_account(sign_in: People, service: Service)
     browser.get("/app/funding/accounts/new")
     for act in ("name", "close", "open"):
         assert browser.post(f"/app/funding/{own}/{act}", name="Mine").status_code == 404
+
+
+def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: People, service: Service) -> None:
+    browser = sign_in("finance@acme.example")
+    euros = account(service, "Euros")
+    page = f"/app/funding/{euros}"
+    browser.get(f"{page}/account")
+    assert "finance@acme.example" in browser.text
+    assert "member@acme.example" not in browser.text
+    assert "Close it" not in browser.text, "which is an administrator's"
+    finn = service.sql("SELECT id FROM users WHERE email = 'finance@acme.example'")[0]["id"]
+    member = service.sql("SELECT id FROM users WHERE email = 'member@acme.example'")[0]["id"]
+    for fields, said in (
+        ({"below": "x", "who": str(finn)}, "Type an amount"),
+        ({"below": "10"}, "Choose who is told"),
+        ({"below": "10", "who": str(member)}, "Choose who is told"),
+    ):
+        browser.get(f"{page}/account")
+        answer = browser.post(f"{page}/watch", **fields)
+        assert (answer.status_code, said in answer.text) == (422, True), said
+    browser.get(f"{page}/account")
+    assert browser.post(f"{page}/watch", below="10", who=str(finn)).status_code == 303
+    browser.get("/app/funding")
+    assert "Below €10.00" in browser.text
+    browser.get("/app")
+    assert "Accounts that hold little: 1" in browser.text
+    browser.get(f"{page}/account")
+    assert 'value="10.00"' in browser.page.text
+    assert browser.post(f"{page}/watch", off="yes").status_code == 303
+    browser.get("/app")
+    assert "hold little" not in browser.text
+
+
+def test_an_account_is_verified_and_printed(sign_in: People, service: Service) -> None:
+    browser, own = sign_in("viewer@acme.example"), account(service, "Acme float")
+    browser.get(f"/app/funding/{own}/verify")
+    assert "All of it fits" in browser.text
+    assert "None was noted yet" in browser.text
+    mac = service.sql("SELECT encode(mac, 'hex') FROM entries WHERE account_id = $1 ORDER BY id DESC", own)[
+        0
+    ][0]
+    assert mac in browser.text
+    assert browser.get(f"/app/funding/{own}/verify?after=x").status_code == 200
+    browser.get(f"/app/funding/{own}/print")
+    for said in ("Acme Ltd", "Acme float (GBP)", "Opening balance £0.00", "Top-up £1,000.00 £1,000.00"):
+        assert said in browser.text
+    foreign = sign_in("gil@globex.example")
+    for path in (f"/app/funding/{own}/verify", f"/app/funding/{own}/print"):
+        assert foreign.get(path).status_code == 404
+
+
+async def pay(connection: Any) -> None:
+    """Records a payment of four pounds, as an operator does."""
+    async with connection.transaction():
+        chain = await chain_of(connection, MASTER_KEY)
+        paid = {"currency": "GBP", "amount_minor": 400, "reference": "bank-7"}
+        credit = await settle(connection, chain, "initech", environment="production", **paid)
+    assert credit.balance_minor == -1100
+
+
+def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: People, service: Service) -> None:
+    browser = sign_in("ines@initech.example")
+    browser.get("/app/funding/owed")
+    assert "What your company owes for its orders will stand here." in browser.text
+    for _ in range(3):
+        sent = service.send("gift", "coffee", key="initech", account=None, value=5)
+        assert sent.status_code == 200, sent.text
+    on_database(service.database_url, pay)
+    browser.get("/app/funding")
+    assert "Owed in GBP £11.00" in browser.text
+    browser.get("/app/funding/owed")
+    assert "£0.00 £15.00 £4.00 £11.00" in browser.text
+    assert "bank-7 £4.00" in browser.text
+    csv = browser.get("/app/funding/owed.csv").text.splitlines()
+    assert csv[1].endswith(",0.00,15.00,4.00,11.00,GBP")
+    assert len(csv) == 2
+    assert sign_in("max@initech.example").get("/app/funding/owed").status_code == 403
+    gil = sign_in("gil@globex.example")
+    gil.get("/app/funding/owed")
+    assert "bank-7" not in gil.text

@@ -7,11 +7,12 @@ from email.utils import parseaddr
 import structlog
 
 from largesse.base import clock
-from largesse.database import WORKER, Connection, Database
+from largesse.database import WORKER, Connection, Database, Row
 from largesse.delivery.mail.letter import to_dial
 from largesse.delivery.mail.refusals import Fault, rule_of
 from largesse.delivery.mail.session import MailServerAwayError
 from largesse.delivery.mail.transport import SmtpTransport
+from largesse.delivery.people.low_balance import read_low_balance
 from largesse.delivery.people.writing import PeopleMail, write
 from largesse.delivery.queue import Schedule
 from largesse.people import new_link
@@ -56,7 +57,7 @@ class PeopleMailer:
         row = await connection.fetchrow(
             """
             SELECT m.id, m.kind, m.user_id, m.person_id, m.attempts + 1 AS attempts, host(m.address) AS address, m.browser,
-                   m.created_at
+                   m.created_at, m.account_id
             FROM people_mails m WHERE m.due_at <= clock_now() ORDER BY m.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
             """
         )
@@ -79,10 +80,12 @@ class PeopleMailer:
             row["person_id"],
         )
         assert to is not None, "there is always one"
-        kind = "invitation" if row["kind"] == "invitation" else "reset"
-        secret = await new_link(
-            connection, kind, user_id=row["user_id"], person_id=row["person_id"], ends_others=False
-        )
+        low = None
+        if row["kind"] == "low_balance":
+            low = await read_low_balance(connection, row["user_id"], row["account_id"])
+            if low is None:
+                await connection.execute("DELETE FROM people_mails WHERE id = $1", row["id"])
+                return None
         return PeopleMail(
             row["id"],
             row["kind"],
@@ -93,8 +96,17 @@ class PeopleMailer:
             row["browser"],
             row["created_at"],
             row["attempts"],
-            f"{self._public_url}/app/link/{secret}",
+            f"{self._public_url}/app/funding" if low else await self._link(connection, row),
+            low,
         )
+
+    async def _link(self, connection: Connection, row: Row) -> str:
+        """A fresh link that lets in, of the kind that the mail is about."""
+        kind = "invitation" if row["kind"] == "invitation" else "reset"
+        secret = await new_link(
+            connection, kind, user_id=row["user_id"], person_id=row["person_id"], ends_others=False
+        )
+        return f"{self._public_url}/app/link/{secret}"
 
     async def _send(self, mail: PeopleMail) -> str:
         """What came of it: `sent`, `refused` for good, or `again`."""

@@ -15,6 +15,7 @@ from babel.dates import format_datetime as format_for_readers
 
 from largesse.base.i18n import DEFAULT, LANGUAGES, template_environment
 from largesse.base.text import cleaned
+from largesse.delivery.people.low_balance import LowBalance
 
 TEMPLATES = Path(__file__).parent / "templates"
 CATALOGUES = Path(__file__).parent / "locale"
@@ -25,7 +26,7 @@ class PeopleMail:
     """One that is due. It has no repr: the link lets in."""
 
     id: int
-    kind: str  # invitation, reset or new_device
+    kind: str  # invitation, reset, new_device or low_balance
     email: str
     language: str | None
     customer_name: str | None
@@ -34,13 +35,18 @@ class PeopleMail:
     created_at: datetime
     attempts: int
     link: str | None
+    low: LowBalance | None = None  # the account, of low_balance
 
 
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
     """The message: plain text, whose template's first line is its subject."""
     language = LANGUAGES.get(mail.language or "", DEFAULT)
     since = format_for_readers(mail.created_at, "long", locale=language.locale)
-    said = _templates(language.tag).get_template("mail.txt").render(mail=mail, since=since)
+    said = (
+        _templates(language.tag)
+        .get_template("mail.txt")
+        .render(mail=mail, since=since, amount=language.amount)
+    )
     subject, _, text = said.partition("\n")
     message = EmailMessage(policy=SMTP if mail.email.isascii() else SMTPUTF8)
     message["From"] = mail_from

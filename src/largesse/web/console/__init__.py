@@ -16,7 +16,8 @@
 `webhooks`     an administrator's pages of subscriptions and their deliveries
 `send`         the way from a gift to a placed order
 `funding`      accounts and what they hold, and their statements
-`accounts`     an administrator's pages of group accounts
+`accounts`     group accounts, and who is told when one holds little
+`owed`         what an invoiced customer owes, by month
 `transfers`    moving money between two accounts
 `amounts`      amounts as people type them
 `top_ups`      asking for a top-up, how it is paid, cancelling it

@@ -1,4 +1,4 @@
-"""An administrator's pages of group accounts: making one, giving it another name, closing it and opening it again."""
+"""Group accounts: administrators make them, give them other names, close and open them; they and finance say who is told when one holds little."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from largesse.base.errors import InvalidRequest
 from largesse.base.i18n import text
+from largesse.base.money import to_decimal
 from largesse.funding.managing import (
     LONGEST_NAME,
     MOST_ACCOUNTS,
@@ -18,6 +20,9 @@ from largesse.funding.managing import (
     rename_account,
 )
 from largesse.funding.overview import SeenAccount, find_seen_account, list_seen_accounts
+from largesse.funding.watching import MOST_TOLD, Watch, find_watch, list_readers, set_watch
+from largesse.people import Right
+from largesse.web.console.amounts import typed_amount
 from largesse.web.console.visit import Visit
 
 _SAID = {
@@ -29,6 +34,7 @@ _SAID = {
     Why.HOLDS: text("The account still holds money. Move it to another one first."),
     Why.AWAITS: text("A top-up of the account waits for its transfer. Cancel it first."),
 }
+_WHO = text("Choose who is told, at most %(most)s people.")
 
 
 async def ask_account(visit: Visit) -> Response:
@@ -63,7 +69,7 @@ async def create(visit: Visit) -> Response:
 
 async def show(visit: Visit) -> Response:
     """What can be changed about one. Raises NotFound."""
-    return visit.page("account.html", account=await _account(visit))
+    return await _shown(visit, await _account(visit))
 
 
 async def rename(visit: Visit) -> Response:
@@ -77,7 +83,7 @@ async def rename(visit: Visit) -> Response:
         except AccountRefused as refused:
             visit.form.error("name", visit.say(_SAID[refused.why]))
     if visit.form.errors:
-        return visit.page("account.html", status=422, account=account)
+        return await _shown(visit, account)
     return visit.see("/app/funding", visit.say("It is called %(name)s now.", name=name))
 
 
@@ -101,6 +107,43 @@ async def reopen(visit: Visit) -> Response:
     except AccountRefused as refused:
         return visit.see(f"/app/funding/{account.id}/account", visit.say(_SAID[refused.why]))
     return visit.see("/app/funding", visit.say("%(name)s is open again.", name=account.name))
+
+
+async def watch(visit: Visit) -> Response:
+    """Says who is told when it holds less than an amount, or that nobody is. Raises NotFound."""
+    account, form = await _account(visit), visit.form
+    wanted = None
+    if form["off"] != "yes":
+        below_minor = typed_amount(visit, "below", account.currency)
+        told = [int(one) for one in form.all("who") if one.isascii() and one.isdigit() and len(one) < 10]
+        wanted = Watch(below_minor, tuple(sorted(set(told))))
+    try:
+        if not form.errors:
+            async with visit.database.transaction(visit.person.scope) as connection:
+                await set_watch(connection, visit.acting, watch=wanted, **_named(visit))
+    except InvalidRequest:
+        form.error("who", visit.say(_WHO, most=MOST_TOLD))
+    if form.errors:
+        return await _shown(visit, account)
+    return visit.see(f"/app/funding/{account.id}/account", visit.say("Saved."))
+
+
+async def _shown(visit: Visit, account: SeenAccount) -> Response:
+    person = visit.person
+    async with visit.database.connection(person.scope) as connection:
+        watched = await find_watch(connection, person.customer_id, account.id)
+        readers = await list_readers(connection, person.customer_id)
+    below = "" if watched is None else str(to_decimal(watched.below_minor, account.currency))
+    return visit.page(
+        "account.html",
+        status=422 if visit.form.errors else 200,
+        account=account,
+        below=below,
+        told=visit.form.all("who") or [str(one) for one in (watched.user_ids if watched else ())],
+        is_watched=watched is not None,
+        readers=readers,
+        may_manage=person.may(Right.SETTINGS),
+    )
 
 
 def _named(visit: Visit) -> dict[str, Any]:

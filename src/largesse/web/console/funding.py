@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 
 from babel.dates import format_skeleton
@@ -13,12 +13,21 @@ from largesse.base import clock
 from largesse.base.i18n import text
 from largesse.base.money import to_decimal
 from largesse.database import Connection
-from largesse.funding import StatementEntry, month_of, read_statement, statement_entries, statement_page
+from largesse.funding import (
+    Statement,
+    StatementEntry,
+    month_of,
+    read_statement,
+    statement_entries,
+    statement_page,
+)
 from largesse.funding.overview import (
     SeenAccount,
     find_seen_account,
     list_seen_accounts,
 )
+from largesse.funding.owed import list_owed
+from largesse.funding.proving import prove
 from largesse.funding.top_ups import list_top_ups
 from largesse.funding.transfer_references import spelled_reference
 from largesse.people import Right
@@ -27,6 +36,7 @@ from largesse.reports import OrderFilter, add_up
 from largesse.web.console.visit import Visit
 
 _AT_ONCE = 100
+_PRINTED = 2_000
 _MONTH = re.compile(r"(2[01][0-9]{2})-(0[1-9]|1[0-2])")
 KINDS = {
     "order": text("Order"),
@@ -57,10 +67,16 @@ async def show(visit: Visit) -> Response:
             by="account",
         )
         top_ups = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
+        owed = (
+            await list_owed(connection, person.customer_id, person.environment)
+            if person.may(Right.SEE_OWED)
+            else []
+        )
     seen = {account.id for account in accounts}
     return visit.page(
         "funding.html",
         accounts=accounts,
+        owed=owed,
         spent={one.key: one.sums.spent_minor - one.sums.refunded_minor for one in added},
         top_ups=[(one, spelled_reference(one.reference)) for one in top_ups if one.account_id in seen],
         may_pay_in=person.may(Right.MOVE_FUNDS),
@@ -73,13 +89,7 @@ async def show_statement(visit: Visit) -> Response:
     """A month of an account, some entries at a time, oldest first. Raises NotFound."""
     since, until = _month(visit)
     after = _whole(visit.query("after"))
-    async with (
-        visit.database.connection(visit.person.scope) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
-        account = await _account(visit, connection)
-        statement = await read_statement(connection, visit.person.customer_id, account.id, since, until)
-        entries = await statement_page(connection, statement, after, _AT_ONCE + 1)
+    account, statement, entries = await _read(visit, since, until, after, _AT_ONCE)
     return visit.page(
         "statement.html",
         account=account,
@@ -91,8 +101,65 @@ async def show_statement(visit: Visit) -> Response:
         earlier=month_of(since, -1)[0],
         later=until if until <= clock.now() else None,
         kinds={kind: visit.say(name) for kind, name in KINDS.items()},
-        month_name=lambda at: format_skeleton("yMMMM", at, locale=visit.language.locale),
+        month_name=_month_name(visit),
     )
+
+
+async def print_statement(visit: Visit) -> Response:
+    """A month of an account as a sheet to print. Raises NotFound."""
+    since, until = _month(visit)
+    account, statement, entries = await _read(visit, since, until, None, _PRINTED)
+
+    def what(entry: StatementEntry) -> str:
+        told = (entry.order_reference, entry.counterpart, entry.external_reference)
+        return " ".join((visit.say(KINDS[entry.kind]), *(one for one in told if one)))
+
+    return visit.page(
+        "statement_print.html",
+        account=account,
+        statement=statement,
+        entries=entries[:_PRINTED],
+        is_cut=len(entries) > _PRINTED,
+        month=since,
+        month_name=_month_name(visit),
+        what=what,
+    )
+
+
+async def verify(visit: Visit) -> Response:
+    """An account's marks made again, as many as may be at once, and where its chain ends. Raises NotFound."""
+    person = visit.person
+    async with (
+        visit.database.connection(person.scope) as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        account = await _account(visit, connection)
+        proof = await prove(
+            connection,
+            visit.services.chains.entries,
+            person.customer_id,
+            account.id,
+            _whole(visit.query("after")),
+        )
+    return visit.page("proof.html", account=account, proof=proof)
+
+
+async def _read(
+    visit: Visit, since: datetime, until: datetime, after: int | None, most: int
+) -> tuple[SeenAccount, Statement, list[StatementEntry]]:
+    """A month of the account in the address, with at most `most` of its entries, and one more where there are more."""
+    async with (
+        visit.database.connection(visit.person.scope) as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        account = await _account(visit, connection)
+        statement = await read_statement(connection, visit.person.customer_id, account.id, since, until)
+        entries = await statement_page(connection, statement, after, most + 1)
+    return account, statement, entries
+
+
+def _month_name(visit: Visit) -> Callable[[datetime], str]:
+    return lambda at: str(format_skeleton("yMMMM", at, locale=visit.language.locale))
 
 
 async def statement_csv(visit: Visit) -> Response:

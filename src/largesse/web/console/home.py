@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -9,7 +10,7 @@ from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.database import Connection
-from largesse.funding.overview import list_seen_accounts
+from largesse.funding.overview import SeenAccount, list_seen_accounts
 from largesse.people import Right
 from largesse.reports import OrderState, add_up, list_page
 from largesse.web.console.funding import sees_own_of
@@ -37,20 +38,11 @@ async def show(visit: Visit) -> Response:
     month = period_of("this-month", clock.now().date())
     wanted = own_filter(visit, since=month.since, until=month.until)
     async with visit.database.connection(person.scope) as connection:
-        matters = await _matters(visit, connection)
+        accounts = await _accounts(visit, connection)
+        matters = await _matters(visit, connection, accounts)
         now = await add_up(connection, wanted)
         before = await add_up(connection, replace(wanted, since=month.before_since, until=month.before_until))
         page = await list_page(connection, own_filter(visit), _NEWEST)
-        accounts = (
-            await list_seen_accounts(
-                connection,
-                person.customer_id,
-                person.environment,
-                user_id=sees_own_of(visit),
-            )
-            if person.may(Right.SEE_FUNDS)
-            else []
-        )
     return visit.page(
         "home.html",
         matters=matters,
@@ -63,7 +55,18 @@ async def show(visit: Visit) -> Response:
     )
 
 
-async def _matters(visit: Visit, connection: Connection) -> list[Matter]:
+async def _accounts(visit: Visit, connection: Connection) -> list[SeenAccount]:
+    """The open accounts that the person may see."""
+    person = visit.person
+    if not person.may(Right.SEE_FUNDS):
+        return []
+    seen = await list_seen_accounts(
+        connection, person.customer_id, person.environment, user_id=sees_own_of(visit)
+    )
+    return [account for account in seen if not account.is_closed]
+
+
+async def _matters(visit: Visit, connection: Connection, accounts: Sequence[SeenAccount]) -> list[Matter]:
     """What needs attention of whom this page is for."""
     matters = []
     wanted, person = own_filter(visit), visit.person
@@ -76,6 +79,9 @@ async def _matters(visit: Visit, connection: Connection) -> list[Matter]:
     if count := sum(one.sums.orders for one in late):
         said = visit.say("Orders unclaimed for %(days)s days: %(count)s", days=_UNCLAIMED_DAYS, count=count)
         matters.append(Matter(said, f"/app/orders?state=waiting&until={until}"))
+    if count := sum(one.is_low for one in accounts):
+        said = visit.say("Accounts that hold little: %(count)s", count=count)
+        matters.append(Matter(said, "/app/funding"))
     if person.may(Right.SETTINGS):
         row = await connection.fetchrow(_OF_SETTINGS, person.customer_id, person.environment, _UNUSED_DAYS)
         assert row is not None, "it counts"

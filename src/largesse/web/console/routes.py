@@ -16,6 +16,7 @@ from largesse.web.console import (
     keys,
     limiting,
     log,
+    owed,
     passkeys,
     people,
     security,
@@ -89,7 +90,14 @@ ENTRIES = (
     ),
     Entry("GET", "/app/funding/accounts/new", accounts.ask_account, Right.SETTINGS, text("New account")),
     Entry("POST", "/app/funding/accounts", accounts.create, Right.SETTINGS, text("New account")),
-    Entry("GET", "/app/funding/{account:int}/account", accounts.show, Right.SETTINGS, text("Account")),
+    Entry(
+        "GET", "/app/funding/{account:int}/print", funding.print_statement, Right.SEE_FUNDS, text("Statement")
+    ),
+    Entry("GET", "/app/funding/{account:int}/verify", funding.verify, Right.SEE_FUNDS, text("Verify")),
+    Entry("GET", "/app/funding/owed", owed.show, Right.SEE_OWED, text("What we owe")),
+    Entry("GET", "/app/funding/owed.csv", owed.download, Right.SEE_OWED, text("What we owe")),
+    Entry("GET", "/app/funding/{account:int}/account", accounts.show, Right.TRANSFER, text("Account")),
+    Entry("POST", "/app/funding/{account:int}/watch", accounts.watch, Right.TRANSFER, text("Account")),
     Entry("POST", "/app/funding/{account:int}/name", accounts.rename, Right.SETTINGS, text("Account")),
     Entry("POST", "/app/funding/{account:int}/close", accounts.close, Right.SETTINGS),
     Entry("POST", "/app/funding/{account:int}/open", accounts.reopen, Right.SETTINGS),
