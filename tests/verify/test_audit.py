@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import threading
 from collections.abc import AsyncIterator
 
@@ -27,6 +28,7 @@ from largesse.verify.audit import RULES, audit_snapshot
 from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 from largesse.verify.progress import Progress
+from largesse.verify.reports import REPORTS
 from largesse.web.api.shapes.sending import SendCollection, SendGift, SendTemplate
 from largesse.world import demo_world, load_world
 
@@ -180,6 +182,26 @@ async def test_codes_sealed_under_a_lost_master_key_are_found(connection: asyncp
 async def test_what_is_reported_as_it_is_passes(connection: asyncpg.Connection) -> None:
     await connection.execute(TOLD)
     assert await findings_of(connection) == {}
+
+
+async def test_orders_that_wait_are_left_out_at_once_however_many_they_are(
+    connection: asyncpg.Connection,
+) -> None:
+    """What does not fit into memory is not gone through again for each order: after an upgrade, all orders wait."""
+    await connection.execute(
+        """
+        INSERT INTO order_changes (customer_id, order_id, changed_at) SELECT 1, n, now() FROM generate_series(1, 50000) AS n;
+        ANALYZE order_changes;
+        SET LOCAL work_mem = '64kB'
+        """
+    )
+    for check in REPORTS:
+        plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {check.sql}"))
+        looked_at_each_time = re.findall(
+            r"^ *SubPlan \d+\n *-> +(?:Materialize|CTE Scan|Seq Scan).*", plan, re.MULTILINE
+        )
+        assert looked_at_each_time == [], check.name
+        assert "waiting" not in check.sql or "Anti Join" in plan, check.name
 
 
 async def test_a_finding_names_twenty_ids_and_counts_the_rest(connection: asyncpg.Connection) -> None:
