@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import AsyncIterator
 from datetime import date, timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from largesse.reports.finding import find_orders, place_of
 from largesse.reports.searching import LOOKED_AT, MAX_MEANT, read_terms
 from largesse.reports.standing import OrderState
 from largesse.reports.summing import add_up
+from largesse.reports.writing import REMOVE_WORDS
 from largesse.verify.audit import _run
 from largesse.verify.reports import REPORTS
 
@@ -238,3 +240,21 @@ async def test_what_was_generated_is_what_the_audit_expects(
     connection: asyncpg.Connection, check: Any
 ) -> None:
     assert await _run(connection, check) == []
+
+
+async def test_an_order_is_forgotten_without_reading_others_of_the_same_words(
+    connection: asyncpg.Connection,
+) -> None:
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        words = [
+            row[0] for row in await connection.fetch("SELECT word FROM report_words WHERE order_id = 77")
+        ]
+        assert "thank" in words  # as in every order's message
+        plan = await connection.fetch(f"EXPLAIN {REMOVE_WORDS}", 1, [77], words)
+        conditions = re.findall(r"Index Cond: .*", "\n".join(row[0] for row in plan))
+        assert any("word" in one and "created_at" in one and "order_id" in one for one in conditions), plan
+        assert await connection.execute(REMOVE_WORDS, 1, [77], words) == f"DELETE {len(words)}"
+    finally:
+        await transaction.rollback()

@@ -115,17 +115,8 @@ async def add_words(connection: Connection, words: Sequence[FoundWord]) -> None:
 async def remove_words(
     connection: Connection, customer_id: int, order_ids: Sequence[int], words: Iterable[str]
 ) -> None:
-    """Has orders of a customer no longer found by these words, in either environment."""
-    await connection.execute(
-        """
-        DELETE FROM report_words
-        WHERE customer_id = $1 AND environment IN ('production', 'staging') AND word = ANY($2::text[])
-          AND order_id = ANY($3::int[])
-        """,
-        customer_id,
-        sorted(words),
-        order_ids,
-    )
+    """Has orders of a customer no longer found by these words."""
+    await connection.execute(REMOVE_WORDS, customer_id, order_ids, sorted(words))
 
 
 async def add_to_sums(connection: Connection, changes: Mapping[SumsKey, Sums]) -> None:
@@ -148,6 +139,15 @@ _WRITE_ORDERS = f"""
     ORDER BY customer_id, order_id
     ON CONFLICT (customer_id, order_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _TOLD)}
 """  # noqa: S608 - constants
+
+# Each by its whole key: a word alone may be that of every order.
+REMOVE_WORDS = """
+    DELETE FROM report_words AS w USING (
+        SELECT o.id, o.environment, o.created_at, word COLLATE "C" AS word FROM orders AS o CROSS JOIN unnest($3::text[]) AS word
+        WHERE o.customer_id = $1 AND o.id = ANY($2::int[])) AS gone
+    WHERE w.customer_id = $1 AND w.environment = gone.environment AND w.word = gone.word AND w.created_at = gone.created_at
+      AND w.order_id = gone.id
+"""
 
 _SUMS_KEY = ("customer_id", "grain", "day", "group_id", "state")
 _SUMS_TYPES = ("int", "text", "date", "bigint", "text", *("bigint" for _ in SUMS))
