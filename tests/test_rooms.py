@@ -80,6 +80,7 @@ JSON_OF_OURS = {
     "fulfilment/vouchers.py",  # sealed
     "funding/ledger.py",  # rows on their way to a statement
     "identity/narrowing.py",  # a column of JSON
+    "lines/writing.py",  # rows on their way to a statement
     "orders/quotes.py",  # what is hashed
     "orders/writing.py",  # rows, and the event that goes with them
     "reports/writing.py",  # rows on their way to a statement

@@ -34,7 +34,7 @@ async def test_customers_live_on_all_nodes(spread: Overheard) -> None:
     assert len(nodes) > 1
 
 
-async def test_placing_an_order_asks_one_node(spread: Overheard) -> None:
+async def test_placing_an_order_asks_one_node_which_commits_it_as_its_own(spread: Overheard) -> None:
     placer = Placer(spread, CHAIN)
     homes = set()
     try:
@@ -46,6 +46,7 @@ async def test_placing_an_order_asks_one_node(spread: Overheard) -> None:
                 order = build_order(principal, own, codes=codes, external_reference=f"{customer_id}-{codes}")
                 await placer.place(order)
                 assert len(spread.asked.nodes) == 1, spread.asked.commands
+                assert spread.asked.prepared == []
                 homes |= spread.asked.nodes
     finally:
         await placer.close()

@@ -14,7 +14,7 @@ The embedded server is apart: `embedded` shares one among all processes of a dat
 it, `postmaster` knows of a running one from outside, `launch` runs its programs as another user, `passwords` are those of its roles.
 """
 
-from largesse.database.distribution import at_node
+from largesse.database.distribution import Home, at_node, beside, customer_of
 from largesse.database.orphans import end_orphans, end_orphans_for_ever
 from largesse.database.pool import (
     DATABASE_AWAY,
@@ -43,13 +43,16 @@ __all__ = [
     "WORKER",
     "Connection",
     "Database",
+    "Home",
     "Limits",
     "Role",
     "Row",
     "Scope",
     "act_for",
     "at_node",
+    "beside",
     "connect_once",
+    "customer_of",
     "end_orphans",
     "end_orphans_for_ever",
     "for_customer",

@@ -11,6 +11,7 @@ See docs/decisions/0054-spread-by-customer.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import asyncpg
@@ -46,6 +47,36 @@ REFERENCE = ("clock", "currencies", "customers", "people", "service_accounts", "
 # Of every session. Nodes hear of what a transaction sets for itself: for whom it acts, how long it waits for a lock. On a PostgreSQL
 # without the extension it is the name of a setting that nobody reads.
 SESSION_SETTINGS: Mapping[str, str] = {"citus.propagate_set_commands": "local"}
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The one customer that rows to be written are of, by placeholders of its id and of the id of an account of its.
+
+    Written from a row that lies where they are to lie, they are written by their node alone, and committed by it as its own. Rows that come
+    out of nothing pass through the coordinator, which commits them in two phases.
+    """
+
+    customer: str
+    account: str
+
+    @property
+    def beside(self) -> str:
+        """SQL for what is joined to the rows: the account, as `home`."""
+        return (
+            f"CROSS JOIN (SELECT customer_id FROM accounts WHERE customer_id = {self.customer}::int "  # noqa: S608 - placeholders
+            f"AND id = {self.account}::int) AS home"
+        )
+
+
+def customer_of(home: Home | None) -> str:
+    """SQL for the customer that a row `new` is written under."""
+    return "home.customer_id" if home else "new.customer_id"
+
+
+def beside(home: Home | None) -> str:
+    """SQL that joins a home to rows; nothing where there is none."""
+    return home.beside if home else ""
 
 
 def at_node(column: str, customer: str) -> str:

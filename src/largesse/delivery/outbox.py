@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from largesse.database import Connection
+from largesse.database import Connection, Home, beside, customer_of
 from largesse.delivery.queue import notify
 
 
-def mail_jobs_cte(orders: str, at: str) -> str:
-    """SQL that makes the mail job of each of `orders` that is emailed, as a common table expression of a larger statement.
+def new_mail_jobs(orders: str, at: str, home: Home | None = None) -> str:
+    """SQL that makes the mail job of each of `orders` that is emailed: a statement, or part of one.
 
-    `orders` is one before it with `id`, `customer_id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
+    `orders` are called `new` and have `id`, `customer_id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
     """
     return f"""
-        new_mail_jobs AS (
-            INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)
-            SELECT customer_id, id, environment, coalesce(scheduled_for, {at}) FROM {orders}
-            WHERE delivery_mode = 'send'
-        )
+        INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)
+        SELECT {customer_of(home)}, id, environment, coalesce(scheduled_for, {at}) FROM {orders} {beside(home)}
+        WHERE delivery_mode = 'send'
     """  # noqa: S608 - placeholders
 
 

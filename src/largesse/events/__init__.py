@@ -23,13 +23,22 @@ from largesse.events.changes import (
 )
 from largesse.events.kind import EventType, Sampled
 from largesse.events.order_created import ORDER_CREATED, OrderRecord
-from largesse.events.outbox import OLD, WAITING, marked_cte, record_event, recorded_cte, waiting_cte
+from largesse.events.outbox import (
+    NEXT_EVENT_ID,
+    OLD,
+    WAITING,
+    marked_cte,
+    new_events,
+    record_event,
+    waiting_cte,
+)
 from largesse.events.registry import EVENTS
 from largesse.events.rewriting import rewrite_event
 
 __all__ = [
     "CHANGES",
     "EVENTS",
+    "NEXT_EVENT_ID",
     "OLD",
     "ORDER_CREATED",
     "WAITING",
@@ -41,10 +50,10 @@ __all__ = [
     "changed_cte",
     "count_changes",
     "marked_cte",
+    "new_events",
     "read_changes",
     "record_changes",
     "record_event",
-    "recorded_cte",
     "remove_changes",
     "rewrite_event",
     "waiting_cte",

@@ -7,24 +7,34 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from largesse.database import Connection
+from largesse.database import Connection, Home, beside, customer_of
 from largesse.delivery.queue.maintenance import Old, Waiting
 from largesse.events.kind import EventType, Payload
 
 # An event outlives its deliveries: one asked for again on its last day still has all its attempts to make.
 OLD = Old("events", "created_at", 35, "fanned_out_at < (SELECT clock_now()) - $1 * interval '1 day'")
+NEXT_EVENT_ID = "nextval('events_id_seq')"
 WAITING = Waiting("events", "fanned_out_at IS NULL", "events_waiting", "id", since="created_at")
 
 
-def recorded_cte(source: str, *, order_id: str, event: str, body: str, at: str) -> str:
-    """The part of a statement that records an event for each row of `source`, which has `customer_id` and `environment`.
+def new_events(
+    source: str,
+    *,
+    order_id: str,
+    event: str,
+    body: str,
+    at: str,
+    id_: str = NEXT_EVENT_ID,
+    home: Home | None = None,
+) -> str:
+    """SQL that records an event for each row of `source`, called `new`, which has `customer_id` and `environment`: a statement, or part of one.
 
-    `order_id`, `event` (a name), `body` (its JSON as text) and `at` are expressions over such a row.
+    `order_id`, `event` (a name), `body` (its JSON as text), `at` and its own id are expressions over such a row.
     """
     return f"""
-        new_events AS (
-            INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
-            SELECT {order_id}, customer_id, environment, {event}, convert_to({body}, 'UTF8'), {at} FROM {source})
+        INSERT INTO events (id, order_id, customer_id, environment, event, body, created_at)
+        SELECT {id_}, {order_id}, {customer_of(home)}, environment, {event}, convert_to({body}, 'UTF8'), {at}
+        FROM {source} {beside(home)}
     """  # noqa: S608 - made of constants
 
 

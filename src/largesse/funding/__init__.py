@@ -24,12 +24,14 @@ from largesse.funding.assigning import (
     take_all_accounts,
 )
 from largesse.funding.ledger import (
+    NEXT_ENTRY_ID,
     Credit,
     Entry,
     Locked,
     entry_arguments,
-    entry_ctes,
     lock_accounts,
+    new_balances,
+    new_entries,
     own_accounts,
     post,
     top_up,
@@ -58,6 +60,7 @@ from largesse.funding.statements import (
 )
 
 __all__ = [
+    "NEXT_ENTRY_ID",
     "SOURCES",
     "AccountRecord",
     "Assignable",
@@ -76,7 +79,6 @@ __all__ = [
     "assign",
     "assign_accounts",
     "entry_arguments",
-    "entry_ctes",
     "find_funding_account",
     "is_fitting",
     "is_payer",
@@ -88,6 +90,8 @@ __all__ = [
     "lock_accounts",
     "month_of",
     "names_account",
+    "new_balances",
+    "new_entries",
     "order_entries",
     "own_accounts",
     "payment_source",

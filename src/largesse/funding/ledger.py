@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from largesse.base.errors import StartError
 from largesse.base.money import label
 from largesse.chains import Chain
-from largesse.database import Connection, at_node
+from largesse.database import Connection, Home, at_node, beside, customer_of
 from largesse.funding.chaining import entry_content, micros_of
 
 _encode = msgspec.json.Encoder().encode
@@ -71,43 +71,58 @@ async def post(
     customers = {entry.customer_id for entry in entries}
     pin = customers if len(customers) == 1 else ()
     await connection.execute(
-        f"WITH {entry_ctes('$1', ('$2', '$3', '$4', '$5', '$6'), pin='$7' if pin else '')} SELECT 1",
+        f"""
+        WITH new_entries AS ({new_entries("$1", "$2")})
+        {new_balances("$3", "$4", "$5", "$6", pin="$7" if pin else "")}
+        """,
         at,
         *entry_arguments(chain, heads, entries, at),
         *pin,
     )
 
 
-def entry_ctes(at: str, entries: Sequence[str], *, order_id: str = "order_id", pin: str = "") -> str:
-    """`post` as a part of a larger statement: its common table expressions.
+NEXT_ENTRY_ID = "nextval('entries_id_seq')"
 
-    The arguments are placeholders: of the time, and of what `entry_arguments` gives. `order_id` is SQL for the id that an
-    entry is to have, where the one given has something that stands for it; `pin` the placeholder of the one customer of all of
-    them, which has the balances be looked for on that customer's node alone.
+
+def new_entries(
+    at: str, entries: str, *, order_id: str = "order_id", id_: str = NEXT_ENTRY_ID, home: Home | None = None
+) -> str:
+    """SQL that writes entries: a statement, or part of one. `new_balances` goes with it.
+
+    `at` and `entries` are placeholders, of the time and of the first that `entry_arguments` gives. `order_id` is SQL for the id that an
+    entry is to have, where the one given has something that stands for it, and `id_` for its own, which may speak of its `place`.
     """
-    rows, customers, accounts, balances, heads = entries
     return f"""
-        new_entries AS (
-            INSERT INTO entries
-                (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at, mac)
-            SELECT customer_id, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at},
-                   decode(mac, 'base64')
-            FROM json_to_recordset({rows}::json) AS new (
-                customer_id integer, account_id integer, transfer_id bigint, kind text, order_id integer, amount_minor bigint,
-                balance_minor bigint, reference text, mac text)
-        ), new_balances AS (
-            UPDATE accounts SET balance_minor = last.balance_minor, chain_head = last.chain_head
-            FROM unnest({customers}::int[], {accounts}::int[], {balances}::bigint[], {heads}::bytea[])
-                AS last (customer_id, account_id, balance_minor, chain_head)
-            WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id {at_node("accounts.customer_id", pin)}
-        )
+        INSERT INTO entries
+            (id, customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at, mac)
+        SELECT {id_}, {customer_of(home)}, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at},
+               decode(mac, 'base64')
+        FROM ROWS FROM (json_to_recordset({entries}::json) AS (
+            customer_id integer, account_id integer, transfer_id bigint, kind text, order_id integer, amount_minor bigint,
+            balance_minor bigint, reference text, mac text)) WITH ORDINALITY AS new (
+            customer_id, account_id, transfer_id, kind, order_id, amount_minor, balance_minor, reference, mac, place)
+            {beside(home)}
+    """  # noqa: S608 - placeholders
+
+
+def new_balances(customers: str, accounts: str, balances: str, heads: str, *, pin: str = "") -> str:
+    """SQL that leaves accounts as the last entry of each says: a statement, or part of one.
+
+    The arguments are placeholders of what else `entry_arguments` gives; `pin` that of the one customer of all of them, which has the
+    balances be looked for on that customer's node alone.
+    """
+    return f"""
+        UPDATE accounts SET balance_minor = last.balance_minor, chain_head = last.chain_head
+        FROM unnest({customers}::int[], {accounts}::int[], {balances}::bigint[], {heads}::bytea[])
+            AS last (customer_id, account_id, balance_minor, chain_head)
+        WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id {at_node("accounts.customer_id", pin)}
     """  # noqa: S608 - placeholders
 
 
 def entry_arguments(
     chain: Chain, heads: Mapping[int, bytes], entries: Sequence[Entry], at: datetime
 ) -> tuple[str, list[int], list[int], list[int], list[bytes]]:
-    """Entries of that time for `entry_ctes`: all as JSON, and the customers' accounts as their last ones leave them.
+    """Entries of that time for `new_entries` and `new_balances`: all as JSON, and the customers' accounts as their last ones leave them.
 
     `heads` are where the chains of the accounts end, which are locked. Every entry gets its mark here, and nowhere else.
     """

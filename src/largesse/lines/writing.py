@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from largesse.database import Connection
+from largesse.database import Connection, Home, beside, customer_of
 
 # Customer and order by id, number, the recipient's address and name, the number the code is found by, code and PIN sealed.
 LineColumns = tuple[int, int, int, str | None, str | None, int, bytes]
@@ -24,28 +24,36 @@ class LineRow(msgspec.Struct, gc=False):
     sealed: bytes
 
 
+_encode = msgspec.json.Encoder().encode
 _COLUMNS = ("customer_id", "order_id", *LineRow.__struct_fields__[2:])
 
 
-def lines_cte(lines: str, *, order_id: str) -> str:
-    """SQL that writes lines, as a common table expression of a larger statement.
+def new_lines(lines: str, *, order_id: str, home: Home | None = None) -> str:
+    """SQL that writes lines: a statement, or part of one.
 
     `lines` is the placeholder of the `LineRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
     """
     return f"""
-        new_lines AS (
-            INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)
-            SELECT customer_id, {order_id}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
-            FROM json_to_recordset({lines}::json) AS new (
-                customer_id integer, place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
-                sealed text)
-        )
+        INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)
+        SELECT {customer_of(home)}, {order_id}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
+        FROM json_to_recordset({lines}::json) AS new (
+            customer_id integer, place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
+            sealed text) {beside(home)}
     """  # noqa: S608 - placeholders
 
 
 async def copy_lines(connection: Connection, lines: Sequence[LineColumns]) -> None:
     """Writes lines by COPY, which for many rows takes less time than any INSERT."""
     await connection.copy_records_to_table("lines", records=lines, columns=_COLUMNS)
+
+
+async def insert_lines(connection: Connection, lines: Sequence[LineColumns], *, account_id: int) -> None:
+    """Writes lines of one customer, who has that account, on their node; it commits them as its own, which it would not after a COPY."""
+    rows = _encode([LineRow(*line) for line in lines]).decode()
+    await connection.execute(_INSERT, lines[0][0], account_id, rows)
+
+
+_INSERT = new_lines("$3", order_id="place", home=Home("$1", "$2"))
 
 
 async def readdress_lines(

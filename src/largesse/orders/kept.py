@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from largesse.database import Row
+from largesse.database import Home, Row, beside, customer_of
 from largesse.lines import GivenCode
 from largesse.orders.options import Options
 
@@ -72,6 +72,25 @@ def sql_columns() -> str:
     """The columns with their types, for a record that is read from JSON."""
     hints = get_type_hints(KeptOrder, include_extras=True)
     return ", ".join(f"{name} {_sql_type(hints[name])}" for name in COLUMNS)
+
+
+def new_orders(orders: str, beside: str, *, order_id: str) -> str:
+    """SQL for orders as they are to be written, from two placeholders of JSON arrays: of theirs, and of what goes beside each.
+
+    `order_id` is SQL for the id of the order at a `place`.
+    """
+    return f"""
+        SELECT {order_id} AS id, new.* FROM ROWS FROM (
+            json_to_recordset({orders}::json) AS ({sql_columns()}),
+            json_to_recordset({beside}::json) AS (place integer, event_after_id text)) AS new
+    """  # noqa: S608 - placeholders
+
+
+def written_orders(orders: str, at: str, home: Home | None = None) -> str:
+    """SQL that writes `orders`, called `new`, as of a time: a statement, or the end of one."""
+    columns = ", ".join(COLUMNS)
+    values = ", ".join(customer_of(home) if name == "customer_id" else name for name in COLUMNS)
+    return f"INSERT INTO orders (id, created_at, {columns}) SELECT id, {at}, {values} FROM {orders} {beside(home)}"  # noqa: S608 - placeholders
 
 
 def _sql_type(hint: Any) -> str:

@@ -76,7 +76,7 @@ async def read_spending(
         FROM daily_spending JOIN unnest($1::int[], $2::int[], $3::text[], $4::text[])
             AS asked (customer_id, service_account_id, environment, currency)
             USING (customer_id, service_account_id, environment, currency)
-        WHERE day = $5
+        WHERE day = $5 AND customer_id = ANY($1::int[])
         """,
         *map(list, zip(*keys, strict=True)),
         at.date(),
@@ -104,17 +104,13 @@ async def add_spending(connection: Connection, spent: Mapping[SpendingKey, int],
     """Adds to what was ordered on the day of that instant; an earlier day is forgotten."""
     if not spent:
         return
-    await connection.execute(
+    await connection.executemany(
         """
         INSERT INTO daily_spending AS known (customer_id, service_account_id, environment, currency, day, spent_minor)
-        SELECT customer_id, service_account_id, environment, currency, $6, spent_minor
-        FROM unnest($1::int[], $2::int[], $3::text[], $4::text[], $5::bigint[])
-            AS new (customer_id, service_account_id, environment, currency, spent_minor)
+        VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (customer_id, service_account_id, environment, currency) DO UPDATE SET
             spent_minor = excluded.spent_minor + CASE WHEN known.day = excluded.day THEN known.spent_minor ELSE 0 END,
             day = excluded.day
         """,
-        *map(list, zip(*spent, strict=True)),
-        list(spent.values()),
-        at.date(),
+        [(*key, at.date(), spent_minor) for key, spent_minor in spent.items()],
     )

@@ -17,16 +17,17 @@ import msgspec
 
 from largesse.chains import Chain
 from largesse.database import Connection, is_spread
-from largesse.delivery.outbox import mail_jobs_cte
-from largesse.events import ORDER_CREATED, recorded_cte
-from largesse.funding import entry_arguments, entry_ctes
-from largesse.lines.writing import LineColumns, LineRow, copy_lines, lines_cte
+from largesse.delivery.outbox import new_mail_jobs
+from largesse.events import ORDER_CREATED, new_events
+from largesse.funding import entry_arguments, new_balances, new_entries
+from largesse.lines.writing import LineColumns, LineRow, copy_lines, insert_lines, new_lines
 from largesse.orders.horizon import drawn_ids
-from largesse.orders.kept import COLUMNS, KeptOrder, sql_columns
+from largesse.orders.kept import KeptOrder, new_orders, written_orders
 from largesse.orders.order import Order, Placed
 from largesse.orders.record import TOLD_COLUMNS, order_record
 from largesse.orders.rules import BatchContext, Decided
 from largesse.orders.spending import add_spending
+from largesse.orders.writing_at_home import EVENT_BODY, Rows, write_at_home
 
 _encode = msgspec.json.Encoder().encode
 _ROWS_AT_ONCE = 100
@@ -45,28 +46,38 @@ async def write_orders(
 
     Those are the orders, their lines unless they were written before under `ids`, which else are drawn here, their events, the mail jobs of those that are emailed, and the ledger's
     entries with the balances they leave. Orders go in by the caller's reference, so that two batches that share references
-    wait for each other in one direction only.
+    wait for each other in one direction only. Where customers are spread, a batch is of one, and it takes a statement for each table.
     """
     at = context.now
     heads = {account_id: account.head for account_id, account in context.accounts.items()}
+    entries, *balances = entry_arguments(chain, heads, decided.entries, at)
     by_reference = sorted(enumerate(decided.placed, 1), key=_reference_of)
-    orders = [order.kept for _, order in by_reference]
     beside = [_BesideOrder(place, _event_after_id(order.kept, at)) for place, order in by_reference]
-    lines = [] if ids else [LineRow(*line) for line in _lines(enumerate(decided.placed, 1))]
-    spread = is_spread(connection)
-    if spread and ids is None:
-        ids = await draw_ids(connection, len(orders))
-    await connection.execute(
-        _WRITE_ORDERS[spread],
-        at,
-        *entry_arguments(chain, heads, decided.entries, at),
-        _encode(orders).decode(),
-        _encode(lines).decode(),
-        ORDER_CREATED.name,
-        ids,
-        orders[0].customer_id if spread else len(orders),
-        _encode(beside).decode(),
+    lines = [LineRow(*line) for line in _lines(enumerate(decided.placed, 1))] if ids is None else []
+    rows = Rows(
+        at=at,
+        orders=_encode([order.kept for _, order in by_reference]).decode(),
+        beside=_encode(beside).decode(),
+        lines=_encode(lines).decode(),
+        entries=entries,
+        balances=balances,
     )
+    if is_spread(connection):
+        await write_at_home(connection, decided, rows, ids)
+    else:
+        count = len(decided.placed)
+        await connection.execute(
+            _WRITE_ORDERS,
+            at,
+            entries,
+            *balances,
+            rows.orders,
+            rows.lines,
+            ORDER_CREATED.name,
+            ids,
+            count,
+            rows.beside,
+        )
     await add_spending(connection, decided.spent, at)
     return [Placed(order, at) for order in decided.placed]
 
@@ -97,36 +108,21 @@ def _event_after_id(order: KeptOrder, at: datetime) -> str:
 
 
 _told = attrgetter(*TOLD_COLUMNS)
-_COLUMNS = ", ".join(COLUMNS)
 _NO_ID = '{"id":0'
-_BODY = f"'{_NO_ID[:-1]}' || id || event_after_id"
-
-
-def _write_orders(pin: str) -> str:
-    """SQL that writes orders and all that belongs to them; with a `pin`, the placeholder of their one customer, on its node.
-
-    That node is then the only one that hears of it: nothing is worked out once for several of the parts, as it would be told to
-    all nodes, and the ids have been drawn before.
-    """
-    drawn_id = "($10::int[])[place]" if pin else "(SELECT ids FROM drawn)[place]"
-    drawn = f"SELECT coalesce($10::int[], {drawn_ids('$11::int')}) AS ids"
-    return f"""
-        WITH {"" if pin else f"drawn AS MATERIALIZED ({drawn}),"}
-        new AS {"NOT" if pin else ""} MATERIALIZED (
-            SELECT {drawn_id} AS id, new.* FROM ROWS FROM (
-                json_to_recordset($7::json) AS ({sql_columns()}),
-                json_to_recordset($12::json) AS (place integer, event_after_id text)) AS new
-        ),
-        {lines_cte("$8", order_id=drawn_id)},
-        {recorded_cte("new", order_id="id", event="$9", body=_BODY, at="$1")},
-        {mail_jobs_cte("new", "$1")},
-        {entry_ctes("$1", ("$2", "$3", "$4", "$5", "$6"), order_id=drawn_id.replace("place", "order_id"), pin=pin)}
-        INSERT INTO orders (id, created_at, {_COLUMNS}) SELECT id, $1, {_COLUMNS} FROM new
-    """  # noqa: S608 - constants
-
-
-# By whether customers are spread over nodes.
-_WRITE_ORDERS = {False: _write_orders(""), True: _write_orders("$11")}
+_DRAWN_ID = "(SELECT ids FROM drawn)[place]"
+_WRITE_ORDERS = f"""
+    WITH drawn AS MATERIALIZED (
+        SELECT coalesce($10::int[], {drawn_ids("$11::int")}) AS ids
+    ), new AS MATERIALIZED (
+        {new_orders("$7", "$12", order_id=_DRAWN_ID)}
+    ),
+    new_lines AS ({new_lines("$8", order_id=_DRAWN_ID)}),
+    new_events AS ({new_events("new", order_id="id", event="$9", body=EVENT_BODY, at="$1")}),
+    new_mail_jobs AS ({new_mail_jobs("new", "$1")}),
+    new_entries AS ({new_entries("$1", "$2", order_id="(SELECT ids FROM drawn)[order_id]")}),
+    new_balances AS ({new_balances("$3", "$4", "$5", "$6")})
+    {written_orders("new", "$1")}
+"""  # noqa: S608 - constants
 
 
 async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]]) -> None:
@@ -135,11 +131,15 @@ async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]
     By COPY, which for many rows takes less time than any INSERT, and in pieces: while the server writes one, the codes of
     the next are sealed, and other requests get their turn.
     """
-    lines = _lines(orders)
+    wanted = list(orders)
+    lines = _lines(wanted)
     pieces = deque(asyncio.create_task(_take(lines)) for _ in range(_PIECES_AHEAD))
     while piece := await pieces.popleft():
         pieces.append(asyncio.create_task(_take(lines)))
-        await copy_lines(connection, piece)
+        if is_spread(connection):
+            await insert_lines(connection, piece, account_id=wanted[0][1].account_ids[1])
+        else:
+            await copy_lines(connection, piece)
 
 
 async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
