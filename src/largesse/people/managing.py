@@ -10,7 +10,7 @@ from largesse.database import Connection
 from largesse.identity import add_user, deactivate_user, set_user_role
 from largesse.people.known import find_known
 from largesse.people.links import end_links, new_link
-from largesse.people.second_step import forget_second_step
+from largesse.people.second_step import HAS_ONE, forget_second_step
 from largesse.people.session import end_sessions_of_user
 
 MOST_PEOPLE = 500
@@ -55,16 +55,16 @@ class Invitation:
 async def list_colleagues(connection: Connection, customer_id: int | None = None) -> list[Colleague]:
     """The people of a customer, or of all: those who belong to it first, by name."""
     rows = await connection.fetch(
-        """
+        f"""
         SELECT u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.person_id IS NOT NULL AS has_signed_in,
-               p.totp IS NOT NULL AS has_second_step,
+               p.id IS NOT NULL AND {HAS_ONE} AS has_second_step,
                (SELECT max(l.ends_at) FROM sign_in_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
                 AND l.used_at IS NULL AND l.ends_at > clock_now()) AS invited_until,
                u.last_login_at
         FROM users u JOIN customers c ON c.id = u.customer_id LEFT JOIN people p ON p.id = u.person_id
         WHERE $1::int IS NULL OR u.customer_id = $1
         ORDER BY c.key, u.is_active DESC, u.name, u.id
-        """,
+        """,  # noqa: S608 - put together from constants
         customer_id,
     )
     return [Colleague(**row) for row in rows]

@@ -97,7 +97,7 @@ def test_no_link_is_dead(service: Service) -> None:
     for path, page in pages.items():
         for link in page.links:
             target, _, fragment = urljoin(path, link).partition("#")
-            assert client.get(target).status_code == 200, link
+            assert client.get(target, follow_redirects=True).status_code == 200, link
             if fragment:
                 assert fragment in pages[target].ids, link
 

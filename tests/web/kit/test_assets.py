@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import httpx
 import pytest
 from starlette.routing import Router
 
+import largesse.web
 from largesse.web.kit.assets import Assets
 
 STYLE = b"body { margin: 0 }\n"
@@ -61,3 +63,18 @@ async def test_nothing_else_is_served(client: httpx.AsyncClient, path: str) -> N
 def test_a_template_that_names_none_there_is(assets: Assets) -> None:
     with pytest.raises(KeyError):
         assets.address_of("other.css")
+
+
+def test_every_room_has_the_tokens_and_says_none_of_them_itself() -> None:
+    """One visual language: what the tokens say is said nowhere else, but for the wrappings of gifts."""
+    web = Path(largesse.web.__file__).parent
+    tokens = set(re.findall(r"(--[\w-]+):", (web / "kit" / "shared" / "tokens.css").read_text()))
+    assert {"--accent", "--sans", "--radius"} <= tokens
+    for sheet in web.glob("*/assets/*.css"):
+        rules = re.sub(r"[^\n]*\.theme-[^\n]*", "", sheet.read_text())
+        assert not tokens & set(re.findall(r"(--[\w-]+):", rules)), sheet
+        used = set(re.findall(r"var\((--[\w-]+)", rules))
+        own = set(re.findall(r"(--[\w-]+):", sheet.read_text()))
+        assert used <= tokens | own | {"--wrap"}, (sheet, used - tokens - own)
+        layouts = "".join(path.read_text() for path in (sheet.parents[1] / "templates").glob("*.html"))
+        assert "asset('tokens.css')" in layouts, sheet

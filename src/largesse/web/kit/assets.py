@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 from largesse.web.kit.security import COMMON
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_SHARED = (Path(__file__).parent / "shared" / "tokens.css",)
+_SHARED = tuple(sorted((Path(__file__).parent / "shared").iterdir()))
 _HASH_CHARACTERS = 12
 FOR_GOOD = f"public, max-age={365 * 24 * 3600}, immutable"
 _FOR_NOW = "public, max-age=300"
@@ -42,7 +42,7 @@ class _Asset:
 class Assets:
     """The assets of a folder, served below `address`, such as `/claim/assets`, with those headers beside the common ones.
 
-    `tokens.css`, the colours, type and spaces of all pages, is among those of every folder.
+    `tokens.css`, the colours, type and spaces of all pages, and the icon are among those of every folder.
     """
 
     def __init__(self, folder: Path, address: str, headers: Mapping[str, str] | None = None) -> None:
