@@ -32,8 +32,8 @@ class Recording:
         self.settled.append((line.number, product_id))
         return self.has_stock
 
-    async def serve(self, product_id: int, value_minor: int) -> None:
-        self.served.append((product_id, value_minor))
+    async def serve(self, line: Line, product_id: int) -> None:
+        self.served.append((product_id, line.value_minor))
 
 
 @pytest.fixture

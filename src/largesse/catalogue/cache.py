@@ -75,7 +75,7 @@ async def load_snapshot(connection: Connection, telling: Telling) -> Snapshot:
             """
             SELECT id, name, country, currency, customer_id, value_minor, value_points_minor,
                    allow_custom_value, product_ids
-            FROM collections WHERE active
+            FROM every_collection()
             """
         )
     # A large catalogue takes a tenth of a second to build, and the loop has other work meanwhile.

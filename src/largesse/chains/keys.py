@@ -59,7 +59,7 @@ async def _begin(connection: Connection, vault: Vault) -> Chains:
     async with connection.transaction():
         await connection.execute(_ONE_AT_A_TIME)
         if not await _read(connection):
-            if await connection.fetchval("SELECT EXISTS (SELECT FROM audit_heads)"):
+            if await connection.fetchval("SELECT has_audit_heads()"):
                 raise StartError(
                     "the keys that the audit log is chained with are gone from the table `chain_keys`: bring it back "
                     "from a backup"

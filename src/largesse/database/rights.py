@@ -124,6 +124,20 @@ TABLES: Mapping[str, Writes] = {
 # Who may call a function; those of triggers are called by nobody.
 FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "clock_now": ACTING,
+    # What the application looks up before it knows for whom it acts.
+    "callers": (Role.APP,),
+    "captured_message": (Role.APP, Role.OPERATOR),
+    "captured_page": (Role.APP, Role.OPERATOR),
+    "every_collection": (Role.APP,),
+    "has_audit_heads": ACTING,
+    "is_ledger_chained": ACTING,
+    "last_sealed": ACTING,
+    "lines_of_code": (Role.APP,),
+    "memberships": (Role.APP, Role.OPERATOR),
+    "note_keys_seen": (Role.APP,),
+    "user_of_link": (Role.APP,),
+    "waiting_lines": (Role.APP, Role.WORKER, Role.OPERATOR),
+    # Those of triggers.
     "catalogue_changed": (),
     "refuse_backwards": (),
     "refuse_change": (),

@@ -108,7 +108,7 @@ async def mail_reset(connection: Connection, email_key: str) -> None:
     await connection.execute(
         """
         INSERT INTO people_mails (kind, person_id) SELECT 'reset', p.id FROM people p
-        WHERE p.email_key = $1 AND EXISTS (SELECT FROM users u WHERE u.person_id = p.id AND u.is_active)
+        WHERE p.email_key = $1 AND EXISTS (SELECT FROM memberships(p.id))
         """,
         email_key,
     )

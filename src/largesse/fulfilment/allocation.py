@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from largesse.base.vault import Vault
-from largesse.database import WORKER, Connection, Database, Row
+from largesse.database import WORKER, Connection, Database, Row, Scope, scope_of
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
 from largesse.fulfilment.providers import Provider, Wanted
 from largesse.lines.lines import Line, read_progress
@@ -47,14 +47,16 @@ async def settle_product(
     return False
 
 
-async def allocate_waiting(database: Database, vault: Vault, product_id: int, value_minor: int) -> int:
-    """Allocates what the inventory has to the lines that wait for it, oldest first, each in turn; returns how many it served.
+async def allocate_waiting(
+    database: Database, scope: Scope, vault: Vault, product_id: int, value_minor: int
+) -> int:
+    """Allocates what the inventory has to the lines in `scope` that wait for it, oldest first, each in turn; returns how many it served.
 
     Whoever is served this way gets a mail. Any number may run at once: one works, the others then find nothing.
     """
     served = 0
     while True:
-        async with database.transaction(WORKER) as connection:
+        async with database.transaction(scope) as connection:
             pairs = await _pair(connection, product_id, value_minor)
             for wait, voucher_id in pairs:
                 await _serve(connection, vault, wait, voucher_id)
@@ -73,11 +75,11 @@ async def allocate_all_waiting(database: Database, vault: Vault) -> int:
                           AND v.value_minor = wanted.value_minor AND v.order_id IS NULL)
             """
         )
-    return sum([await allocate_waiting(database, vault, *row) for row in rows])
+    return sum([await allocate_waiting(database, WORKER, vault, *row) for row in rows])
 
 
 async def _pair(connection: Connection, product_id: int, value_minor: int) -> list[tuple[Row, int]]:
-    """The next lines that wait, each with a voucher that is locked for it."""
+    """Of the next lines that wait those in the connection's scope, each with a voucher that is locked for it."""
     if not await connection.fetchval(
         """
         SELECT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2)
@@ -92,13 +94,7 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
         "SELECT pg_advisory_xact_lock(hashtextextended('serve_waiting', $1))", product_id
     )
     waits = await connection.fetch(
-        """
-        SELECT id, customer_id, order_id, number FROM voucher_waits
-        WHERE product_id = $1 AND value_minor = $2 ORDER BY since, id LIMIT $3
-        """,
-        product_id,
-        value_minor,
-        _SERVED_AT_ONCE,
+        "SELECT * FROM waiting_lines($1, $2, $3)", product_id, value_minor, _SERVED_AT_ONCE
     )
     # Not SKIP LOCKED: a voucher whose hand-out is being undone is free again, and must not be missed.
     vouchers = await connection.fetch(
@@ -110,7 +106,13 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
         value_minor,
         len(waits),
     )
-    return [(wait, voucher["id"]) for wait, voucher in zip(waits, vouchers, strict=False)]
+    # What others wait for is left to who acts for them.
+    own = {customer_id for customer_id, _ in scope_of(connection).customers}
+    return [
+        (wait, voucher["id"])
+        for wait, voucher in zip(waits, vouchers, strict=False)
+        if not own or wait["customer_id"] in own
+    ]
 
 
 async def _serve(connection: Connection, vault: Vault, wait: Row, voucher_id: int) -> None:

@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from largesse.base.vault import Vault
 from largesse.catalogue import Details, Product, read_details
-from largesse.database import LOOKUP, Connection, Database, act_for
+from largesse.database import LOOKUP, Connection, Database, for_customer
 from largesse.fulfilment.allocation import allocate_waiting, settle_product
 from largesse.fulfilment.choices import read_choices, read_product
 from largesse.fulfilment.notifications import seal_email
@@ -80,18 +80,16 @@ class ClaimedGifts:
             connection, self._provider, line, product.id, at, is_digital=product.is_digital
         )
 
-    async def serve(self, product_id: int, value_minor: int) -> None:
-        """Hands what stock there is to those who wait for it; after the commit of whoever has to wait."""
-        await allocate_waiting(self._database, self._vault, product_id, value_minor)
+    async def serve(self, line: Line, product_id: int) -> None:
+        """Hands what stock has come meanwhile to the customer's lines that wait for it; after the commit of whoever has to wait."""
+        await allocate_waiting(self._database, line.scope, self._vault, product_id, line.value_minor)
 
     async def read(self, key: LineKey) -> ClaimedGift | None:
         """The claimed gift of a line; None when there is none in this environment."""
-        async with self._turns.looks, self._database.connection(LOOKUP) as connection:
+        scope = for_customer(key.customer_id, self._environment)
+        async with self._turns.looks, self._database.connection(scope) as connection:
             line = await read_line(connection, key, self._environment)
-            if line is None:
-                return None
-            await act_for(connection, line.scope)
-            return await self._read(connection, line)
+            return None if line is None else await self._read(connection, line)
 
     async def choose(self, key: LineKey, product_id: int, language: str | None) -> None:
         """Settles which product of the collection it is, once. Raises NotPossible."""
@@ -103,7 +101,7 @@ class ClaimedGifts:
                 connection, self._provider, gift.line, product.id, at, is_digital=product.is_digital
             )
         if not has_voucher:
-            await self.serve(product_id, gift.line.value_minor)
+            await self.serve(gift.line, product_id)
 
     async def deliver_to(
         self, key: LineKey, address: Mapping[str, str], email: str | None, language: str | None
@@ -133,11 +131,11 @@ class ClaimedGifts:
 
         The recipient is written to in `language` from then on, if they chose one.
         """
-        async with self._turns.changes, self._database.transaction(LOOKUP) as connection:
+        scope = for_customer(key.customer_id, self._environment)
+        async with self._turns.changes, self._database.transaction(scope) as connection:
             line = await read_line(connection, key, self._environment, lock=True)
             if line is None:
                 raise NotPossible
-            await act_for(connection, line.scope)
             gift = await self._read(connection, line)
             if gift is None:
                 raise NotPossible

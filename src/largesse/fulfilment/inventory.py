@@ -113,7 +113,10 @@ async def import_vouchers(
         values.update(item.value_minor for item in batch)
         on_progress(added + duplicates, total)
     served = sum(
-        [await allocate_waiting(database, vault, stocked.id, value_minor) for value_minor in sorted(values)]
+        [
+            await allocate_waiting(database, OPERATOR, vault, stocked.id, value_minor)
+            for value_minor in sorted(values)
+        ]
     )
     return Imported(added, duplicates, served)
 

@@ -46,7 +46,7 @@ class InventoryProvider:
             UPDATE vouchers SET customer_id = $3, order_id = $4, number = $5, handed_at = $6
             WHERE id = (
                 SELECT id FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
-                AND NOT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2)
+                AND NOT EXISTS (SELECT FROM waiting_lines($1, $2, 1))
                 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
             RETURNING id
             """,

@@ -121,7 +121,8 @@ async def read_entries(
 
 async def is_chained(connection: Connection) -> bool:
     """Whether no account has entries of before there were chains without an opening."""
-    return not await connection.fetchval(f"SELECT EXISTS ({_UNCHAINED})", START)
+    chained: bool = await connection.fetchval("SELECT is_ledger_chained()")
+    return chained
 
 
 async def chain_earlier_entries(connection: Connection, chain: Chain) -> int:

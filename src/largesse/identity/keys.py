@@ -110,13 +110,10 @@ class Authenticator:
         rows = await self._database.fetch(
             LOOKUP,
             """
-            SELECT k.hash, k.id, k.environment, c.id, c.name, c.plan, c.funding, s.id, s.name, s.active,
-                   NULL::int, NULL::text, k.scopes, k.networks, s.limits, v.version, (SELECT clock_now())
-            FROM api_keys k
-            JOIN customers c ON c.id = k.customer_id
-            JOIN service_accounts s ON s.id = k.service_account_id
-            CROSS JOIN catalogue_version v
-            WHERE k.hash = ANY($1::bytea[]) AND k.environment = $2
+            SELECT k.hash, k.key_id, k.environment, k.customer_id, k.customer_name, k.plan, k.funding,
+                   k.service_account_id, k.service_account_name, k.active, NULL::int, NULL::text,
+                   k.scopes, k.networks, k.limits, v.version, (SELECT clock_now())
+            FROM callers($1, $2) k CROSS JOIN catalogue_version v
             """,
             list(set(hashes)),
             self._environment,
@@ -141,10 +138,7 @@ class Authenticator:
         if due:
             await self._database.execute(
                 LOOKUP,
-                """
-                UPDATE api_keys SET last_seen_at = clock_now(), last_seen_address = seen.address
-                FROM unnest($1::int[], $2::inet[]) AS seen (id, address) WHERE api_keys.id = seen.id
-                """,
+                "SELECT note_keys_seen($1, $2)",
                 list(due),
                 list(due.values()),
             )

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from largesse.base.throttle import network_of
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import Connection
+from largesse.database import Connection, act_for, for_customer
 from largesse.lines.issuing import IssuedCode, SealedCodes, open_code
 from largesse.lines.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures
 from largesse.lines.lines import Line, find_line, progress_from_row
@@ -71,10 +71,17 @@ class Examiner:
         self._decoy = decoy.sealed
 
     async def examine(self, connection: Connection, attempt: Attempt) -> Examined:
-        """Reads and locks what the attempt is decided on; call it inside a transaction."""
-        lookups = self._vault.codes.lookups(os.urandom(CODE_BYTES) if attempt.code is None else attempt.code)
-        line = await find_line(connection, lookups, self._environment, lock=True)
-        key = (True, lookups[0] % _DECOYS) if line is None else (False, line.code_lookup)
+        """Reads and locks what the attempt is decided on; call it inside a transaction that looks up.
+
+        It acts for the line's customer from then on; for nobody where there is no line.
+        """
+        code = os.urandom(CODE_BYTES) if attempt.code is None else attempt.code
+        line = await find_line(connection, self._vault, code, self._environment, lock=True)
+        await act_for(
+            connection, for_customer(_NO_LINE.customer_id, self._environment) if line is None else line.scope
+        )
+        decoy = (True, self._vault.codes.lookup(code) % _DECOYS)
+        key = decoy if line is None else (False, line.code_lookup)
         address = self._vault.networks.lookup(b"address/" + network_of(attempt.host))
         row = await connection.fetchrow(
             """
@@ -93,7 +100,7 @@ class Examiner:
         now = row["now"]
         right = self._compare(line, attempt.pin)
         if line is not None and not line.is_sent(now):
-            line, key = None, (True, lookups[0] % _DECOYS)
+            line, key = None, decoy
         return Examined(
             now,
             line,

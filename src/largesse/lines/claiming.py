@@ -79,8 +79,8 @@ class Fulfiller(Protocol):
         """Settles the product of the claimed line in the claim's transaction; False where it has to wait for stock."""
         ...
 
-    async def serve(self, product_id: int, value_minor: int) -> None:
-        """Hands what stock has come meanwhile to those who wait, after the commit."""
+    async def serve(self, line: Line, product_id: int) -> None:
+        """Hands what stock has come meanwhile to the customer's lines that wait, after the commit."""
         ...
 
 
@@ -114,10 +114,11 @@ class Claiming:
             code = self._vault.code_of_token(token)
         except SealBroken:
             raise NotFound(_LEADS_NOWHERE) from None
-        async with self._turns.looks, self._database.connection(LOOKUP) as connection:
-            line = await find_line(connection, self._vault.codes.lookups(code), self._environment)
+        async with self._turns.looks, self._database.transaction(LOOKUP) as connection:
+            line = await find_line(connection, self._vault, code, self._environment)
             if line is None or not line.is_sent(await connection.fetchval("SELECT clock_now()")):
                 raise NotFound(_LEADS_NOWHERE)
+            await act_for(connection, line.scope)
             return line, await read_progress(connection, line.key)
 
     async def open(self, token: str) -> None:
@@ -150,11 +151,10 @@ class Claiming:
                 if examined.line is None or not examined.is_right:
                     await record_failure(connection, examined)
                     return Claim(Outcome.REFUSED)
-                await act_for(connection, examined.line.scope)
                 await forget_failures(connection, examined)
                 outcome, waits_for = await self._take(connection, examined.line, examined, language)
         if waits_for is not None:
-            await self._fulfiller.serve(waits_for, examined.line.value_minor)
+            await self._fulfiller.serve(examined.line, waits_for)
         return Claim(outcome, examined.line.key, examined.now)
 
     async def _take(

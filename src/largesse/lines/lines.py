@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hmac
 from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base.email import is_erased
+from largesse.base.vault import SealBroken, Vault
 from largesse.database import Connection, Row, Scope, for_customer
+from largesse.lines.issuing import open_code
 from largesse.lines.states import LineKey, Progress, State
 
 _LINE = """
@@ -64,27 +66,31 @@ class Line:
 
 
 async def find_line(
-    connection: Connection, lookups: Sequence[int], environment: str, *, lock: bool = False
+    connection: Connection, vault: Vault, code: bytes, environment: str, *, lock: bool = False
 ) -> Line | None:
-    """The line whose code has one of these look-up numbers, in this environment.
+    """The line of a code, in this environment, whosever it is: whoever has found it goes on in its `scope`.
 
     With `lock` its row is held to the end of the transaction. How far it has come must be read after that, by
     `read_progress`: what the same statement saw may be older than the lock.
     """
-    row = await connection.fetchrow(
-        _LINE
-        + "WHERE l.code_lookup = ANY($1::bigint[]) AND o.environment = $2"
-        + (" FOR UPDATE OF l" if lock else ""),
-        lookups,
-        environment,
-    )
-    return None if row is None else Line(*row)
+    lookups = vault.codes.lookups(code)
+    rows = await connection.fetch("SELECT * FROM lines_of_code($1, $2, $3)", lookups, environment, lock)
+    lines = [Line(*row) for row in rows]
+    # Two customers may have drawn codes with the same number to find them by: then it is the line that the code opens to.
+    return next((line for line in lines if len(lines) == 1 or _has_code(vault, line, code)), None)
+
+
+def _has_code(vault: Vault, line: Line, code: bytes) -> bool:
+    try:
+        return hmac.compare_digest(open_code(vault, line.sealed, line.reference, line.number).code, code)
+    except SealBroken:  # `largesse verify` reports such a line
+        return False
 
 
 async def read_line(
     connection: Connection, key: LineKey, environment: str, *, lock: bool = False
 ) -> Line | None:
-    """The line of a key, in this environment; `lock` as for `find_line`."""
+    """The line of a key, in this environment; `lock` as for `find_line`. Its customer must be in the scope."""
     row = await connection.fetchrow(
         _LINE
         + "WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = $3 AND o.environment = $4"

@@ -22,7 +22,7 @@ async def find_known(connection: Connection, email: str) -> Known | None:
     """Who signs in by that address, letter case ignored; None where nobody does."""
     row = await connection.fetchrow(
         """
-        SELECT p.id, p.email, p.password, EXISTS (SELECT FROM users u WHERE u.person_id = p.id AND u.is_active) AS is_member
+        SELECT p.id, p.email, p.password, EXISTS (SELECT FROM memberships(p.id)) AS is_member
         FROM people p WHERE p.email_key = $1
         """,
         email_key(email),

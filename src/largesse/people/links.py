@@ -73,12 +73,11 @@ async def find_link(connection: Connection, secret: str) -> Link:
     row = await connection.fetchrow(
         """
         SELECT l.hash, l.kind, coalesce(u.email, p.email) AS email, coalesce(l.person_id, u.person_id) AS person_id,
-               u.id AS user_id, u.customer_id, c.name AS customer_name, u.name, u.role, l.ends_at
+               u.user_id, u.customer_id, u.customer_name, u.name, u.role, l.ends_at
         FROM sign_in_links l
-        LEFT JOIN users u ON u.id = l.user_id
-        LEFT JOIN customers c ON c.id = u.customer_id
+        LEFT JOIN user_of_link($1) u ON true
         LEFT JOIN people p ON p.id = l.person_id
-        WHERE l.hash = $1 AND l.used_at IS NULL AND l.ends_at > clock_now() AND (u.id IS NULL OR u.is_active)
+        WHERE l.hash = $1 AND l.used_at IS NULL AND l.ends_at > clock_now() AND (u.user_id IS NULL OR u.is_active)
         """,
         secret_hash(secret),
     )

@@ -148,14 +148,13 @@ async def find_session(database: Database, secret: str) -> Session | None:
         row = await connection.fetchrow(
             f"""
             SELECT s.id, s.person_id, s.environment, s.notice, s.seen_at < clock_now() - interval '1 minute' AS is_unseen,
-                   p.email, p.language, p.zone, u.id AS user_id, u.name, u.role,
-                   c.id AS customer_id, c.name AS customer_name, c.plan, c.funding,
+                   p.email, p.language, p.zone, u.user_id, u.name, u.role,
+                   u.customer_id, u.customer_name, u.plan, u.funding,
                    s.awaits_second_step, s.proved_at > clock_now() - $3::interval AS is_proved,
-                   p.totp IS NOT NULL AS has_app, {HAS_PASSKEY} AS has_passkey, c.requires_second_step,
-                   (SELECT count(*) FROM users own WHERE own.person_id = p.id AND own.is_active) AS memberships
+                   p.totp IS NOT NULL AS has_app, {HAS_PASSKEY} AS has_passkey, u.requires_second_step,
+                   (SELECT count(*) FROM memberships(p.id)) AS memberships
             FROM sessions s JOIN people p ON p.id = s.person_id
-            LEFT JOIN users u ON u.id = s.user_id AND u.person_id = s.person_id AND u.is_active
-            LEFT JOIN customers c ON c.id = u.customer_id
+            LEFT JOIN LATERAL memberships(p.id) u ON u.user_id = s.user_id
             WHERE s.hash = $1 AND s.ended_at IS NULL AND s.ends_at > clock_now() AND s.seen_at > clock_now() - $2::interval
             """,  # noqa: S608 - put together from constants
             hash_,
@@ -252,8 +251,8 @@ async def list_memberships(connection: Connection, person_id: int) -> list[Membe
     """The customers a person belongs to, by name."""
     rows = await connection.fetch(
         """
-        SELECT u.id AS user_id, u.email, u.customer_id, c.name AS customer_name, u.role FROM users u JOIN customers c ON c.id = u.customer_id
-        WHERE u.person_id = $1 AND u.is_active ORDER BY c.name, u.id
+        SELECT user_id, email, customer_id, customer_name, role FROM memberships($1)
+        ORDER BY customer_name, user_id
         """,
         person_id,
     )
@@ -265,7 +264,7 @@ async def choose_customer(connection: Connection, session: Session, user_id: int
     chosen = await connection.fetchval(
         """
         UPDATE sessions SET user_id = $2 WHERE id = $1 AND EXISTS (
-            SELECT FROM users WHERE id = $2 AND person_id = $3 AND is_active)
+            SELECT FROM memberships($3) WHERE user_id = $2)
         RETURNING true
         """,
         session.id,

@@ -169,7 +169,8 @@ class SigningIn:
     async def by_second_step(self, session: Session, step: Step, origin: Origin) -> str:
         """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
         await self._take_step(session, step, origin)
-        async with self._database.transaction(LOOKUP) as connection:
+        scope = LOOKUP if session.person is None else session.person.scope
+        async with self._database.transaction(scope) as connection:
             secret = await pass_second_step(connection, session.id)
             if session.person is not None:
                 await self._note_login(connection, session.person, origin)

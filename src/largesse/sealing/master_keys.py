@@ -21,12 +21,6 @@ from largesse.database import DATABASE_FAILED, OPERATOR, Connection, Database
 _TEXT = b"largesse"
 _CONTEXT = b"master-key-proof"
 _TELL_EVERY_S = 10.0
-# A database sealed before there was a proof: whatever was sealed last tells.
-_SEALED_LAST = (
-    "SELECT sealed FROM lines ORDER BY customer_id DESC, order_id DESC, number DESC LIMIT 1",
-    "SELECT sealed FROM vouchers ORDER BY id DESC LIMIT 1",
-    "SELECT sealed_secret FROM webhook_subscriptions ORDER BY created_at DESC LIMIT 1",
-)
 
 _log = structlog.get_logger(__name__)
 
@@ -148,11 +142,9 @@ async def _keep(connection: Connection, vault: Vault) -> None:
 
 
 async def _sealed_last(connection: Connection) -> bytes | None:
-    for query in _SEALED_LAST:
-        sealed: bytes | None = await connection.fetchval(query)
-        if sealed is not None:
-            return sealed
-    return None
+    """What was sealed last: it tells the key of a database that was sealed before there was a proof."""
+    sealed: bytes | None = await connection.fetchval("SELECT last_sealed()")
+    return sealed
 
 
 def _opens(vault: Vault, sealed: bytes) -> bool:

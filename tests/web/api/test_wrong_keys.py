@@ -156,7 +156,7 @@ def test_guesses_past_the_limit_cost_the_database_next_to_nothing(
 
     async def counted(scope: Scope, query: str, *arguments: object) -> object:
         nonlocal asked
-        asked += "FROM api_keys" in query
+        asked += "FROM callers" in query
         return await fetch(scope, query, *arguments)
 
     monkeypatch.setattr(database, "fetch", counted)

@@ -47,10 +47,7 @@ async def list_captured(
 ) -> list[CapturedMail]:
     """The newest captured messages of an environment, newest first; `before` is the id the last page ended with."""
     rows = await connection.fetch(
-        """
-        SELECT id, recipient, subject, captured_at FROM captured_mail
-        WHERE environment = $1 AND ($2::bigint IS NULL OR id < $2) ORDER BY id DESC LIMIT $3
-        """,
+        "SELECT id, recipient, subject, captured_at FROM captured_page($1, $2, $3)",
         environment,
         before,
         limit,
@@ -63,9 +60,9 @@ async def open_captured(
 ) -> OpenedMail:
     """One captured message. Raises NotFound when the environment has none of that id, or one that cannot be opened any more."""
     row = await connection.fetchrow(
-        "SELECT message_id, sealed, captured_at FROM captured_mail WHERE id = $1 AND environment = $2",
-        captured_id,
+        "SELECT message_id, sealed, captured_at FROM captured_message($1, $2)",
         environment,
+        captured_id,
     )
     if row is None:
         raise NotFound("There is no such message here; captured mail is kept for 30 days.")

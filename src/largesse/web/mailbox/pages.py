@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.hosts import own_hosts
-from largesse.database import OPERATOR
+from largesse.database import LOOKUP
 from largesse.delivery.mail import OpenedMail, list_captured, open_captured
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.hosts import require_own_host
@@ -74,7 +74,7 @@ class _Pages:
 
     async def _list(self, request: Request) -> Response:
         before = _read_before(request)
-        async with self._services.database.connection(OPERATOR) as connection:
+        async with self._services.database.connection(LOOKUP) as connection:
             found = await list_captured(connection, self._environment, before=before, limit=PAGE_MESSAGES + 1)
         shown = found[:PAGE_MESSAGES]
         return self._page(
@@ -111,7 +111,7 @@ class _Pages:
         """The message of the path. Raises NotFound when this environment has none of that id, or cannot open it."""
         # What is beyond the highest id names nothing, as 0 does.
         captured_id = request.path_params["id"] if request.path_params["id"] <= _HIGHEST_ID else 0
-        async with self._services.database.connection(OPERATOR) as connection:
+        async with self._services.database.connection(LOOKUP) as connection:
             return await open_captured(connection, self._services.vault, self._environment, captured_id)
 
     def _page(self, template: str, **values: object) -> Response:
