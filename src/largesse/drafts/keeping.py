@@ -77,7 +77,7 @@ async def sent_lately(connection: Connection, principal: Principal) -> list[int]
         """
         SELECT product_id FROM (
             SELECT id, product_id, user_id FROM orders
-            WHERE customer_id + 0 = $1 AND environment = $2 ORDER BY id + 0 DESC LIMIT 100) AS newest
+            WHERE customer_id::bigint = $1 AND environment = $2 ORDER BY id::bigint DESC LIMIT 100) AS newest
         WHERE user_id = $3 AND product_id IS NOT NULL GROUP BY product_id ORDER BY max(id) DESC
         """,
         principal.customer_id,
