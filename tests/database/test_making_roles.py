@@ -13,7 +13,8 @@ import pytest
 from largesse.database import OPERATOR, Database, Role, migrate
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.granting import differences, prepare_roles
-from largesse.verify.rights import RIGHTS, check_rights
+from largesse.database.policies import TABLES as HELD_APART
+from largesse.verify.rights import RIGHTS, check_policies, check_rights
 
 pytestmark = pytest.mark.embedded
 
@@ -79,6 +80,12 @@ async def test_a_login_that_is_no_superuser_migrates(
         assert await connection.fetchval("SELECT current_user::text") == (Role.APP if may_make else name)
         assert await check_rights(connection) == []
         assert bool((await differences(connection)).missing) != may_make
+        # Row-level security comes with the roles: without them it would show nobody anything.
+        assert await check_policies(connection) == []
+        secured = (
+            "SELECT count(*) FILTER (WHERE relforcerowsecurity) FROM pg_class WHERE relname = ANY($1::text[])"
+        )
+        assert await connection.fetchval(secured, list(HELD_APART)) == (len(HELD_APART) if may_make else 0)
         for check in RIGHTS:
             assert await connection.fetch(check.sql) == [], check.name
     await database.close()

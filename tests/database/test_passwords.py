@@ -29,6 +29,8 @@ customers:
     funding: balance
     funding_accounts: [{key: gbp, name: Float, master: true, currency: GBP, balance: 50.00}]
 """
+# What somebody says who acts for another customer than the one there is.
+OTHERS = "SET largesse.customers = '{2}'; SET largesse.environments = '{production}';"
 KEPT = (
     "SELECT (SELECT count(*) FROM customers), (SELECT count(*) FROM accounts), (SELECT count(*) FROM entries)"
 )
@@ -111,12 +113,40 @@ def test_each_role_logs_in_as_itself_and_is_no_superuser(installation: Path, rol
         ("CREATE TABLE mine ()", "permission denied for schema public"),
         ("ALTER ROLE largesse_app SUPERUSER", "permission denied to alter role"),
         ("SELECT rolpassword FROM pg_authid", "permission denied for table pg_authid"),
+        (
+            "INSERT INTO order_acts (customer_id, order_id, act) VALUES (1, 1, 'x')",
+            "violates row-level",
+        ),
+        (
+            "SET row_security = off; SELECT FROM accounts",
+            "query would be affected by row-level security",
+        ),
+        ("ALTER TABLE accounts NO FORCE ROW LEVEL SECURITY", "must be owner of table accounts"),
+        ("DROP POLICY own_rows ON accounts", "must be owner of relation accounts"),
+        ("CREATE POLICY mine ON accounts USING (true)", "must be owner of table accounts"),
+        (
+            "COPY accounts FROM STDIN",
+            "COPY FROM not supported with row-level",
+        ),
+        ("ALTER FUNCTION callers RESET ALL", "must be owner of function callers"),
     ],
 )
 def test_the_application_cannot_undo_what_guards_the_data(installation: Path, sql: str, said: str) -> None:
-    code, printed, complained = psql(address(installation, "app"), sql)
+    code, printed, complained = psql(address(installation, "app"), f"{OTHERS} {sql}")
     assert (code, printed) == (1, "")
     assert said in complained
+
+
+def test_the_application_sees_the_rows_of_whom_it_says(installation: Path) -> None:
+    asked = "SELECT count(*) FROM accounts"
+    app = address(installation, "app")
+    code, printed, complained = psql(app, asked)
+    assert (code, printed) == (1, "")
+    assert 'unrecognized configuration parameter "largesse.customers"' in complained
+    assert psql(app, f"{OTHERS} {asked}; {asked.replace('accounts', 'entries')}") == (0, "0\n0", "")
+    own = OTHERS.replace("2", "1")
+    assert psql(app, f"{own} {asked}")[1] == psql(address(installation, "operator"), asked)[1] == "4"
+    assert psql(app, f"{own.replace('production', 'staging')} {asked}")[1] == "0"
 
 
 def test_nobody_gets_in_without_the_password(installation: Path) -> None:
@@ -181,6 +211,31 @@ def test_a_dump_by_the_owner_restores_whole(installation: Path, tmp_path: Path) 
         restore = [str(programs() / "pg_restore"), "--exit-on-error", f"--dbname={other.url()}"]
         subprocess.run([*restore, str(tmp_path / "dump")], check=True, timeout=LIMIT_S)
         assert psql(other.url(), KEPT) == psql(address(installation, "owner"), KEPT) == (0, "1|4|2", "")
+        app = other.url(role=Role.APP)
+        assert psql(app, f"{OTHERS} SELECT count(*) FROM accounts") == (0, "0", "")
+        assert psql(app, "DROP POLICY own_rows ON accounts")[0] == 1
     shutil.copy(installation / "master-key", tmp_path / "data")
     done = largesse(tmp_path / "data", "verify")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_owner_who_was_given_no_bypass_dumps_every_row_all_the_same(
+    installation: Path, tmp_path: Path
+) -> None:
+    """Its policies let it, once pg_dump is told that security may stay on."""
+    with EmbeddedServer(installation) as server:
+        administrator = server.url()
+    dump = [str(programs() / "pg_dump"), "--data-only", "--table=accounts", address(installation, "owner")]
+    psql(administrator, f"ALTER ROLE {Role.OWNER} NOBYPASSRLS")
+    try:
+        refused = subprocess.run(dump, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        assert "query would be affected by row-level security" in refused.stderr
+        done = subprocess.run(
+            [*dump, "--enable-row-security"], capture_output=True, text=True, timeout=LIMIT_S, check=True
+        )
+    finally:
+        psql(administrator, f"ALTER ROLE {Role.OWNER} BYPASSRLS")
+    rows = (
+        done.stdout.partition("COPY public.accounts")[2].partition("FROM stdin;\n")[2].partition("\n\\.")[0]
+    )
+    assert len(rows.splitlines()) == 4

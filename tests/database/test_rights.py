@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from largesse.base.errors import StartError
-from largesse.database import OPERATOR, Database, Role, connect_once, migrate
+from largesse.database import OPERATOR, Database, Role, connect_once, for_customer, migrate
 from largesse.database.granting import differences
 from largesse.database.rights import TABLES
 
@@ -26,7 +26,9 @@ async def acting(url: str, role: Role) -> AsyncIterator[Session]:
     """A session that acts as a role; what it has done is undone."""
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute(f"SET ROLE {role}")
+        await connection.execute(
+            f"SET ROLE {role}; SET largesse.customers = '{{}}'; SET largesse.environments = '{{}}'"
+        )
         yield connection
     finally:
         await connection.close()
@@ -131,7 +133,7 @@ async def test_a_session_acts_as_its_role_from_the_start(module_database_url: st
     try:
         assert await database.fetchval(OPERATOR, "SELECT current_user") == Role.APP
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
-            await database.execute(OPERATOR, "DELETE FROM entries")
+            await database.execute(for_customer(1, "staging"), "DELETE FROM entries")
     finally:
         await database.close()
 

@@ -21,14 +21,14 @@ from largesse.database import (
 from largesse.database.scope import Actor
 from largesse.orders.reading import BEGIN
 
-# What the database was told; a setting that a session once had is empty afterwards.
+# What the database was told.
 TOLD = """
-    SELECT nullif(current_setting('largesse.customers', true), ''),
-           nullif(current_setting('largesse.environments', true), '')
+    SELECT nullif(current_setting('largesse.customers'), 'no scope was said'),
+           nullif(current_setting('largesse.environments'), 'no scope was said')
 """
 SOURCES = Path(__file__).parents[2] / "src/largesse"
 # What takes a connection, and which of its arguments, from 0, says for whom.
-_OF_DATABASE = {"connection", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
+_OF_DATABASE = {"connection", "session", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
 _SAID = {"LOOKUP", "OPERATOR", "WORKER", "for_customer", "for_customers", "scope", "scope_of_orders"}
 # What opens a connection of its own: those of the pool, and what has no scope, as migrations and the check at start.
 _OPENS = {"connect", "create_pool", "acquire", "dial"}
@@ -92,7 +92,7 @@ async def test_a_look_up_goes_on_for_whom_it_has_found(database: Database) -> No
 async def test_the_database_is_told_with_begin_and_for_the_transaction_alone(database: Database) -> None:
     sent: list[str] = []
     both = for_customers([(7, "staging"), (12, "staging"), (7, "production")])
-    async with database.connection(both) as connection:
+    async with database.session(both) as connection:
         with connection.query_logger(lambda record: sent.append(record.query)):
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 assert await connection.fetchrow(TOLD) == ("{7,12}", "{production,staging}")
@@ -100,7 +100,7 @@ async def test_the_database_is_told_with_begin_and_for_the_transaction_alone(dat
                     assert await connection.fetchrow(TOLD) == ("{7,12}", "{production,staging}")
         assert await connection.fetchrow(TOLD) == (None, None)
     # As the placer begins.
-    async with database.connection(for_customer(7, "staging")) as connection:
+    async with database.session(for_customer(7, "staging")) as connection:
         await connection.execute(BEGIN)
         assert await connection.fetchrow(TOLD) == ("{7}", "{staging}")
         assert await connection.fetchval("SELECT current_setting('plan_cache_mode')") == "force_generic_plan"
@@ -114,6 +114,25 @@ async def test_the_database_is_told_with_begin_and_for_the_transaction_alone(dat
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         "COMMIT",
     ]
+
+
+async def test_what_is_asked_for_customers_is_one_transaction_that_tells_so(database: Database) -> None:
+    sent: list[str] = []
+    acme = for_customer(7, "staging")
+    async with database.session(OPERATOR) as connection:
+        connection.add_query_logger(lambda record: sent.append(record.query))
+    assert await database.fetchrow(acme, TOLD) == ("{7}", "{staging}")
+    async with database.connection(acme) as connection:
+        assert await connection.fetchrow(TOLD) == ("{7}", "{staging}")
+        assert await connection.fetchrow(TOLD) == ("{7}", "{staging}")
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012 - it is to be undone
+        async with database.connection(acme) as connection:
+            await connection.execute("CREATE TABLE undone ()")
+            raise ZeroDivisionError
+    assert await database.fetchval(OPERATOR, "SELECT to_regclass('undone')") is None
+    begin = "BEGIN; SET LOCAL largesse.customers = '{7}'; SET LOCAL largesse.environments = '{staging}';"
+    assert sent[:7] == [begin, TOLD, "COMMIT;", begin, TOLD, TOLD, "COMMIT;"]
+    assert sent[7:10] == [begin, "CREATE TABLE undone ()", "ROLLBACK;"]
 
 
 def test_an_environment_is_no_place_for_sql() -> None:

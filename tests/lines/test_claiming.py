@@ -101,3 +101,32 @@ async def test_a_wrong_pin_and_a_cancelled_line_claim_nothing(database: Database
     async with database.connection(OPERATOR) as connection:
         states = [(await read_progress(connection, LineKey(1, 1, number))).state for number in (1, 2)]
     assert states == [State.ISSUED, State.CANCELLED]
+
+
+async def test_of_two_customers_lines_with_one_number_it_is_that_of_the_code(database: Database) -> None:
+    """Codes are found by 64 bits of a hash, which two customers may draw alike: the other's line, first or last, is not touched."""
+    (drawn,) = draw_codes(1)
+    for other in (0, 2):
+        reference = f"REF{other}"
+        (sealed,) = SealedCodes(VAULT, [drawn], reference)
+        await database.execute(
+            OPERATOR,
+            """
+            WITH o AS (
+                INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection,
+                    product_id, country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode,
+                    wrapping_key, created_at)
+                SELECT 1, $2, $1, environment, 1, source, gift_selection, product_id, country, currency, value_minor,
+                    total_minor, 1, 0, delivery_mode, wrapping_key, created_at FROM orders WHERE customer_id = 1)
+            INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed)
+            SELECT $1, 1, 1, code_lookup, $3 FROM lines WHERE customer_id = 1 AND number = 1
+            """,
+            other,
+            reference,
+            sealed.sealed,
+        )
+    claims = claiming(database, Recording(has_stock=True))
+    claim = await claims.claim(attempt(1), None)
+    assert (claim.outcome, claim.line) == (Outcome.CLAIMED, (1, 1, 1))
+    states = await database.fetch(OPERATOR, "SELECT customer_id FROM line_states")
+    assert [customer for (customer,) in states] == [1]

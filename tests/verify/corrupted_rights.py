@@ -42,4 +42,14 @@ RIGHTS_CORRUPTIONS = (
         ("not GRANT INSERT ON TABLE orders TO largesse_app",),
         "REVOKE INSERT ON orders FROM largesse_app",
     ),
+    _c(
+        "customers-are-held-apart",
+        (
+            "DROP POLICY all_of_it ON orders",
+            "ALTER TABLE entries FORCE ROW LEVEL SECURITY",
+            "ALTER TABLE lines ENABLE ROW LEVEL SECURITY",
+        ),
+        "CREATE POLICY all_of_it ON orders TO largesse_app USING (true); ALTER TABLE lines DISABLE ROW LEVEL SECURITY; "
+        "ALTER TABLE entries NO FORCE ROW LEVEL SECURITY",
+    ),
 )

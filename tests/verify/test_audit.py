@@ -20,7 +20,7 @@ from tests.verify.report_corruptions import REPORT_CORRUPTIONS, TOLD
 from largesse.audit import Acting, by_command
 from largesse.base.settings import load_settings
 from largesse.base.vault import Vault, load_vault
-from largesse.database import OPERATOR, Database, connect_once
+from largesse.database import OPERATOR, Database, connect_once, for_customer
 from largesse.delivery.maintenance import ALL_OLD
 from largesse.main import open_services
 from largesse.verify import CHECKS, audit
@@ -77,7 +77,7 @@ async def _fill(url: str) -> None:
             await services.intake.send(caller, asked)
         acting = Acting(by_command("filled"), services.chains)
         for number in range(1, 6):
-            async with services.database.transaction(OPERATOR) as connection:
+            async with services.database.transaction(for_customer(1, "production")) as connection:
                 await acting.record(
                     connection, "key.created", f"API key {number}", customer_id=1, after={"name": "hr"}
                 )

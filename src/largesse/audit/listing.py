@@ -65,7 +65,10 @@ async def newest_events(
 async def list_events(
     connection: Connection, *, customer_id: int | None = None, since: datetime | None = None
 ) -> AsyncIterator[list[AuditEvent]]:
-    """The events from `since` on, of one customer or of all and the installation, some thousand at a time."""
+    """The events from `since` on, of one customer or of all and the installation, some thousand at a time.
+
+    `connection` must not be in a transaction, which would stay open between the pages.
+    """
     at, after = since or _FIRST, 0
     own = "" if customer_id is None else "AND e.customer_id = $4"
     query = f"""
@@ -75,9 +78,11 @@ async def list_events(
         ORDER BY e.at, e.id LIMIT $3
     """  # noqa: S608 - constants
     while True:
-        rows = await connection.fetch(
-            query, at, after, _AT_ONCE, *(() if customer_id is None else (customer_id,))
-        )
+        # Each page by itself: whoever takes them may be slow.
+        async with connection.transaction():
+            rows = await connection.fetch(
+                query, at, after, _AT_ONCE, *(() if customer_id is None else (customer_id,))
+            )
         if rows:
             yield [AuditEvent(**row) for row in rows]
         if len(rows) < _AT_ONCE:

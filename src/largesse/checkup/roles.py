@@ -1,11 +1,11 @@
-"""Checks of roles: as whom a process logs in and acts, and whether every role has the rights that are its own."""
+"""Checks of roles: as whom a process logs in and acts, and whether every role has the rights and sees the rows that are its own."""
 
 from __future__ import annotations
 
 from largesse.base.settings import Settings
 from largesse.checkup.finding import Finding, ok, warning
 from largesse.database import Connection, Role
-from largesse.database.granting import differences
+from largesse.database.granting import differences, policies_missing
 
 _NAME = "LARGESSE_DATABASE_URL"
 _SEE = "docs/operations.md, Roles of the database"
@@ -32,7 +32,7 @@ async def check_roles(connection: Connection, settings: Settings) -> list[Findin
                 f"`largesse migrate --roles-sql` prints what makes it ({_SEE}).",
             )
         ]
-    return [_login(row["login"], _more(row)), await _rights(connection)]
+    return [_login(row["login"], _more(row)), await _rights(connection), await _policies(connection)]
 
 
 def _more(row: object) -> str:
@@ -55,6 +55,17 @@ def _login(login: str, more: str) -> Finding:
             f"statements of its own would find back: give them logins that are members of one role each ({_SEE}).",
         )
     return ok(_NAME, f"Serving processes log in as {login}, who may do no more than they need.")
+
+
+async def _policies(connection: Connection) -> Finding:
+    missing = await policies_missing(connection)
+    if not missing:
+        return ok(_NAME, "Row-level security holds customers apart.")
+    return warning(
+        _NAME,
+        f"Row-level security does not hold customers apart as it should: {len(missing)} statements are missing, such as "
+        f"{missing[0]}: `largesse migrate` puts it right ({_SEE}).",
+    )
 
 
 async def _rights(connection: Connection) -> Finding:

@@ -5,7 +5,8 @@ transaction acts. `session` opens its connections, with
 the limits on how long each side waits for the other; `orphans` ends sessions whose process is gone; `metrics` tells how the
 pool is used. `migrate` brings the schema up to date: one SQL file for each step in `migrations/versions`.
 
-`roles` are those as whom processes act, `rights` what each may do with which table, and `granting` makes both so. `distribution`
+`roles` are those as whom processes act, `rights` what each may do with which table, `policies` which rows of it the serving process has, and
+`granting` makes all of it so. `distribution`
 says which tables are spread over nodes, where there are any, and spreads them.
 
 `saving` brings the rows of any one table in line with a list, for rooms that take world files.

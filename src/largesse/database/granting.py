@@ -17,6 +17,8 @@ import asyncpg
 
 from largesse.base.errors import StartError
 from largesse.database.distribution import HAS_EXTENSION
+from largesse.database.policies import TABLES as HELD_APART
+from largesse.database.policies import Policy, policies_on
 from largesse.database.rights import Right, rights_on
 from largesse.database.roles import ACTING, Role, act_as, may_act
 
@@ -74,6 +76,44 @@ async def grant_rights(session: Session) -> list[str]:
     if len(found) < len(ACTING):
         return []  # what makes the roles was refused before
     return await _do(session, _rights_missing)
+
+
+async def set_policies(session: Session) -> list[str]:
+    """Has row-level security hold as it is declared, and no other; returns the statements that were refused.
+
+    There is none until the schema is the roles' owner's, as who else owns it would see nothing any more; nor in a database that was restored
+    where there are no roles.
+    """
+    return await _do(session, policies_missing)
+
+
+async def policies_missing(session: Session) -> list[str]:
+    """The statements that make row-level security what it should be: first what adds rows, last what takes some away."""
+    handed = await session.fetchval(
+        "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')",
+        Role.OWNER,
+    )
+    tables = await session.fetch(_SECURED)
+    wanted = {policy for table in tables if handed for policy in policies_on(table["name"])}
+    there = {
+        Policy(row["table"], row["name"], tuple(sorted(row["roles"])), row["using"], row["check"])
+        if row["is_plain"]
+        else Policy(row["table"], row["name"], (), "")
+        for row in await session.fetch(_POLICIES)
+    }
+    statements = [policy.drop for policy in sorted(there - wanted)]
+    statements += [policy.create for policy in sorted(wanted - there)]
+    for table in tables:
+        is_held = bool(handed) and table["name"] in HELD_APART
+        if table["is_on"] is not is_held:
+            statements.append(
+                f"ALTER TABLE {table['name']} {'ENABLE' if is_held else 'DISABLE'} ROW LEVEL SECURITY"
+            )
+        if table["is_forced"] is not is_held:
+            statements.append(
+                f"ALTER TABLE {table['name']} {'' if is_held else 'NO '}FORCE ROW LEVEL SECURITY"
+            )
+    return statements
 
 
 async def differences(session: Session) -> Differences:
@@ -199,6 +239,17 @@ _OBJECTS = f"""
       AND NOT EXISTS (SELECT FROM pg_depend d
                       WHERE d.classid = ours.class AND d.objid = ours.oid AND d.deptype IN ('e', 'i'))
 """  # noqa: S608 - constants, as below
+_SECURED = f"""
+    SELECT c.oid::regclass::text AS name, c.relrowsecurity AS is_on, c.relforcerowsecurity AS is_forced
+    FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid::regclass::text IN (
+        SELECT name FROM ({_OBJECTS}) AS objects WHERE kind = 'TABLE')
+    ORDER BY 1
+"""  # noqa: S608
+_POLICIES = f"""
+    SELECT tables.name AS "table", quote_ident(p.policyname) AS name, p.roles::text[] AS roles, coalesce(p.qual, '') AS using,
+           p.with_check AS "check", p.permissive = 'PERMISSIVE' AND p.cmd = 'ALL' AS is_plain
+    FROM ({_SECURED}) AS tables JOIN pg_policies p ON p.schemaname = 'public' AND quote_ident(p.tablename) = tables.name
+"""  # noqa: S608
 _FOREIGN_OWNED = f"""
     SELECT format('ALTER %s %s OWNER TO %s', kind, name, $1::text) AS statement FROM ({_OURS}) AS ours
     WHERE owner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))

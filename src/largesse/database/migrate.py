@@ -54,6 +54,7 @@ async def upgrade(url: str) -> Upgraded:
             await _run_alembic(dialer, Role.OWNER if owns else None)
         spread = await distribution.distribute(connection)
         refused += await granting.grant_rights(connection)
+        refused += await granting.set_policies(connection)
     finally:
         await connection.close()  # frees the lock
     return Upgraded(head_revision(), refused, spread)

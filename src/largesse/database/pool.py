@@ -52,7 +52,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Database:
-    """A pool of connections; `transaction` and `connection` lend one for as long as the block lasts.
+    """A pool of connections; `transaction`, `connection` and `session` lend one for as long as the block lasts.
 
     Whoever takes one says for whom it acts (largesse.database.scope).
     """
@@ -105,7 +105,18 @@ class Database:
 
     @asynccontextmanager
     async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
-        """A connection outside any transaction, for single statements."""
+        """A connection for statements that need not belong together.
+
+        For customers they are one transaction all the same: the database is told for whom with BEGIN, and only what is told so reaches
+        the nodes of a distributed one. For others each statement stands alone.
+        """
+        has_to_be_told = getattr(scope, "customers", None)  # what is no scope is refused by both
+        async with (self.transaction if has_to_be_told else self.session)(scope) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def session(self, scope: Scope) -> AsyncIterator[Connection]:
+        """A connection outside any transaction, for who begins transactions of another kind, or sends BEGIN by itself."""
         # Not by the pool's own time-out, which makes a task of every acquisition.
         self._waiting += 1
         try:
@@ -130,7 +141,7 @@ class Database:
     @asynccontextmanager
     async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
         """A connection inside a READ COMMITTED transaction, committed when the block ends well."""
-        async with self.connection(scope) as connection:
+        async with self.session(scope) as connection:
             transaction = connection.transaction()
             await transaction.start()
             try:

@@ -52,6 +52,14 @@ async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> 
     return done == "SELECT 1"
 
 
+async def can_act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
+    """Whether there is the role and whoever logged in may act as it, not being it already."""
+    able: bool = await connection.fetchval(
+        f"SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}' AND rolname <> session_user AND {may_act(connection)})"  # noqa: S608 - constants
+    )
+    return able
+
+
 async def why_not(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> str | None:
     """What keeps a session from its work that could not act as its role; None where it may go on as whom it logged in.
 

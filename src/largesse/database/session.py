@@ -17,7 +17,7 @@ import asyncpg
 
 from largesse.base.database_address import DatabaseAddress
 from largesse.database.distribution import SESSION_SETTINGS
-from largesse.database.roles import Role, act_as
+from largesse.database.roles import Role, act_as, can_act_as
 from largesse.database.scope import Actor, Scope
 
 CONNECT_TIMEOUT_S = 4.0
@@ -76,6 +76,9 @@ COMMANDS = Limits(statement_s=600, lock_s=30, idle_in_transaction_s=10, cancels=
 # A revision may take hours to build an index.
 UNLIMITED = Limits(statement_s=0, lock_s=0, idle_in_transaction_s=60, cancels=True)
 
+# What a statement reads that is held to a scope which was never said: no array, and so an error that tells what is wrong.
+_UNSAID = {"largesse.customers": "no scope was said", "largesse.environments": "no scope was said"}
+
 _KEEPALIVE = {
     "tcp_keepalives_idle": f"{_KEEPALIVE_IDLE_S}s",
     "tcp_keepalives_interval": f"{_KEEPALIVE_EVERY_S}s",
@@ -92,6 +95,7 @@ class Session(asyncpg.Connection):
         _keep_alive(transport.get_extra_info("socket"))
         self.scope: Scope | None = None
         self.acts_as: Role | None = None  # the role that whoever logged in has taken
+        self.begins_as: Role | None = None  # what each transaction acts as, where the session is PgBouncer's
         self.is_spread = False  # whether customers are spread over nodes (largesse.database.distribution)
 
     def lend(self, scope: Scope, *, is_spread: bool = False) -> None:
@@ -113,11 +117,16 @@ class Session(asyncpg.Connection):
             await self.execute(scope.said)
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - as the driver has it
-        """Runs statements, as the driver does; what begins a transaction says in the same message for whom it acts."""
-        if self.scope is not None and query.startswith("BEGIN") and (said := self.scope.said):
+        """Runs statements, as the driver does; what begins a transaction says in the same message who acts, and for whom."""
+        if query.startswith("BEGIN") and (said := self._said):
             query = f"{query.rstrip(';')}; {said}"
         done: str = await super().execute(query, *args, timeout=timeout)
         return done
+
+    @property
+    def _said(self) -> str:
+        role = f"SET LOCAL ROLE {self.begins_as}; " if self.begins_as else ""
+        return f"{role}{self.scope.said}" if self.scope else role
 
     def get_reset_query(self) -> str:
         """Empty: nothing here leaves session state behind, so giving back takes no round trip."""
@@ -150,8 +159,8 @@ class Dialer:
 
     def __init__(self, address: DatabaseAddress, limits: Limits, role: Role | None = None) -> None:
         self._hosts = address.hosts
-        # Of PgBouncer's sessions the next transaction may be another's.
-        self._role = None if address.is_pooled else role
+        self._role = role
+        self._is_pooled = address.is_pooled
         session = {"application_name": limits.name, "timezone": "UTC"}
         self._options: dict[str, Any] = {
             "command_timeout": limits.answer_s,
@@ -160,7 +169,7 @@ class Dialer:
             "statement_cache_size": 0 if address.is_pooled else 100,
             "server_settings": session
             if address.is_pooled
-            else {**session, **_KEEPALIVE, **SESSION_SETTINGS, **limits.settings, "jit": "off"},
+            else {**session, **_UNSAID, **_KEEPALIVE, **SESSION_SETTINGS, **limits.settings, "jit": "off"},
             "connection_class": Session if limits.cancels else _DroppedSession,
         }
 
@@ -169,7 +178,10 @@ class Dialer:
         session = await self._reach(more)
         if self._role is not None:
             try:
-                session.acts_as = self._role if await act_as(session, self._role) else None
+                if self._is_pooled:  # the next transaction of such a session may be another's
+                    session.begins_as = self._role if await can_act_as(session, self._role) else None
+                else:
+                    session.acts_as = self._role if await act_as(session, self._role) else None
             except BaseException:
                 session.terminate()
                 raise

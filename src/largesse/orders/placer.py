@@ -199,7 +199,7 @@ class Placer:
 
     async def _transact(self, writer: Writer, batch: Sequence[Order]) -> Sequence[Outcome]:
         """The outcomes of a batch that is placed in one transaction; Unsettled ones when its COMMIT got no answer."""
-        async with self._database.connection(scope_of_orders(batch)) as connection:
+        async with self._database.session(scope_of_orders(batch)) as connection:
             try:
                 written = await writer(connection, batch)
             except asyncpg.SequenceGeneratorLimitExceededError as error:

@@ -9,7 +9,7 @@ import asyncpg
 import structlog
 
 from largesse.base.errors import Unavailable
-from largesse.database import DATABASE_AWAY, Connection, Database
+from largesse.database import DATABASE_AWAY, LOOKUP, Connection, Database
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 
 _log = structlog.get_logger(__name__)
@@ -75,18 +75,20 @@ class Settler:
         """Those of the orders that exist, by reference, once the transaction has ended, should the server still be at it."""
         while True:
             try:
-                async with self._database.connection(scope_of_orders(orders)) as connection:
-                    if await _has_ended(connection, transaction_id):
-                        rows = await connection.fetch(
-                            """
-                            SELECT reference, created_at
-                            FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
-                            JOIN orders USING (customer_id, reference)
-                            """,
-                            [order.kept.customer_id for order in orders],
-                            [order.reference for order in orders],
-                        )
-                        break
+                async with self._database.connection(LOOKUP) as connection:
+                    has_ended = await _has_ended(connection, transaction_id)
+                if has_ended:
+                    rows = await self._database.fetch(
+                        scope_of_orders(orders),
+                        """
+                        SELECT reference, created_at
+                        FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
+                        JOIN orders USING (customer_id, reference)
+                        """,
+                        [order.kept.customer_id for order in orders],
+                        [order.reference for order in orders],
+                    )
+                    break
             except DATABASE_AWAY:
                 pass
             await asyncio.sleep(_EVERY_S)

@@ -1,7 +1,7 @@
 """Writing placed orders: all rows of a batch in a few statements, whatever its size.
 
 Rows travel as one JSON array a statement: msgspec writes it in a fraction of the time that the driver takes to encode
-an array for each column, and the columns are named where they are read. Lines, which are the many, go by COPY.
+an array for each column, and the columns are named where they are read. The lines of large orders, which are the many, go as arrays of columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from largesse.database import Connection, is_spread
 from largesse.delivery.outbox import new_mail_jobs
 from largesse.events import ORDER_CREATED, new_events
 from largesse.funding import entry_arguments, new_balances, new_entries
-from largesse.lines.writing import LineColumns, LineRow, copy_lines, insert_lines, new_lines
+from largesse.lines.writing import LineColumns, LineRow, insert_lines, new_lines, write_columns
 from largesse.orders.horizon import drawn_ids
 from largesse.orders.kept import KeptOrder, new_orders, written_orders
 from largesse.orders.order import Order, Placed
@@ -128,8 +128,7 @@ _WRITE_ORDERS = f"""
 async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]]) -> None:
     """Writes the lines of large orders under the ids given, one row for each code.
 
-    By COPY, which for many rows takes less time than any INSERT, and in pieces: while the server writes one, the codes of
-    the next are sealed, and other requests get their turn.
+    In pieces: while the server writes one, the codes of the next are sealed, and other requests get their turn.
     """
     wanted = list(orders)
     lines = _lines(wanted)
@@ -139,7 +138,7 @@ async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]
         if is_spread(connection):
             await insert_lines(connection, piece, account_id=wanted[0][1].account_ids[1])
         else:
-            await copy_lines(connection, piece)
+            await write_columns(connection, piece)
 
 
 async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:

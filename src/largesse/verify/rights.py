@@ -1,15 +1,17 @@
-"""Checks of roles and their rights: as `largesse.database.rights` has them, and no more."""
+"""Checks of roles, their rights and their rows: as `largesse.database.rights` and `policies` have them, and no more."""
 
 from __future__ import annotations
 
 from largesse.database import Connection, Role
-from largesse.database.granting import differences
+from largesse.database.granting import differences, policies_missing
 from largesse.database.rights import TABLES
 from largesse.database.roles import ACTING
 from largesse.verify.check import SHOWN_IDS, Check, Finding
 
 ROLES_HAVE_THEIR_RIGHTS = "roles-have-their-rights"
+CUSTOMERS_ARE_HELD_APART = "customers-are-held-apart"
 RULES = {
+    CUSTOMERS_ARE_HELD_APART: "Row-level security is on and forced for every table of customers' data, with its policies and no others.",
     ROLES_HAVE_THEIR_RIGHTS: "Every role has the rights that are its own, and neither it nor everybody has any others.",
 }
 
@@ -51,6 +53,15 @@ RIGHTS = (
         """,  # noqa: S608
     ),
 )
+
+
+async def check_policies(connection: Connection) -> list[Finding]:
+    """Holds row-level security against what is declared: each statement that would put it right."""
+    told = await policies_missing(connection)
+    if not told:
+        return []
+    rule = RULES[CUSTOMERS_ARE_HELD_APART]
+    return [Finding(CUSTOMERS_ARE_HELD_APART, rule, len(told), tuple(told[:SHOWN_IDS]))]
 
 
 async def check_rights(connection: Connection) -> list[Finding]:

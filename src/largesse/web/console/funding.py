@@ -130,7 +130,7 @@ async def verify(visit: Visit) -> Response:
     """An account's marks made again, as many as may be at once, and where its chain ends. Raises NotFound."""
     person = visit.person
     async with (
-        visit.database.connection(person.scope) as connection,
+        visit.database.session(person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         account = await _account(visit, connection)
@@ -149,7 +149,7 @@ async def _read(
 ) -> tuple[SeenAccount, Statement, list[StatementEntry]]:
     """A month of the account in the address, with at most `most` of its entries, and one more where there are more."""
     async with (
-        visit.database.connection(visit.person.scope) as connection,
+        visit.database.session(visit.person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         account = await _account(visit, connection)
@@ -174,7 +174,7 @@ async def _rows(
     visit: Visit, account: SeenAccount, since: datetime, until: datetime
 ) -> AsyncIterator[Sequence[object]]:
     async with (
-        visit.database.connection(visit.person.scope) as connection,
+        visit.database.session(visit.person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         statement = await read_statement(connection, visit.person.customer_id, account.id, since, until)

@@ -57,7 +57,7 @@ async def download(visit: Visit) -> Response:
 
 
 async def _rows(visit: Visit) -> AsyncIterator[Sequence[object]]:
-    async with visit.database.connection(visit.person.scope) as connection:
+    async with visit.database.session(visit.person.scope) as connection:
         async for events in list_events(connection, customer_id=visit.person.customer_id):
             for event in events:
                 yield _row(event)

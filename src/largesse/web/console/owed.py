@@ -23,7 +23,7 @@ async def show(visit: Visit) -> Response:
     person = visit.person
     owed = []
     async with (
-        visit.database.connection(person.scope) as connection,
+        visit.database.session(person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         for one in await list_owed(connection, person.customer_id, person.environment):
@@ -43,7 +43,7 @@ async def download(visit: Visit) -> Response:
     person = visit.person
     rows: list[Sequence[object]] = []
     async with (
-        visit.database.connection(person.scope) as connection,
+        visit.database.session(person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         for one in await list_owed(connection, person.customer_id, person.environment):

@@ -2,8 +2,8 @@
 
 from largesse.database.migrate import run_sql_beside
 
-revision = "0030"
-down_revision = "0029"
+revision = "0039"
+down_revision = "0038"
 
 
 def upgrade() -> None:

@@ -2,8 +2,8 @@
 
 from largesse.database.migrate import run_sql_beside
 
-revision = "0031"
-down_revision = "0030"
+revision = "0040"
+down_revision = "0039"
 
 
 def upgrade() -> None:

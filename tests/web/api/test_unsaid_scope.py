@@ -1,0 +1,32 @@
+"""A transaction that did not say for whom it acts: an error in the log, a 500 for the caller, and no row."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from largesse.database import LOOKUP
+from largesse.identity import Principal
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/users"), ("GET", "/funding-accounts"), ("GET", "/templates"), ("POST", "/send/gift")],
+)
+def test_what_is_done_for_nobody_is_an_error_and_no_row(
+    service, problem, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    before = service.state()
+    # As it would be, had somebody written `database.transaction(LOOKUP)` in the room of this path.
+    monkeypatch.setattr(Principal, "scope", LOOKUP)
+    body = service.body("gift", "coffee", value=5) if method == "POST" else None
+    with capture_logs() as logged:
+        response = service.client("hr").request(method, path, json=body)
+    detail = problem(response, 500, "internal-error")
+    assert "scope" not in detail
+    [line] = logged
+    assert (line["event"], line["log_level"]) == ("request_failed", "error")
+    assert 'malformed array literal: "no scope was said"' in str(line["exc_info"])
+    assert service.state() == before
+    monkeypatch.undo()
+    assert service.client("hr").request(method, path, json=body).status_code == 200
