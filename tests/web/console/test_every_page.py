@@ -32,7 +32,13 @@ def _marked(text: str) -> str:
     return json.dumps(f"{text.strip()} {MARK}")
 
 
-WORLD = marked(RICH_WORLD)
+# Initech is invoiced, and sees what it owes.
+WORLD = marked(
+    RICH_WORLD.replace(
+        "    funding: invoiced\n",
+        "    funding: invoiced\n    users:\n      - {email: ina@initech.example, name: Ina, role: admin}\n",
+    )
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +58,10 @@ def walk(service: Service) -> Walk:
     set_up(service, with_password(service, "cem@acme.example"))
     between = Walk(enter(service, "cem@acme.example"), MARK)
     between.go("/app/second-step")
-    walk.pages |= outside.pages | between.pages
+    assert service.send("gift", "coffee", key="initech", account=None, value=10).status_code == 200
+    invoiced = Walk(signed_in(service, "ina@initech.example"), MARK)
+    invoiced.go("/app/funding")
+    walk.pages |= outside.pages | between.pages | invoiced.pages
     return walk
 
 
