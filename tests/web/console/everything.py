@@ -25,7 +25,13 @@ LEFT_OUT = re.compile(
     r"/app/(sign-in|sign-out|forgot|customers|environment|second-step|prove|link|security)\b"
 )
 # What a field may be that is not taken as the text that is everywhere.
-PLAIN = {"amount": "25", "url": "https://hooks.example/largesse", "quantity": "2"}
+PLAIN = {
+    "amount": "25",
+    "value": "25",
+    "product": "1",
+    "url": "https://hooks.example/largesse",
+    "quantity": "2",
+}
 
 
 @dataclass

@@ -45,7 +45,18 @@ class Previews:
         details: Mapping[int, Details],
     ) -> str:
         """The page that asks who opened a collection which of its products it is to be; what is on it leads nowhere."""
-        line = {"value_minor": value_minor, "currency": currency}
-        gift = {"choices": choices, "details": details, "progress": {}}
-        values = {"line": line, "gift": gift, "step": "choose", "gift_address": "", "is_preview": True}
+        values = {
+            "line": {"value_minor": value_minor, "currency": currency, "message": None},
+            "gift": {
+                "product": None,
+                "choices": choices,
+                "details": details,
+                "progress": {"expires_at": None},
+            },
+            "step": "choose",
+            "sender": None,
+            "gift_address": "",
+            "form_key": "",
+            "is_preview": True,
+        }
         return Renderer(self._base, environment, self._assets).render("gift.html", language, values)

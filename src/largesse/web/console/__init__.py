@@ -15,6 +15,7 @@
 `log`          the audit log
 `webhooks`     an administrator's pages of subscriptions and their deliveries
 `send`         the way from a gift to a placed order
+`gifts`        the catalogue, and what a customer makes of it: templates, collections
 `funding`      accounts and what they hold, and their statements
 `accounts`     group accounts, and who is told when one holds little
 `owed`         what an invoiced customer owes, by month

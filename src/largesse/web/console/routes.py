@@ -25,6 +25,7 @@ from largesse.web.console import (
     transfers,
     webhooks,
 )
+from largesse.web.console.gifts.routes import GIFTS
 from largesse.web.console.order_routes import ORDERS, REPORTS
 from largesse.web.console.send.routes import SEND
 from largesse.web.console.table import Entry, Group, Who
@@ -78,6 +79,7 @@ ENTRIES = (
     Entry("GET", "/app", home.show, Who.MEMBER, text("Home"), Group.GIFTS),
     *SEND,
     *ORDERS,
+    *GIFTS,
     # Money
     Entry("GET", "/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY),
     Entry("GET", "/app/funding/{account:int}", funding.show_statement, Right.SEE_FUNDS, text("Statement")),

@@ -1,0 +1,98 @@
+"""Looking through the catalogue: what was searched for, in which country, and what is shown of what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from largesse.catalogue import Collection, Product, Snapshot, gift_price
+from largesse.orders import DEFAULT_COUNTRY
+from largesse.people import Right
+from largesse.web.console.visit import Visit
+
+CARDS = 60
+LONGEST_AMOUNT = 20
+
+
+def page_number(visit: Visit) -> int:
+    """The page of cards that was asked for, from 1."""
+    return int(visit.query("page")) if visit.query("page") in map(str, range(2, 1_000)) else 1
+
+
+def products_found(visit: Visit, snapshot: Snapshot, customer_id: int) -> list[Product]:
+    """The products that fit what was searched for; whatever is no filter is none."""
+    amount_given = visit.query("amount").strip().replace(",", ".")
+    try:
+        most = Decimal(amount_given) if 0 < len(amount_given) <= LONGEST_AMOUNT else None
+    except InvalidOperation:
+        most = None
+    found = snapshot.products(
+        customer_id,
+        country_asked(visit, snapshot, customer_id),
+        currency=visit.query("currency").upper() or None,
+        amount=most if most is not None and most.is_finite() else None,
+        keyword=visit.query("q").strip()[:100] or None,
+    )
+    kind = visit.query("kind")
+    return [
+        one for one in found if kind not in {"digital", "physical"} or one.is_digital == (kind == "digital")
+    ]
+
+
+def search_values(visit: Visit, snapshot: Snapshot, customer_id: int) -> dict[str, Any]:
+    """What the search form shows."""
+    country = country_asked(visit, snapshot, customer_id)
+    return {
+        "country": country,
+        "countries": snapshot.countries(customer_id),
+        "currencies": currencies_in(snapshot, customer_id, country),
+        "asked": {name: visit.query(name)[:100] for name in ("q", "kind", "amount", "currency")},
+    }
+
+
+def country_asked(visit: Visit, snapshot: Snapshot, customer_id: int) -> str:
+    """The country searched in: the one given, else the usual one, else the first there is."""
+    countries = snapshot.countries(customer_id)
+    given = visit.query("country").upper()
+    if given in countries:
+        return given
+    return DEFAULT_COUNTRY if DEFAULT_COUNTRY in countries or not countries else countries[0]
+
+
+def currencies_in(snapshot: Snapshot, customer_id: int, country: str) -> list[str]:
+    """The currencies that something is sold in, in a country."""
+    return sorted({product.currency for product in snapshot.products(customer_id, country)})
+
+
+def rights(visit: Visit) -> dict[str, bool]:
+    """Which buttons a page about a gift has."""
+    return {"may_send": visit.person.may(Right.SEND), "may_keep": visit.person.may(Right.TEMPLATES)}
+
+
+def for_template(visit: Visit) -> str:
+    """Which template a gift is looked for: its id, or `new`; empty where none is."""
+    given = visit.query("template")
+    is_one = given == "new" or (given.isascii() and given.isdigit() and len(given) < 10)
+    return given if is_one and visit.person.may(Right.TEMPLATES) else ""
+
+
+def delivered(product: Product, country: str) -> int:
+    """What a physical gift costs delivered, in minor units."""
+    return gift_price(product, country, None).unit_cost_minor
+
+
+def products_of(snapshot: Snapshot, collection: Collection, customer_id: int) -> list[Product]:
+    """What of a collection is sold where it is for, in its order."""
+    found = (snapshot.product(one, collection.country, customer_id) for one in collection.product_ids)
+    return [one for one in found if one is not None and one.currency == collection.currency]
+
+
+def pictured(snapshot: Snapshot, collections: Iterable[Collection], customer_id: int) -> dict[int, list[str]]:
+    """The pictures that stand for each collection, by id: those of its first products that have one; four, two or one."""
+    found = {}
+    for collection in collections:
+        products = products_of(snapshot, collection, customer_id)
+        names = [product.picture for product in products if product.picture]
+        found[collection.id] = names[: 4 if len(names) >= 4 else 2]
+    return found

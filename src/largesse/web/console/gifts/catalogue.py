@@ -1,0 +1,70 @@
+"""The catalogue: what can be sent, with pictures and prices, and one product with all that is said of it."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from largesse.base.errors import NotFound
+from largesse.catalogue import read_details
+from largesse.catalogue.details import NOTHING_SAID
+from largesse.web.console.gifts.browsing import (
+    CARDS,
+    country_asked,
+    delivered,
+    for_template,
+    page_number,
+    products_found,
+    rights,
+    search_values,
+)
+from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.visit import Visit
+
+
+async def show(visit: Visit) -> Response:
+    """What there is in a country, as cards, by the filters of the address."""
+    caller = await person_as_caller(visit)
+    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
+    customer_id = caller.principal.customer_id
+    found, page = products_found(visit, snapshot, customer_id), page_number(visit)
+    start = (page - 1) * CARDS
+    return visit.page(
+        "gifts/catalogue.html",
+        items=found[start : start + CARDS],
+        count=len(found),
+        older=visit.here(page=page + 1) if len(found) > start + CARDS else None,
+        newer=visit.here(page=page - 1) if page > 1 else None,
+        delivered=delivered,
+        request_template=for_template(visit),
+        **search_values(visit, snapshot, customer_id),
+    )
+
+
+async def one(visit: Visit) -> Response:
+    """One product: its prices, countries, how to redeem it and its terms. Raises NotFound."""
+    caller = await person_as_caller(visit)
+    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
+    customer_id, product_id = caller.principal.customer_id, visit.number("product")
+    country = country_asked(visit, snapshot, customer_id)
+    product = snapshot.product(product_id, country, customer_id)
+    if product is None:
+        # Somebody has left the country out, or it is sold there no longer.
+        elsewhere = (
+            snapshot.product(product_id, other, customer_id) for other in snapshot.countries(customer_id)
+        )
+        product = next((found for found in elsewhere if found is not None), None)
+        if product is None:
+            raise NotFound("There is no such gift.")
+        country = min(product.sold_countries)
+    async with visit.database.connection(caller.principal.scope) as connection:
+        details = await read_details(connection, [product.id])
+    countries = sorted((visit.language.country(code), code) for code in product.sold_countries)
+    return visit.page(
+        "gifts/product.html",
+        product=product,
+        country=country,
+        countries=countries,
+        details=details.get(product.id, NOTHING_SAID),
+        delivered=delivered,
+        **rights(visit),
+    )

@@ -1,0 +1,133 @@
+"""A gift that was picked, and the amount for it: as sending it needs them, and a template of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import msgspec
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.i18n import text
+from largesse.base.money import canonical
+from largesse.catalogue import Collection, Product, Snapshot
+from largesse.drafts import Draft, DraftContent
+from largesse.identity import Caller
+from largesse.orders import DEFAULT_COUNTRY, Choice, CollectionChoice, Gift, ProductChoice, TemplateChoice
+from largesse.templates import Template, read_template
+from largesse.web.console.gifts.browsing import LONGEST_AMOUNT, delivered
+from largesse.web.console.visit import Visit
+
+_NO_AMOUNT = text("Type an amount, such as 25 or 12.50.")
+_NOT_THIS_AMOUNT = text("It cannot be sent for this amount.")
+
+
+class Picked(msgspec.Struct, frozen=True):
+    """What was picked; one of the three is there."""
+
+    country: str
+    product: Product | None = None
+    collection: Collection | None = None
+    template: Template | None = None
+
+    @property
+    def currency(self) -> str:
+        """What its amounts are in."""
+        named = self.product or self.collection or self.template
+        assert named is not None, "one of the three was picked"
+        return named.currency
+
+    @property
+    def needs_amount(self) -> bool:
+        """Whether it can be sent for more than one amount."""
+        if self.product is not None:
+            return self.product.is_digital and len(self.product.denominations_minor) != 1
+        return self.collection is not None and self.collection.value_minor is None
+
+
+async def read_picked(
+    visit: Visit, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
+) -> Picked:
+    """The gift that `given` names by product (and country), collection or template. Raises NotFound."""
+    customer_id = caller.principal.customer_id
+    country = given("country").upper() or DEFAULT_COUNTRY
+    picked = None
+    if number := id_of(given("product")):
+        product = snapshot.product(number, country, customer_id)
+        picked = Picked(country, product=product) if product else None
+    elif number := id_of(given("collection")):
+        collection = snapshot.collection(number, customer_id)
+        picked = Picked(collection.country, collection=collection) if collection else None
+    elif number := id_of(given("template")):
+        async with visit.database.connection(caller.principal.scope) as connection:
+            template = await read_template(connection, caller.principal, number)
+        picked = Picked(template.country or country, template=template) if template else None
+    if picked is None:
+        raise NotFound("There is no such gift.")
+    return picked
+
+
+async def priced(visit: Visit, caller: Caller, picked: Picked) -> tuple[Choice, Gift | None]:
+    """What was chosen with the amount that was typed, and its price; what is wrong with the amount is noted in the form."""
+    choice = _choice(visit, picked)
+    if visit.form.errors:
+        return choice, None
+    draft = Draft("", DraftContent().chosen(choice), caller.now)
+    try:
+        gift, _ = await visit.services.drafts.gift(caller, draft)
+    except InvalidRequest:
+        visit.form.error("value", visit.say(_NOT_THIS_AMOUNT))
+        return choice, None
+    return choice, gift
+
+
+def amount_values(visit: Visit, picked: Picked) -> dict[str, Any]:
+    """What the field for the amount shows: amounts to choose from, or between which."""
+    product, collection = picked.product, picked.collection
+    offered: tuple[int, ...] = ()
+    if product is not None:
+        offered = product.denominations_minor
+    elif collection is not None and not collection.allow_custom_value:
+        offered = collection.value_points_minor
+    currency = picked.currency
+    return {
+        "picked": picked,
+        "needs_amount": picked.needs_amount,
+        "offered": [
+            (canonical(minor, currency), visit.language.amount(minor, currency)) for minor in offered
+        ],
+        "range": product.range_minor if product else None,
+        "currency": currency,
+        "country_name": visit.language.country(picked.country),
+        "delivered": delivered,
+    }
+
+
+def _typed_value(visit: Visit) -> float | None:
+    """The amount that was typed, in major units; None, with what is wrong noted in the form, where it is none."""
+    typed = visit.form["value"].strip().replace(",", ".")
+    try:
+        number = Decimal(typed) if 0 < len(typed) <= LONGEST_AMOUNT else Decimal("NaN")
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if number.is_finite():
+        return float(number)
+    visit.form.error("value", visit.say(_NO_AMOUNT))
+    return None
+
+
+def id_of(given: str) -> int | None:
+    """The id that a field or parameter holds; None where it holds none."""
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
+
+
+def _choice(visit: Visit, picked: Picked) -> Choice:
+    if picked.template is not None:
+        return TemplateChoice(picked.template.id)
+    has_value = picked.needs_amount or visit.form["value"].strip()
+    value = _typed_value(visit) if has_value else None
+    if picked.product is not None:
+        return ProductChoice(picked.product.id, value, picked.country)
+    assert picked.collection is not None, "one of the three was picked"
+    return CollectionChoice(picked.collection.id, value)

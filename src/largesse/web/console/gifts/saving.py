@@ -1,0 +1,236 @@
+"""The form of a template: what it says, and beside it what its recipients will see of it, as it was saved last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from largesse.base.errors import NotFound
+from largesse.base.i18n import text
+from largesse.base.money import canonical
+from largesse.catalogue import Snapshot
+from largesse.drafts import Draft, DraftContent
+from largesse.identity import Caller
+from largesse.orders import MAX_FROM_NAME, MAX_MESSAGE, Gift, TemplateChoice
+from largesse.orders.wrappings import DEFAULT_WRAPPING, WRAPPINGS
+from largesse.templates import Template, TemplateContent, TooManyTemplates, add_template, change_template
+from largesse.templates.keeping import MAX_EXPIRY_DAYS, MAX_NAME
+from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
+from largesse.web.console.gifts.templates import called, kept, read_own
+from largesse.web.console.send.message import NAMES
+from largesse.web.console.send.opening import Chosen, Open, chosen, person_as_caller
+from largesse.web.console.send.preview import claim_document, language_of, letter_shown, mail_document
+from largesse.web.console.visit import Visit
+from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
+
+_NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
+_TOO_MANY = text("You have as many templates as there may be. Remove one first.")
+_SAVED = text("The template was saved. It can be sent at once.")
+_GIFT = ("product", "country", "collection")
+
+
+async def ask(visit: Visit) -> Response:
+    """The form of a new template, of the gift that the address names, or like the template that it names."""
+    caller, snapshot = await _opened(visit)
+    like = None
+    given: Callable[[str], str] = visit.query
+    if visit.query("copy"):
+        copied = {"template": visit.query("copy")}
+        like = (await read_picked(visit, caller, snapshot, lambda name: copied.get(name, ""))).template
+        given = _gift_of(like) if like else given
+    picked = await _read_gift(visit, caller, snapshot, given)
+    if picked is None and like is None:
+        return visit.see("/app/catalogue?template=new")
+    return await _show(visit, picked, like=like)
+
+
+async def create(visit: Visit) -> Response:
+    """Makes a template. Raises NotFound for a gift that is none."""
+    caller, snapshot = await _opened(visit)
+    picked, content = await _typed(visit, caller, snapshot, None)
+    if content is None:
+        return await _show(visit, picked, status=422)
+    try:
+        async with visit.database.transaction(visit.person.scope) as connection:
+            template_id = await add_template(connection, visit.person.customer_id, content)
+            await visit.record(
+                connection, "template.created", f"template {template_id}", after=_kept(content)
+            )
+    except TooManyTemplates:
+        visit.form.error("name", visit.say(_TOO_MANY))
+        return await _show(visit, picked, status=422)
+    return visit.see(f"/app/templates/{template_id}", visit.say(_SAVED))
+
+
+async def edit(visit: Visit) -> Response:
+    """The form of a template, with another gift where the address names one. Raises NotFound."""
+    template = await read_own(visit)
+    caller, snapshot = await _opened(visit)
+    has_other = visit.query("product") or visit.query("collection")
+    given = visit.query if has_other else _gift_of(template)
+    return await _show(visit, await _read_gift(visit, caller, snapshot, given), template=template)
+
+
+async def change(visit: Visit) -> Response:
+    """Changes a template. Raises NotFound."""
+    template = await read_own(visit)
+    caller, snapshot = await _opened(visit)
+    picked, content = await _typed(visit, caller, snapshot, template)
+    if content is None:
+        return await _show(visit, picked, template=template, status=422)
+    async with visit.database.transaction(visit.person.scope) as connection:
+        await change_template(connection, visit.person.customer_id, template.id, content)
+        await visit.record(
+            connection,
+            "template.changed",
+            f"template {template.id}",
+            before=kept(template),
+            after=_kept(content),
+        )
+    return visit.see(f"/app/templates/{template.id}", visit.say(_SAVED))
+
+
+async def mail(visit: Visit) -> Response:
+    """The mail of a template, as a document of its own. Raises NotFound."""
+    return await mail_document(visit, await _said(visit, await read_own(visit)), None)
+
+
+async def claim(visit: Visit) -> Response:
+    """The claim page of a template, as a document of its own. Raises NotFound."""
+    return claim_document(visit, await _said(visit, await read_own(visit)), None)
+
+
+async def _opened(visit: Visit) -> tuple[Caller, Snapshot]:
+    caller = await person_as_caller(visit)
+    return caller, await visit.services.catalogue.at(caller.catalogue_version)
+
+
+def _gift_of(template: Template) -> Callable[[str], str]:
+    """What names the gift of a template, as an address would."""
+    named: Mapping[str, object] = {
+        "product": template.product_id,
+        "collection": template.collection_id,
+        "country": template.country,
+    }
+    return lambda name: str(named.get(name) or "")
+
+
+async def _read_gift(
+    visit: Visit, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
+) -> Picked | None:
+    """The product or collection that is named; None for one that is gone, or none."""
+    try:
+        return await read_picked(visit, caller, snapshot, lambda name: given(name) if name in _GIFT else "")
+    except NotFound:
+        return None
+
+
+async def _typed(
+    visit: Visit, caller: Caller, snapshot: Snapshot, before: Template | None
+) -> tuple[Picked, TemplateContent | None]:
+    """The gift and what the form says of it; None, with what is wrong noted, where it cannot be saved so."""
+    form = visit.form
+    picked = await _read_gift(visit, caller, snapshot, form.__getitem__)
+    if picked is None:
+        raise NotFound("There is no such gift.")
+    _, gift = await priced(visit, caller, picked)
+    name = form.text("name", MAX_NAME)
+    wrapping = form.choice("wrapping_key", WRAPPINGS)
+    from_name = form.text("from_name", MAX_FROM_NAME, required=False)
+    message = form.text("message", MAX_MESSAGE, required=False, lines=True)
+    days = _days(visit) if visit.person.plan == "enterprise" else before and before.expiry_after_days
+    if form.errors or gift is None:
+        return picked, None
+    return picked, _content(picked, gift, name, wrapping, from_name or None, message or None, days)
+
+
+def _content(picked: Picked, gift: Gift, name: str, *said: Any) -> TemplateContent:
+    named = picked.product or picked.collection
+    assert named is not None, "a template has a gift"
+    wrapping, from_name, message, days = said
+    return TemplateContent(
+        name=name,
+        product_id=gift.product_id,
+        collection_id=gift.collection_id,
+        gift_name=named.name,
+        value_minor=gift.value_minor,
+        currency=gift.currency,
+        country=gift.country,
+        wrapping_key=wrapping,
+        from_name=from_name,
+        message=message,
+        expiry_after_days=days,
+    )
+
+
+def _days(visit: Visit) -> int | None:
+    """After how many days the gift expires; None where nothing is said."""
+    typed = visit.form["expiry_after_days"].strip()
+    if not typed:
+        return None
+    days = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 7 else 0
+    if not 1 <= days <= MAX_EXPIRY_DAYS:
+        visit.form.error("expiry_after_days", visit.say(_NO_DAYS, most=MAX_EXPIRY_DAYS))
+    return days
+
+
+def _kept(content: TemplateContent) -> dict[str, object]:
+    """What the audit log keeps, as `templates.kept`."""
+    return {
+        "name": content.name,
+        "gift": content.gift_name,
+        "value": float(canonical(content.value_minor, content.currency)),
+        "currency": content.currency,
+    }
+
+
+async def _said(visit: Visit, template: Template) -> Chosen | None:
+    """What the template sends; None where it cannot be sent any more."""
+    caller, snapshot = await _opened(visit)
+    content = DraftContent().chosen(TemplateChoice(template.id))
+    return await chosen(visit, Open(caller, Draft("", content, caller.now), snapshot))
+
+
+async def _show(
+    visit: Visit,
+    picked: Picked | None,
+    *,
+    template: Template | None = None,
+    like: Template | None = None,
+    status: int = 200,
+) -> Response:
+    """The form; of a template that is there, with what it looks like."""
+    start = template or like
+    said = await _said(visit, template) if template else None
+    language = language_of(visit, said) if said else visit.language
+    name = called(start) if start else ""
+    wrapping = visit.form["wrapping_key"] or (start and start.wrapping_key) or DEFAULT_WRAPPING
+    response = visit.page(
+        "gifts/template.html",
+        status=status,
+        saved=template,
+        amounts=amount_values(visit, picked) if picked else None,
+        gift=picked and (picked.product or picked.collection),
+        name=visit.say("Copy of %(name)s", name=name)[:MAX_NAME] if like else name,
+        value=_value(start, picked),
+        wrappings=WRAPPINGS,
+        wrapping_names={key: visit.say(one) for key, one in NAMES.items()},
+        wrapping=wrapping if wrapping in WRAPPINGS else DEFAULT_WRAPPING,
+        start=start,
+        shown=await letter_shown(visit, said, language, None) if said else None,
+        shown_in=language,
+        most_name=MAX_NAME,
+        most_from_name=MAX_FROM_NAME,
+        most_message=MAX_MESSAGE,
+    )
+    response.headers.update(OF_FORMS_WITH_FRAMES)
+    return response
+
+
+def _value(start: Template | None, picked: Picked | None) -> str:
+    """The amount that the field begins with: that of the template, where the gift has the same currency."""
+    if start is None or picked is None or picked.currency != start.currency:
+        return ""
+    return canonical(start.value_minor, start.currency)

@@ -1,0 +1,209 @@
+"""The pages Catalogue and Templates: what is made there is sent by programs at once, and concerns nobody else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.gifts import PICTURE, WORLD, acts, ada, gathered, gil, made, send, with_a_picture
+
+from largesse.templates import keeping
+
+__all__ = ["WORLD", "ada", "gil", "with_a_picture"]
+
+
+# The catalogue
+
+
+def test_the_catalogue_shows_pictures_prices_and_what_is_said(service: Service, ada: Browser) -> None:
+    page = ada.get("/app/catalogue")
+    assert f'src="/pictures/{PICTURE.name}"' in page.text
+    assert "Coffee House e-gift £5.00, £10.00, £25.00" in ada.text
+    assert "Shop e-gift £1.00 \N{EN DASH} £500.00" in ada.text
+    assert "Autumn hamper £17.00 with postage and VAT" in ada.text
+    assert "Globex club" not in ada.text
+    ada.get("/app/catalogue?country=FR")
+    assert "Bookshop" in ada.text
+    assert "Coffee" not in ada.text
+    ada.get("/app/catalogue?q=hamper")
+    assert "1 gift " in ada.text
+
+    ada.get(f"/app/catalogue/{service.ids['products']['coffee']}?country=GB")
+    for said in ("Hot & fresh.", "Show it. Drink it.", "No refunds.", "Ireland United Kingdom", "Send this"):
+        assert said in ada.text
+    assert ada.get(f"/app/catalogue/{service.ids['products']['books']}").status_code == 200
+    for gone in (service.ids["products"]["club"], 999, 2**31):
+        assert ada.get(f"/app/catalogue/{gone}").status_code == 404
+
+
+def test_who_may_only_look_is_offered_nothing_to_do(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    vera = sign_in("vera@acme.example")
+    for path in (
+        f"/app/catalogue/{service.ids['products']['coffee']}",
+        f"/app/collections/{service.ids['collections']['treats']}",
+        "/app/collections",
+    ):
+        assert vera.get(path).status_code == 200
+        assert "/app/send" not in vera.page.text  # type: ignore[union-attr]
+        assert "/app/templates" not in vera.page.text  # type: ignore[union-attr]
+        assert "/app/collections/new" not in vera.page.text  # type: ignore[union-attr]
+
+
+# Templates
+
+
+def test_a_template_made_here_is_sent_by_programs_and_changed_and_removed(
+    service: Service, ada: Browser
+) -> None:
+    template = made(service, ada, from_name="Ada", message="Good morning!", expiry_after_days="30")
+    page = ada.get(f"/app/templates/{template}")
+    assert "Morning" in ada.text
+    assert f'src="/app/templates/{template}/mail?lang=en"' in page.text
+
+    listed = service.client("hr").get("/templates").json()[0]
+    assert listed == {
+        **listed, "id": template, "name": "Morning", "giftName": "Coffee House e-gift", "value": 10.0, "country": "GB",
+        "wrappingKey": "gold", "fromName": "Ada", "message": "Good morning!", "expiryAfterDays": 30,
+    }  # fmt: skip
+    assert send(service, "template", template).json()["value"] == 10.0
+
+    ada.get(f"/app/templates/{template}")
+    shop = str(service.ids["products"]["shop"])
+    answer = ada.post(
+        f"/app/templates/{template}",
+        product=shop,
+        country="GB",
+        value="7,50",
+        name="Evening",
+        wrapping_key="stars",
+    )
+    assert answer.headers["location"] == f"/app/templates/{template}"
+    assert send(service, "template", template).json()["value"] == 7.5
+
+    ada.get(f"/app/templates/{template}/remove")
+    assert "Evening" in ada.text
+    assert ada.post(f"/app/templates/{template}/remove").headers["location"] == "/app/templates"
+    assert send(service, "template", template).status_code == 400
+    assert template not in [one["id"] for one in service.client("hr").get("/templates").json()]
+    assert ada.get(f"/app/templates/{template}").status_code == 404
+    assert acts(service)[-3:] == ["template.created", "template.changed", "template.removed"]
+
+
+def test_a_template_shows_the_mail_and_the_page_as_recipients_will_see_them(
+    service: Service, ada: Browser
+) -> None:
+    template = made(service, ada, message="Bonjour <b>!", from_name="Ada")
+    mail = ada.get(f"/app/templates/{template}/mail?lang=fr")
+    assert "Bonjour &lt;b&gt;!" in mail.text
+    assert f'src="/pictures/{PICTURE.name}"' in mail.text
+    assert "img-src 'self'" in mail.headers["content-security-policy"]
+    assert "No refunds." in mail.text
+    claim = ada.get(f"/app/templates/{template}/claim?lang=de")
+    assert 'lang="de"' in claim.text
+    assert "theme-gold" in claim.text
+
+
+def test_a_template_is_copied(service: Service, ada: Browser) -> None:
+    page = ada.get(f"/app/templates/new?copy={service.ids['templates']['welcome']}")
+    assert 'value="Copy of Welcome"' in page.text
+    assert "Welcome!</textarea>" in page.text
+    assert '<option value="10.00" selected>' in page.text
+
+
+def test_the_list_says_how_often_each_was_used(service: Service, ada: Browser) -> None:
+    template = made(service, ada, name="Often")
+    for _ in range(2):
+        send(service, "template", template)
+    service.sql(
+        """
+        INSERT INTO report_orders (customer_id, order_id, environment, group_id, state, created_at, codes, spent_minor, claimed,
+            fulfilled, expired, cancelled, bounced, claim_days, claim_counts, cancel_days, cancel_counts, ages, template_id)
+        SELECT customer_id, id, environment, 1, 'waiting', created_at, 1, 1, 0, 0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', template_id
+        FROM orders WHERE template_id = $1
+        """,
+        template,
+    )
+    ada.get("/app/templates")
+    row = re.search(r"Often</a>.*?</tr>", ada.page.text, re.DOTALL)  # type: ignore[union-attr]
+    assert row is not None
+    assert ">2</td>" in row[0]
+    assert "<time" in row[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"value": "11"}, "It cannot be sent for this amount."),
+        ({"value": "x"}, "Type an amount"),
+        ({"name": ""}, "Fill this in."),
+        ({"name": "x" * 201}, "at most 200 are allowed"),
+        ({"name": "a\u202eb"}, "may not be in it"),
+        ({"wrapping_key": "newspaper"}, "Choose one of those offered."),
+        ({"from_name": "x" * 33}, "at most 32 are allowed"),
+        ({"message": "x" * 257}, "at most 256 are allowed"),
+        ({"expiry_after_days": "0"}, "from 1 to 36500"),
+        ({"expiry_after_days": "36501"}, "from 1 to 36500"),
+    ],
+)
+def test_what_is_wrong_with_a_template_is_said_and_what_was_typed_stays(
+    service: Service, ada: Browser, fields: dict[str, str], wrong: str
+) -> None:
+    before = service.sql("SELECT count(*) FROM templates")
+    ada.get("/app/templates")
+    said = {
+        "product": str(service.ids["products"]["coffee"]),
+        "value": "10",
+        "name": "Mine",
+        "wrapping_key": "gold",
+        "message": "Typed.",
+    }
+    answer = ada.post("/app/templates", **{**said, **fields})
+    assert answer.status_code == 422
+    assert wrong in answer.text
+    if "message" not in fields:
+        assert "Typed.</textarea>" in answer.text
+    assert service.sql("SELECT count(*) FROM templates") == before
+
+
+def test_there_are_so_many_templates_at_most(
+    service: Service, ada: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "MOST_TEMPLATES", 0)
+    ada.get("/app/templates")
+    answer = ada.post(
+        "/app/templates",
+        product=str(service.ids["products"]["coffee"]),
+        value="10",
+        name="One more",
+        wrapping_key="gold",
+    )
+    assert answer.status_code == 422
+    assert "Remove one first." in answer.text
+
+
+def test_templates_of_others_are_not_there(service: Service, ada: Browser, gil: Browser) -> None:
+    template = made(service, ada)
+    gil.get("/app/templates")
+    for path in ("", "/mail", "/claim", "/remove"):
+        assert gil.get(f"/app/templates/{template}{path}").status_code == 404
+    gil.get("/app/templates")
+    assert (
+        gil.post(
+            f"/app/templates/{template}", product="1", value="10", name="Mine", wrapping_key="gold"
+        ).status_code
+        == 404
+    )
+    assert gil.post(f"/app/templates/{template}/remove").status_code in {404, 403}
+    assert send(service, "template", template, "globex", "globex-gbp").status_code == 400
+    assert send(service, "template", template).status_code == 200
+
+
+def test_a_member_makes_them_too(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    mia = sign_in("mia@acme.example")
+    assert made(service, mia)
+    assert gathered(service, mia, "coffee")
