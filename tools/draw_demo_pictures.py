@@ -2,17 +2,22 @@
 
     python tools/draw_demo_pictures.py
 
-Each is drawn as SVG and made a PNG by Chromium. The drawings are ours, and this file is their source.
+Each is drawn as SVG, painted by Chromium, and written as a PNG of few colours. The drawings are ours, and this file is their source.
 """
 
 from __future__ import annotations
 
+import base64
+import struct
+import zlib
+from collections import Counter
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
 FOLDER = Path(__file__).parents[1] / "src/largesse/world/pictures"
 WIDTH, HEIGHT = 480, 270
+COLOURS = 64
 
 # By name: the two tints of the ground, and the shapes.
 PICTURES = {
@@ -171,14 +176,55 @@ def drawing(light: str, deep: str, shapes: str) -> str:
     <rect width="{WIDTH}" height="{HEIGHT}" fill="{light}"/><circle cx="240" cy="138" r="122" fill="{deep}"/>{shapes}</svg>"""
 
 
+PAINT = """async (drawing) => {
+    const image = new Image();
+    image.src = "data:image/svg+xml," + encodeURIComponent(drawing);
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [image.width, image.height];
+    const brush = canvas.getContext("2d");
+    brush.drawImage(image, 0, 0);
+    const pixels = brush.getImageData(0, 0, image.width, image.height).data;
+    let text = "";
+    for (let at = 0; at < pixels.length; at += 4) text += String.fromCharCode(pixels[at], pixels[at + 1], pixels[at + 2]);
+    return btoa(text);
+}"""
+
+
+def png(pixels: bytes) -> bytes:
+    """A picture of the commonest colours, each other one as the nearest of them."""
+    colours = [tuple(pixels[at : at + 3]) for at in range(0, len(pixels), 3)]
+    palette = [colour for colour, _ in Counter(colours).most_common(COLOURS)]
+    nearest = {
+        colour: min(range(len(palette)), key=lambda one: apart(colour, palette[one]))
+        for colour in set(colours)
+    }
+    rows = [bytes(nearest[one] for one in colours[at : at + WIDTH]) for at in range(0, len(colours), WIDTH)]
+    head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 3, 0, 0, 0)
+    parts = (
+        (b"IHDR", head),
+        (b"PLTE", b"".join(bytes(colour) for colour in palette)),
+        (b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows), 9)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in parts
+    )
+
+
+def apart(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    return sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
+
+
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
-        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        page = browser.new_page()
         for name, drawn in PICTURES.items():
-            page.set_content(f'<body style="margin:0">{drawing(*drawn)}</body>')
-            page.screenshot(path=FOLDER / f"{name}.png")
+            pixels = base64.b64decode(page.evaluate(PAINT, drawing(*drawn)))
+            (FOLDER / f"{name}.png").write_bytes(png(pixels))
         browser.close()
 
 
