@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import xml.etree.ElementTree as ET
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from tests.web.api.conftest import Service
@@ -14,7 +14,7 @@ from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, changed, filled, send, sent_mail, work
 
 from largesse.web.console.charts import Bar, bars
-from largesse.web.console.periods import period_of
+from largesse.web.console.periods import MOST_DAYS, free_period, period_of
 
 __all__ = ["WORLD", "ada", "cem", "filled"]
 
@@ -49,9 +49,41 @@ def test_a_chart_has_a_place_for_each_day_or_month() -> None:
     assert period_of("12-months", today).steps()[0] == date(2029, 4, 1)
 
 
+def test_a_free_period_is_compared_with_as_many_days_before() -> None:
+    period = free_period(date(2030, 3, 10), date(2030, 3, 12))
+    assert (period.before_since, period.before_until) == (date(2030, 3, 7), date(2030, 3, 9))
+    assert (period.grain, len(period.steps())) == ("day", 3)
+    long = free_period(date(2029, 11, 30), date(2030, 2, 1))
+    assert (long.grain, [str(day) for day in long.steps()]) == (
+        "month",
+        ["2029-11-01", "2029-12-01", "2030-01-01", "2030-02-01"],
+    )
+    assert free_period(date(2030, 1, 1), date(2030, 3, 3)).grain == "day"
+    last = date(2030, 1, 1) + timedelta(days=MOST_DAYS - 1)
+    assert len(free_period(date(2030, 1, 1), last).steps()) == 61
+    for since, until in (
+        (date(2030, 1, 1), last + timedelta(days=1)),
+        (date(2030, 1, 2), date(2030, 1, 1)),
+        (date.min, date(1, 1, 5)),
+    ):
+        with pytest.raises(ValueError, match="days"):
+            free_period(since, until)
+
+
+def test_labels_have_room_on_a_phone_and_stay_in_the_picture() -> None:
+    points = [Bar(f"{day} Mar", (day,), "") for day in range(1, 32)]
+    root = ET.fromstring(str(bars("March", "", points, lambda highest: f"£{highest}")))  # noqa: S314 - our own
+    scale, *labels = root.iter("text")
+    assert scale.text == "£31"
+    assert len(labels) == 8
+    assert [label.get("class") for label in labels] == [None, "minor"] * 4
+    ends = [label.get("text-anchor") for label in labels]
+    assert ends == [None] * 7 + ["end"]
+
+
 def test_a_chart_says_what_it_shows_and_bars_are_as_high_as_their_values() -> None:
     drawn = bars(
-        "Spent <b>", "all of it", [Bar("1 Jan", (100, 50), "said & done"), Bar("2 Jan", (0, 25), "")]
+        "Spent <b>", "all of it", [Bar("1 Jan", (100, 50), "said & done"), Bar("2 Jan", (0, 25), "")], str
     )
     root = ET.fromstring(str(drawn))  # noqa: S314 - our own
     assert [child.text for child in root[:2]] == ["Spent <b>", "all of it"]
@@ -59,7 +91,7 @@ def test_a_chart_says_what_it_shows_and_bars_are_as_high_as_their_values() -> No
     assert heights[0] == pytest.approx(2 * heights[1]) == pytest.approx(4 * heights[3])
     assert heights[2] == 0
     assert "style=" not in str(drawn)
-    assert 'height="0.0"' not in str(bars("Nothing", "", []))
+    assert 'height="0.0"' not in str(bars("Nothing", "", [], str))
 
 
 def test_a_report_adds_up_what_there_is(ada: Browser, service: Service, filled: dict[str, str]) -> None:
@@ -97,6 +129,51 @@ def test_a_report_comes_as_a_file_for_who_may_export(
     assert vic.get("/app/reports").status_code == 200
     assert "reports.csv" not in vic.page.text
     assert vic.get("/app/reports.csv").status_code == 403
+
+
+def test_a_report_is_of_any_days(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+    today = datetime.now(UTC).date()
+    long_ago = today - timedelta(days=400)
+    ada.get(f"/app/reports?period=days&since={long_ago}&until={today}&by=user")
+    assert "Cem 1 £30.00" in ada.text
+    assert "API keys " in ada.text
+    assert "Compared with" in ada.text
+    ada.get(f"/app/reports?period=days&since={long_ago}&until={today}&by=service_account")
+    assert "HR bot " in ada.text
+    assert "People 1 £30.00" in ada.text
+    # Typed beside a choice that was left as it was; and a choice after days.
+    ada.get(f"/app/reports?was=this-month&period=this-month&since={long_ago}&until={long_ago}")
+    assert "will stand here" in ada.text
+    ada.get(f"/app/reports?was=days&period=this-month&since={long_ago}&until={long_ago}")
+    assert "will stand here" not in ada.text
+    for query, said in (
+        ("since=x&until=2030-01-01", "This is not a date"),
+        ("since=2030-01-01&until=", "This is not a date"),
+        ("since=2030-01-02&until=2030-01-01", "At most 1830 days"),
+        ("since=2020-01-01&until=2030-01-01", "At most 1830 days"),
+        ("since=0001-01-01&until=9999-12-31", "At most 1830 days"),
+    ):
+        answer = ada.get(f"/app/reports?period=days&{query}")
+        assert (answer.status_code, said in answer.text) == (422, True), query
+
+
+@pytest.mark.parametrize(
+    ("of", "heading", "row"),
+    [
+        ("time", ["day", "orders"], 1),
+        ("claims", ["claimed", "codes claimed", "of codes", "currency"], 6),
+        ("parts", ["by", "orders"], 1),
+    ],
+)
+def test_each_table_of_a_report_comes_as_a_file(
+    ada: Browser, filled: dict[str, str], of: str, heading: list[str], row: int
+) -> None:
+    ada.get("/app/reports")
+    assert any(link.endswith(f"of={of}") for link in ada.links)
+    answer = ada.get(f"/app/reports.csv?of={of}")
+    rows = list(csv.reader(io.StringIO(answer.text.removeprefix("\ufeff"))))
+    assert rows[0][: len(heading)] == heading
+    assert len(rows) > row
 
 
 def test_home_shows_what_needs_attention_and_where(

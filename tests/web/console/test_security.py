@@ -159,7 +159,12 @@ def test_pages_are_written_as_somebody_wishes(service: Service, sign_in: SignIn)
     eve.get("/app/security")
     assert eve.post("/app/security/preferences", language="de", zone="Moon/Base").status_code == 422
     eve.get("/app/security")
+    eve.get("/app/security")
+    assert '<option value="Asia/Tokyo">' in eve.page.text
     assert eve.post("/app/security/preferences", language="de", zone="Asia/Tokyo").status_code == 303
+    eve.get("/app")
+    assert "Zeiten in Asia/Tokyo" in eve.text
+    eve.get("/app/security")
     page = eve.get("/app/security")
     assert page.headers["content-language"] == "de"
     assert "Sicherheit" in eve.text

@@ -7,6 +7,7 @@
 `guarding`     before a handler: who signed in, whether they may, whether the form is one of ours and new
 `frame`        templates to pages: language, menu, headers, amounts and times
 `entrance`     signing in and out, links, choosing a customer
+`zones`        the time zones that people choose from
 `home`         the first page
 `security`     one's own password, second step and sessions
 `passkeys`     one's passkeys, and what other pages ask them

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-_WIDTH, _HEIGHT, _LEFT = 720, 220, 8
-_FLOOR, _CEILING = 190, 12
+# Room for labels of twice the size, which phones give them (console.css).
+_WIDTH, _HEIGHT, _LEFT = 720, 232, 8
+_FLOOR, _CEILING = 196, 32
+_LABELS = 8
+_NEAR_THE_END = 0.85  # of the width: from there on a label ends at its place, not to run out of the picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +23,48 @@ class Bar:
     said: str  # all of it in words
 
 
-def bars(title: str, description: str, points: Sequence[Bar]) -> Markup:
-    """A bar chart, its bars of the same place beside each other. Every so many labels are written, as there is room."""
+def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[int], str]) -> Markup:
+    """A bar chart, its bars of the same place beside each other, with what the highest is by `scale`.
+
+    Every so many labels are written, as there is room; every other one of them is `minor`, and left out where there is less.
+    """
     highest = max((value for point in points for value in point.values), default=0) or 1
     step = (_WIDTH - 2 * _LEFT) / max(len(points), 1)
-    label_every = -(-len(points) // 8) or 1
-    drawn = [
-        _place(point, _LEFT + at * step, step, highest, is_labelled=at % label_every == 0)
-        for at, point in enumerate(points)
-    ]
+    label_every = -(-len(points) // _LABELS) or 1
+    drawn = []
+    for at, point in enumerate(points):
+        x = _LEFT + at * step
+        drawn.append(_place(point, x, step, highest))
+        if at % label_every == 0:
+            drawn.append(_label(point.label, x + step * 0.1, is_minor=at // label_every % 2 == 1))
     return Markup(
         '<svg class="chart" viewBox="0 0 {} {}" role="img"><title>{}</title><desc>{}</desc>'
-        '<line class="axis" x1="{}" y1="{}" x2="{}" y2="{}"/>{}</svg>'
+        '<text x="{left}" y="{}">{}</text>'
+        '<line class="axis" x1="{left}" y1="{ceiling}" x2="{right}" y2="{ceiling}"/>'
+        '<line class="axis" x1="{left}" y1="{floor}" x2="{right}" y2="{floor}"/>{}</svg>'
     ).format(
-        _WIDTH, _HEIGHT, title, description, _LEFT, _FLOOR, _WIDTH - _LEFT, _FLOOR, Markup("").join(drawn)
+        _WIDTH,
+        _HEIGHT,
+        title,
+        description,
+        _CEILING - 8,
+        scale(highest),
+        Markup("").join(drawn),
+        left=_LEFT,
+        right=_WIDTH - _LEFT,
+        floor=_FLOOR,
+        ceiling=_CEILING,
     )
 
 
-def _place(point: Bar, x: float, step: float, highest: int, *, is_labelled: bool) -> Markup:
+def _label(label: str, x: float, *, is_minor: bool) -> Markup:
+    anchor = Markup(' text-anchor="end"') if x > _WIDTH * _NEAR_THE_END else ""
+    kind = Markup(' class="minor"') if is_minor else ""
+    at = _WIDTH - _LEFT if anchor else x
+    return Markup('<text x="{:.1f}" y="{}"{}{}>{}</text>').format(at, _HEIGHT - 10, anchor, kind, label)
+
+
+def _place(point: Bar, x: float, step: float, highest: int) -> Markup:
     width = step * 0.8 / len(point.values)
     parts = [Markup("<g><title>{}</title>").format(point.said)]
     for at, value in enumerate(point.values):
@@ -46,9 +73,5 @@ def _place(point: Bar, x: float, step: float, highest: int, *, is_labelled: bool
             Markup('<rect class="series-{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(
                 at, x + step * 0.1 + at * width, _FLOOR - height, width, height
             )
-        )
-    if is_labelled:
-        parts.append(
-            Markup('<text x="{:.1f}" y="{}">{}</text>').format(x + step * 0.1, _HEIGHT - 10, point.label)
         )
     return Markup("").join([*parts, Markup("</g>")])

@@ -86,7 +86,7 @@ class Frame:
         """The page of a template."""
         session = visit.session
         person = session.person if session else None
-        zone = _zone(session)
+        zone = zone_of(session)
         language = visit.language
         shown = {
             "base": self.base,
@@ -103,6 +103,7 @@ class Frame:
             "token": lambda: one_time_token(self._vault, visit.token_of),
             "say": visit.say,
             "amount": language.amount,
+            "zone": str(zone),
             "ago": lambda at: _ago(at, language, zone),
             "moment": lambda at: _moment(at, language, zone),
             **values,
@@ -137,7 +138,7 @@ class Frame:
         return self.base + self.assets.address_of(name)
 
 
-def _zone(session: Session | None) -> tzinfo:
+def zone_of(session: Session | None) -> tzinfo:
     """The zone of the page's reader; UTC where they named none, or the machine no longer knows it."""
     try:
         return ZoneInfo(session.zone) if session and session.zone else UTC

@@ -26,7 +26,7 @@ _COLUMN = {
     "key": "service_account_id",
     "person": "user_id",
 }
-_NO_DAY = text("This is not a date, such as 2026-11-30.")
+NO_DAY = text("This is not a date, such as 2026-11-30.")
 
 
 def read_filter(visit: Visit) -> OrderFilter:
@@ -49,18 +49,19 @@ def read_filter(visit: Visit) -> OrderFilter:
         environment=person.environment,
         group=GroupFilter(**said),
         states=(OrderState(state),) if state in set(OrderState) else (),
-        since=_day(visit, "since"),
-        until=_day(visit, "until"),
+        since=read_day(visit, "since"),
+        until=read_day(visit, "until"),
         search=visit.query("q").replace("\0", "")[:_MOST_SEARCH],
     )
 
 
-def _day(visit: Visit, name: str) -> date | None:
+def read_day(visit: Visit, name: str) -> date | None:
+    """The day in a parameter of the address; None for none, and for what is none, which is noted in the form."""
     typed = visit.query(name).strip()
     if not typed:
         return None
     try:
         return date.fromisoformat(typed)
     except ValueError:
-        visit.form.error(name, visit.say(_NO_DAY))
+        visit.form.error(name, visit.say(NO_DAY))
         return None

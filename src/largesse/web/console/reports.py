@@ -17,7 +17,8 @@ from largesse.database import Connection
 from largesse.people import Reach, Right
 from largesse.reports import Added, Choices, GroupFilter, OrderFilter, Sums, add_up, read_choices
 from largesse.web.console.charts import Bar, bars
-from largesse.web.console.periods import PERIODS, Period, period_of
+from largesse.web.console.order_filters import NO_DAY, read_day
+from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, Period, free_period, period_of
 from largesse.web.console.visit import Visit
 
 BY = {
@@ -25,6 +26,8 @@ BY = {
     "source": text("Source"),
     "account": text("Paid from"),
     "placed_by": text("Placed by"),
+    "user": text("Person"),
+    "service_account": text("Service account"),
 }
 AGES = {
     "within_hour": text("Within an hour"),
@@ -34,8 +37,8 @@ AGES = {
     "later": text("Later"),
 }
 _NOTHING = Sums()
-_COLUMNS = (
-    "by",
+_TOO_LONG = text("At most %(most)s days, the first no later than the last.")
+_FIGURES = (
     "orders",
     "codes",
     "spent",
@@ -71,8 +74,10 @@ async def show(visit: Visit) -> Response:
         )
         over_time = await add_up(connection, wanted, period.grain)
         parts = await _parts(connection, visit, wanted, by)
+    file = visit.here().replace("/app/reports", "/app/reports.csv", 1)
     return visit.page(
         "reports.html",
+        status=422 if visit.form.errors else 200,
         period=period,
         periods=PERIODS,
         by=by,
@@ -81,26 +86,56 @@ async def show(visit: Visit) -> Response:
         totals=totals,
         before={one.currency: one.sums for one in before},
         nothing=_NOTHING,
+        query=visit.query,
+        is_free=period.name == FREE or bool(visit.form.errors),
+        format_day=visit.language.day,
         charts={one.currency: _chart(visit, period, one.currency, over_time) for one in totals},
         over_time=[(_day(visit, period, one.key), one) for one in over_time],
         parts=parts,
-        csv=visit.here().replace("/app/reports", "/app/reports.csv", 1)
-        if visit.person.may(Right.MOVE_FUNDS)
-        else None,
+        file=f"{file}{'&' if '?' in file else '?'}of=" if visit.person.may(Right.MOVE_FUNDS) else None,
     )
 
 
 async def download(visit: Visit) -> Response:
-    """The figures of a period, by what was asked for, as CSV."""
+    """One of the tables of a period, as CSV: `of` says which."""
     period, by = _asked(visit)
+    wanted = own_filter(visit, since=period.since, until=period.until)
+    name = "report.csv"
+    columns: tuple[str, ...] = ("by", *_FIGURES)
     async with visit.database.connection(visit.person.scope) as connection:
-        parts = await _parts(connection, visit, own_filter(visit, since=period.since, until=period.until), by)
-    return await visit.csv("report.csv", _COLUMNS, [_row(name, added) for name, added in parts])
+        if visit.query("of") == "time":
+            name, columns = "over-time.csv", (period.grain, *_FIGURES)
+            over_time = await add_up(connection, wanted, period.grain)
+            rows = [_row(one.key.isoformat(), one) for one in over_time]
+        elif visit.query("of") == "claims":
+            name, columns = "claims.csv", _OF_CLAIMS
+            rows = [row for one in await add_up(connection, wanted) for row in _claims(one)]
+        else:
+            rows = [_row(name_, added) for name_, added in await _parts(connection, visit, wanted, by)]
+    return await visit.csv(name, columns, rows)
 
 
 def _asked(visit: Visit) -> tuple[Period, str]:
-    by = visit.query("by")
-    return period_of(visit.query("period"), clock.now().date()), by if by in BY else "gift"
+    """The period and by what it is told apart. What is wrong with days is noted in the form, and the period is this month."""
+    by, today = visit.query("by"), clock.now().date()
+    return _period(visit, today), by if by in BY else "gift"
+
+
+def _period(visit: Visit, today: date) -> Period:
+    # Days that were typed count, even where the choice beside them was left; but not those of the page before, where another was made.
+    typed = bool(visit.query("since") or visit.query("until")) and visit.query("was") != FREE
+    if visit.query("period") != FREE and not typed:
+        return period_of(visit.query("period"), today)
+    since, until = read_day(visit, "since"), read_day(visit, "until")
+    for name, day in (("since", since), ("until", until)):
+        if day is None:
+            visit.form.error(name, visit.say(NO_DAY))
+    try:
+        if since is not None and until is not None:
+            return free_period(since, until)
+    except ValueError:
+        visit.form.error("until", visit.say(_TOO_LONG, most=MOST_DAYS))
+    return period_of("this-month", today)
 
 
 async def _parts(
@@ -110,12 +145,22 @@ async def _parts(
     added = await add_up(connection, wanted, by)
     choices = await read_choices(connection, wanted.customer_id, wanted.environment)
     names = _names(choices, by)
-    invoice = visit.say("Invoice")
-    parts = [(names.get(str(one.key)) or (invoice if one.key == 0 else str(one.key)), one) for one in added]
+    nobody = {
+        "account": visit.say("Invoice"),
+        "user": visit.say("API keys"),
+        "service_account": visit.say("People"),
+    }
+    parts = [
+        (names.get(str(one.key)) or (nobody[by] if one.key == 0 else str(one.key)), one) for one in added
+    ]
     return sorted(parts, key=lambda part: (part[1].currency, -part[1].sums.spent_minor, part[0]))
 
 
 def _names(choices: Choices, by: str) -> Mapping[str, str]:
+    """What people call what sums are told apart by."""
+    if by in {"user", "service_account"}:
+        kind = "person-" if by == "user" else "key-"
+        return {key.removeprefix(kind): name for key, name in choices.placed_by if key.startswith(kind)}
     of = {"gift": choices.gifts, "account": choices.accounts, "placed_by": choices.placed_by}
     return dict(of.get(by, ()))
 
@@ -136,6 +181,7 @@ def _chart(visit: Visit, period: Period, currency: str, over_time: Sequence[Adde
         visit.say("Spent and claimed in %(currency)s", currency=currency),
         "; ".join(point.said for point in points),
         points,
+        lambda highest: visit.language.amount(highest, currency),
     )
 
 
@@ -160,3 +206,14 @@ def _row(name: str, added: Added) -> Sequence[object]:
         to_decimal(sums.refunded_minor, currency),
         currency,
     )
+
+
+_OF_CLAIMS = ("claimed", "codes claimed", "of codes", "currency")
+
+
+def _claims(added: Added) -> list[Sequence[object]]:
+    """How many codes were claimed how soon, and how many are not."""
+    sums = added.sums
+    counts = {name: getattr(sums, name) for name in AGES}
+    counts["unclaimed"] = max(0, sums.codes - sum(counts.values()))
+    return [(name.replace("_", " "), count, sums.codes, added.currency) for name, count in counts.items()]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from zoneinfo import available_timezones
-
 from starlette.responses import Response
 
 from largesse.base.i18n import LANGUAGES, text
@@ -26,6 +24,7 @@ from largesse.people.signing_in import Refused, Step
 from largesse.web.console.entrance import new_password, own_path
 from largesse.web.console.passkeys import HERE, asked, own_passkeys
 from largesse.web.console.visit import Visit
+from largesse.web.console.zones import known_zones, zone_choices
 
 _NOT_THAT_CODE = text("That is not the code that the app shows now. Wait for the next one and try again.")
 _NOT_THEM = text("That is not right. Try again.")
@@ -46,6 +45,7 @@ async def show(visit: Visit) -> Response:
         can_passkeys=visit.services.signing_in.party.has_name,
         passkeys=await own_passkeys(visit, session),
         languages_offered=languages,
+        zones_offered=zone_choices(session.zone or ""),
     )
 
 
@@ -127,9 +127,7 @@ async def prefer(visit: Visit) -> Response:
     """How pages are written for one."""
     form = visit.form
     language = form.choice("language", ["", *LANGUAGES])
-    zone = form["zone"].strip()
-    if zone and zone not in available_timezones():
-        form.error("zone", visit.say("There is no such time zone. Such as Europe/Berlin."))
+    zone = form.choice("zone", {"", *known_zones()})
     if form.errors:
         return await show(visit)
     async with visit.database.connection(LOOKUP) as connection:

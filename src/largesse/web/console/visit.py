@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -23,7 +24,7 @@ from largesse.people import Person, Session
 from largesse.people.secrets import new_secret, secret_hash
 from largesse.people.signing_in import Origin
 from largesse.web.console.form import Form
-from largesse.web.console.frame import Frame
+from largesse.web.console.frame import Frame, zone_of
 from largesse.web.console.table import Entry
 from largesse.web.kit.client import client_address
 from largesse.web.kit.pages import see
@@ -94,6 +95,11 @@ class Visit:
             request.scope["request_id"],
             self.device,
         )
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone that the person's times are in: the one they chose, else UTC."""
+        return zone_of(self.session)
 
     @property
     def principal(self) -> Principal:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
@@ -52,15 +51,10 @@ async def take(visit: Visit) -> Response:
     return visit.see(f"{opened.path}/review")
 
 
-def zone_of(visit: Visit) -> ZoneInfo:
-    """The zone that the person's times are in."""
-    return ZoneInfo(visit.session.zone if visit.session and visit.session.zone else "UTC")
-
-
 def _instant(visit: Visit, now: datetime) -> datetime | None:
     """The time that was chosen; what is wrong with it is noted in the form."""
     try:
-        at = datetime.strptime(visit.form["at"], _LOCAL).replace(tzinfo=zone_of(visit)).astimezone(UTC)
+        at = datetime.strptime(visit.form["at"], _LOCAL).replace(tzinfo=visit.zone).astimezone(UTC)
     except (ValueError, OverflowError):
         visit.form.error("at", visit.say(_NO_TIME))
         return None
@@ -90,8 +84,8 @@ async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
         total_minor=total_minor,
         count=count,
         is_batch=opened.content.code_quantity is not None,
-        zone=zone_of(visit).key,
-        at=at.astimezone(zone_of(visit)).strftime(_LOCAL) if at else "",
-        now=opened.caller.now.astimezone(zone_of(visit)).strftime(_LOCAL),
+        zone=str(visit.zone),
+        at=at.astimezone(visit.zone).strftime(_LOCAL) if at else "",
+        now=opened.caller.now.astimezone(visit.zone).strftime(_LOCAL),
         most_reference=MAX_REFERENCE,
     )
