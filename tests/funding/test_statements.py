@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from largesse.database import OPERATOR, Database
-from largesse.funding import Statement, StatementEntry, read_statement, statement_entries
+from largesse.funding import Statement, StatementEntry, order_entries, read_statement, statement_entries
 
 MONTHS = [datetime(2026, month, 1, tzinfo=UTC) for month in range(1, 8)]
 
@@ -57,5 +57,41 @@ async def test_months_hold_every_entry_once(database_url: str, count: int) -> No
             assert all(since - slack <= entry.at < until + slack for entry in piece)
             if piece:
                 assert piece[0].at >= since
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize("skew_s", [0, 1, 50])
+async def test_an_order_s_entries_are_found_about_their_times(database_url: str, skew_s: int) -> None:
+    """A hundred orders a second, each with two entries: its own, and a refund ten minutes later; times waver by the skew."""
+    database = await Database.connect(database_url)
+    begin = MONTHS[1]
+    await database.execute(
+        OPERATOR,
+        """
+        INSERT INTO entries (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+        SELECT 1, 1, 0, kind, n, 1, 1,
+               $1::timestamptz + n * interval '10 milliseconds' + later + ((n * 37 % 100) - 50) * $2 * interval '20 milliseconds'
+        FROM generate_series(1, 4000) AS n
+        CROSS JOIN (VALUES ('order', interval '0'), ('refund', interval '10 minutes')) AS of (kind, later)
+        ORDER BY later, n
+        """,
+        begin,
+        skew_s,
+    )
+    try:
+        async with database.connection(OPERATOR) as connection:
+            for order_id in (1, 2, 1_777, 4_000):
+                rows = await connection.fetch(
+                    "SELECT id, created_at FROM entries WHERE order_id = $1 ORDER BY id", order_id
+                )
+                wanted = [(row["id"], row["created_at"]) for row in rows]
+                moments = [at for _, at in wanted]
+                found = await order_entries(connection, 1, 1, order_id, moments)
+                assert [(entry.id, entry.at) for entry in found] == wanted
+                found = await order_entries(connection, 1, 1, order_id, moments[:1])
+                assert [entry.kind for entry in found] == ["order"]
+            assert await order_entries(connection, 1, 1, 4_001, [begin]) == []
+            assert await order_entries(connection, 1, 2, 1, [begin]) == []
     finally:
         await database.close()

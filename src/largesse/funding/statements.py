@@ -15,6 +15,7 @@ from largesse.database import Connection
 
 # An entry bears the time at which its transaction began; it may have waited for the account's lock for as long as this.
 _SKEW = timedelta(minutes=2)
+_CLOSE = timedelta(seconds=2)  # as long as most wait at the longest
 _ENTRIES_AT_ONCE = 2_000
 _AFTER_ALL = 2**63 - 1
 
@@ -139,25 +140,20 @@ _Account = tuple[int, int]
 async def order_entries(
     connection: Connection, customer_id: int, account_id: int, order_id: int, moments: Iterable[datetime]
 ) -> list[StatementEntry]:
-    """The entries of an order on the account that paid for it, written about those moments: its own, and those of refunds."""
-    account = (customer_id, account_id)
+    """The entries of an order on the account that paid for it, written at those moments: its own, and those of refunds.
+
+    No index finds them (docs/decisions/0051-no-index-by-order.md): the entries about each moment are read, some seconds of them, or some minutes
+    where none of the order bears that very time.
+    """
     found: dict[int, StatementEntry] = {}
     for at in moments:
-        first = await _first_entry(connection, account, at - _SKEW)
-        rows = await connection.fetch(
-            """
-            SELECT e.id, e.created_at AS at, e.kind, NULL AS order_reference, NULL AS external_reference,
-                   e.amount_minor, e.balance_minor, NULL AS counterpart
-            FROM entries e
-            WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id >= $3 AND e.id < $4 AND e.order_id = $5
-            ORDER BY e.id
-            """,
-            *account,
-            first,
-            await _first_entry(connection, account, at + _SKEW),
-            order_id,
-        )
-        found |= {row["id"]: StatementEntry(**row) for row in rows}
+        for around in (_CLOSE, _SKEW):
+            rows = await connection.fetch(
+                _OF_ORDER, customer_id, account_id, at - around, at + around, order_id
+            )
+            found |= {row["id"]: StatementEntry(**row) for row in rows}
+            if any(row["at"] == at for row in rows):
+                break
     return [found[id_] for id_ in sorted(found)]
 
 
@@ -183,17 +179,38 @@ async def _first_entry(connection: Connection, account: _Account, at: datetime) 
     return _AFTER_ALL if found is None else found
 
 
-# Of account $2 of customer $1 the first entry of $3 or later; the first of $4 or later has an id that is no higher.
-_FIRST_ENTRY = """
-    WITH RECURSIVE halved (low, high) AS (
-        SELECT 0::bigint, coalesce(max(id), 0)::bigint FROM entries WHERE customer_id = $1 AND account_id = $2
-        UNION ALL
-        SELECT CASE WHEN probe.is_before THEN probe.id ELSE low END, CASE WHEN probe.is_before THEN high ELSE (low + high) / 2 END
-        FROM halved LEFT JOIN LATERAL (
-            SELECT id, created_at < $4 AS is_before FROM entries
-            WHERE customer_id = $1 AND account_id = $2 AND id > (low + high) / 2 ORDER BY id LIMIT 1) AS probe ON true
-        WHERE low < high)
+def _halved(name: str, at: str) -> str:
+    """SQL for a recursive table whose row of `low >= high` says where entries of that instant or later begin: behind the entry `low`.
+
+    Of account $2 of customer $1, and as exactly as ids ascend with time.
+    """
+    return f"""
+        {name} (low, high) AS (
+            SELECT 0::bigint, coalesce(max(id), 0)::bigint FROM entries WHERE customer_id = $1 AND account_id = $2
+            UNION ALL
+            SELECT CASE WHEN probe.is_before THEN probe.id ELSE low END,
+                   CASE WHEN probe.is_before THEN high ELSE (low + high) / 2 END
+            FROM {name} LEFT JOIN LATERAL (
+                SELECT id, created_at < {at} AS is_before FROM entries
+                WHERE customer_id = $1 AND account_id = $2 AND id > (low + high) / 2 ORDER BY id LIMIT 1) AS probe ON true
+            WHERE low < high)
+    """  # noqa: S608 - constants
+
+
+# The first entry of $3 or later; the first of $4 or later has an id that is no higher.
+_FIRST_ENTRY = f"""
+    WITH RECURSIVE {_halved("halved", "$4")}
     SELECT id FROM entries
     WHERE customer_id = $1 AND account_id = $2 AND id > (SELECT low FROM halved WHERE low >= high) AND created_at >= $3
     ORDER BY id LIMIT 1
-"""
+"""  # noqa: S608 - constants
+# The entries of order $5 between $3 and $4.
+_OF_ORDER = f"""
+    WITH RECURSIVE {_halved("since", "$3")}, {_halved("until", "$4")}
+    SELECT e.id, e.created_at AS at, e.kind, NULL AS order_reference, NULL AS external_reference,
+           e.amount_minor, e.balance_minor, NULL AS counterpart
+    FROM entries e
+    WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > (SELECT low FROM since WHERE low >= high)
+      AND e.id <= (SELECT low FROM until WHERE low >= high) AND e.order_id = $5
+    ORDER BY e.id
+"""  # noqa: S608 - constants
