@@ -176,5 +176,7 @@ def _line(text: str | None) -> str:
 
 
 def _paragraphs(text: str | None) -> str:
-    lines = (text or "").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if not text:
+        return ""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return "\n".join(_line(line) for line in lines).strip()

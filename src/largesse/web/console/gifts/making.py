@@ -202,12 +202,12 @@ def _show(
     collection: Collection | None = None,
     status: int = 200,
 ) -> Response:
-    customer_id, fits = visit.person.customer_id, _fits(visit, terms)
+    customer_id, fits, known_ids = visit.person.customer_id, _fits(visit, terms), set(ticked)
     keyword = visit.form["q"].strip()[:100]
     known = (snapshot.product(one, terms.country, customer_id) for one in ticked)
     first = [product for product in known if product is not None and fits(product)]
     found = snapshot.products(customer_id, terms.country, currency=terms.currency, keyword=keyword or None)
-    others = [product for product in found if product.id not in set(ticked) and fits(product)]
+    others = [product for product in found if product.id not in known_ids and fits(product)]
     return visit.page(
         "gifts/make_collection.html",
         status=status,
