@@ -83,7 +83,7 @@ def build_app(
             if with_worker:
                 await stack.enter_async_context(open_worker(settings, captures=mailbox))
             services = await stack.enter_async_context(
-                open_services(settings, makes_vouchers=mailbox, max_orders=max_orders, wrong_keys=wrong_keys)
+                open_services(settings, is_demo=mailbox, max_orders=max_orders, wrong_keys=wrong_keys)
             )
             # What lives now lives to the end: collections need not walk it again and again.
             gc.collect()
@@ -121,13 +121,13 @@ def _end_with_parent() -> None:
 async def open_services(
     settings: Settings,
     *,
-    makes_vouchers: bool = False,
+    is_demo: bool = False,
     max_orders: int = MAX_ORDERS,
     wrong_keys: WrongKeys | None = None,
 ) -> AsyncIterator[Services]:
     """Everything operations and pages work with; on the way out, what is under way is finished first.
 
-    `makes_vouchers`: what is not in stock gets a test voucher in production too, as the demo does.
+    `is_demo`: in production too, what is not in stock gets a test voucher, and mail is captured where no mail server is set.
     Raises StartError when the database cannot be reached or its schema is not the current one.
     """
     async with AsyncExitStack() as stack:
@@ -146,8 +146,7 @@ async def open_services(
             patience.moved()
             notifier.notify_soon()
 
-        ids = IdWatch()
-        ids.note(await read_ids_left(database))
+        ids = await _watched_ids(database)
         placer = Placer(database, chains.entries, max_orders=max_orders, on_placed=on_placed, ids=ids)
         stack.push_async_callback(placer.close)
         authenticator = Authenticator(database, settings.environment, wrong_keys)
@@ -156,7 +155,7 @@ async def open_services(
         stack.push_async_callback(order_lists.close)
         resolver = Resolver()
         stack.push_async_callback(resolver.close)
-        claiming, gifts = _recipients(settings, database, vault, makes_vouchers=makes_vouchers)
+        claiming, gifts = _recipients(settings, database, vault, makes_vouchers=is_demo)
         intake = Intake(database, catalogue, placer, vault, patience, settings.public_url)
         quoter = Quoter(database, intake, vault)
         yield Services(
@@ -175,9 +174,17 @@ async def open_services(
             signing_in=_signing_in(settings, database, vault, chains),
             resolver=resolver,
             delivery_throttle=DeliveryThrottle(),
+            captures=is_demo and settings.smtp_url is None,
             patience=patience,
             writing_turns=Turns(at_once=6, each=3, max_waiting=1_000),
         )
+
+
+async def _watched_ids(database: Database) -> IdWatch:
+    """The watch over how many ids are left for orders, which knows how many there are now."""
+    ids = IdWatch()
+    ids.note(await read_ids_left(database))
+    return ids
 
 
 def _signing_in(settings: Settings, database: Database, vault: Vault, chains: Chains) -> SigningIn:

@@ -44,7 +44,7 @@ TABLES: Mapping[str, Writes] = {
     "api_keys": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "audit_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
     "audit_heads": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
-    "captured_mail": Writes(worker="INSERT, DELETE", operator="UPDATE(sealed), DELETE"),
+    "captured_mail": Writes(app="INSERT", worker="INSERT, DELETE", operator="UPDATE(sealed), DELETE"),
     "catalogue_version": Writes(app="UPDATE", operator="UPDATE"),
     "chain_keys": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "chain_openings": Writes(operator="INSERT"),

@@ -103,6 +103,13 @@ async def mail_low_balance(connection: Connection, account_id: int, user_ids: Se
     )
 
 
+async def mail_test(connection: Connection, user_id: int, content: bytes) -> None:
+    """Has a message mailed to a user as it is: what those they are about to send a gift will get."""
+    await connection.execute(
+        "INSERT INTO people_mails (kind, user_id, content) VALUES ('test', $1, $2)", user_id, content
+    )
+
+
 async def mail_reset(connection: Connection, email_key: str) -> None:
     """Has a link for a new password mailed to who signs in by that address; to nobody where nobody does."""
     await connection.execute(

@@ -22,6 +22,7 @@ class Allowance(Enum):
     ACCOUNT = Rate(10, 900.0)  # passwords and codes tried for one address
     NETWORK = Rate(60, 900.0)  # whatever comes from one network
     LETTERS = Rate(4, 3600.0)  # mail that is sent to one address
+    TESTS = Rate(6, 360.0)  # mail of what they are about to send, to one person
 
 
 async def spend(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:

@@ -12,7 +12,7 @@ from tests.delivery.mail.conftest import PostOffice
 from largesse.database import OPERATOR, WORKER, Database
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
-from largesse.delivery.outbox import mail_invitation, mail_new_device, mail_reset
+from largesse.delivery.outbox import mail_invitation, mail_new_device, mail_reset, mail_test
 from largesse.delivery.people import PeopleMailer, queue_low_balances
 from largesse.identity import add_user, bind_user
 from largesse.people.known import know, set_preferences
@@ -106,6 +106,21 @@ async def test_a_new_browser_is_told_with_where_it_is(
     assert message["Subject"] == "A new browser signed in to Largesse"
     assert "203.0.113.9" in message.get_content()
     assert secret_in(message.get_content())
+
+
+async def test_a_test_goes_as_it_is_to_who_asked_for_it_and_lets_nobody_in(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "try@acme.example")
+    links = await database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_test(connection, user_id, b"Subject: [Test] a gift\r\n\r\nAs they will get it.\r\n")
+    assert await mailer.step()
+    assert await waiting(database) == 0
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links") == links
+    [envelope] = mail_server.got
+    assert envelope.rcpt_tos == ["try@acme.example"]
+    assert envelope.original_content == b"Subject: [Test] a gift\r\n\r\nAs they will get it.\r\n"
 
 
 async def test_what_the_server_does_not_take_is_tried_again_and_given_up_at_last(

@@ -13,7 +13,7 @@ mailbox.py     captured mail: staging's, and the demo's; resealing.py brings it 
 erasing.py     takes out whom mail went to
 """
 
-from largesse.delivery.mail.mailbox import CapturedMail, OpenedMail, list_captured, open_captured
+from largesse.delivery.mail.mailbox import CapturedMail, OpenedMail, capture, list_captured, open_captured
 from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
 from largesse.delivery.mail.resending import resend
 
@@ -21,6 +21,7 @@ __all__ = [
     "CapturedMail",
     "OpenedMail",
     "RecipientDelivery",
+    "capture",
     "list_captured",
     "list_order_deliveries",
     "open_captured",

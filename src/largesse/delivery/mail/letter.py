@@ -58,6 +58,7 @@ class Letter:
     tracking_number: str | None = None
     picture: str | None = None  # its address
     details: Details = NOTHING_SAID  # of the product, where it is known
+    is_test: bool = False  # to whoever is about to send it: it holds no code that works
 
     @property
     def subject(self) -> str:
@@ -127,6 +128,7 @@ def _words(letter: Letter, subject: str) -> dict[str, Any]:
         "value": None if told is None else letter.language.amount(told, letter.currency),
         "codes": letter.codes,
         "environment": letter.environment,
+        "is_test": letter.is_test,
         "carrier": _line(letter.carrier),
         "tracking_number": _line(letter.tracking_number),
         "picture": letter.picture,
@@ -142,7 +144,10 @@ _house = lru_cache(maxsize=8)(parseaddr)
 def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
     """The subject, and who it is from: the sender by way of the house; empty where nobody is named."""
     is_one = len(letter.codes) <= 1
-    return _kept_subject_and_sender(letter.language, letter.kind, _line(letter.sender), house, is_one)
+    subject, sender = _kept_subject_and_sender(
+        letter.language, letter.kind, _line(letter.sender), house, is_one
+    )
+    return f"[Test] {subject}" if letter.is_test else subject, sender
 
 
 @lru_cache(maxsize=1_000)

@@ -42,6 +42,32 @@ def sealing_context(message_id: int) -> bytes:
     return b"captured-mail/%d" % message_id
 
 
+async def capture(
+    connection: Connection,
+    vault: Vault,
+    *,
+    customer_id: int,
+    environment: str,
+    recipient: str,
+    subject: str,
+    written: bytes,
+) -> None:
+    """Keeps a message that is of no order. It is known by a number below zero, where none of an order is."""
+    number: int = await connection.fetchval("SELECT -nextval('captured_mail_id_seq')")
+    await connection.execute(
+        """
+        INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, captured_at)
+        VALUES ($1, $2, $3, $4, $5, $6, clock_now())
+        """,
+        customer_id,
+        number,
+        environment,
+        recipient,
+        subject,
+        vault.captured.seal(written, sealing_context(number)),
+    )
+
+
 async def list_captured(
     connection: Connection, environment: str, *, before: int | None = None, limit: int = 100
 ) -> list[CapturedMail]:

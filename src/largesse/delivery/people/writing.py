@@ -26,7 +26,7 @@ class PeopleMail:
     """One that is due. It has no repr: the link lets in."""
 
     id: int
-    kind: str  # invitation, reset, new_device or low_balance
+    kind: str  # invitation, reset, new_device, low_balance or test
     email: str
     language: str | None
     customer_name: str | None
@@ -36,6 +36,7 @@ class PeopleMail:
     attempts: int
     link: str | None
     low: LowBalance | None = None  # the account, of low_balance
+    content: bytes | None = None  # the whole message, where it is not written here
 
 
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:

@@ -39,6 +39,7 @@ class Services:
     signing_in: SigningIn
     resolver: Resolver
     delivery_throttle: DeliveryThrottle
+    captures: bool  # mail of production, too, as the demo does; staging's always is
     patience: Patience
     # For transactions of requests: some of the pool's connections, so that those who read find one.
     writing_turns: Turns[int]

@@ -9,6 +9,7 @@ from largesse.orders import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.wrappings import DEFAULT_WRAPPING, WRAPPINGS
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 from largesse.web.console.send.preview import claim_document, language_of, letter_shown, mail_document
+from largesse.web.console.send.trying import may_try, send_test
 from largesse.web.console.visit import Visit
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
@@ -40,6 +41,8 @@ async def take(visit: Visit) -> Response:
     if form.errors:
         return await _show(visit, opened, status=422)
     await change(visit, opened, wrapping_key=wrapping, from_name=from_name or None, message=message or None)
+    if form["then"] == "try":
+        return await _tried(visit, await open_draft(visit))
     return visit.see(f"{opened.path}/{'message' if form['then'] == 'look' else 'delivery'}")
 
 
@@ -53,6 +56,14 @@ async def claim(visit: Visit) -> Response:
     """The claim page, as a document of its own."""
     opened = await open_draft(visit)
     return claim_document(visit, await chosen(visit, opened), await _name(visit, opened))
+
+
+async def _tried(visit: Visit, opened: Open) -> Response:
+    """Sends them the mail as it is now, as a test."""
+    said, here = await chosen(visit, opened), f"{opened.path}/message"
+    if said is None or opened.content.code_quantity is not None:
+        return visit.see(here)
+    return visit.see(here, await send_test(visit, said))
 
 
 async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
@@ -73,6 +84,7 @@ async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
         from_name=(options.from_name if options else None) or "",
         message=(options.message if options else None) or "",
         shown=shown,
+        may_try=shown is not None and may_try(visit),
         shown_in=language,
         is_batch=opened.content.code_quantity is not None,
         most_name=MAX_FROM_NAME,

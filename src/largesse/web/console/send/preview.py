@@ -52,13 +52,18 @@ def claim_document(visit: Visit, said: Chosen | None, name: str | None) -> Respo
 
 async def letter_shown(visit: Visit, said: Chosen, language: Language, name: str | None) -> Shown:
     """What the mail shows."""
+    return show(await letter_of(visit, said, language, name), visit.services.settings.mail_from)
+
+
+async def letter_of(visit: Visit, said: Chosen, language: Language, name: str | None) -> Letter:
+    """The mail to a recipient of that name. Its code is none."""
     gift, options, product = said.gift, said.options, said.product
     is_parcel = product is not None and not product.is_digital
     details = NOTHING_SAID
     if product is not None:
         async with visit.database.connection(visit.person.scope) as connection:
             details = (await read_details(connection, [product.id])).get(product.id, details)
-    letter = Letter(
+    return Letter(
         kind=GIFT,
         reference="",
         edition=0,
@@ -79,7 +84,6 @@ async def letter_shown(visit: Visit, said: Chosen, language: Language, name: str
         picture=_address(visit, product.picture) if product and product.picture else None,
         details=details,
     )
-    return show(letter, visit.services.settings.mail_from)
 
 
 def _address(visit: Visit, picture: str) -> str:

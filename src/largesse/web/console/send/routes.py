@@ -56,4 +56,5 @@ SEND = (
     _page(f"{_DRAFT}/codes", sent.codes),
     _page(f"{_DRAFT}/codes.csv", sent.codes_file),
     _form(f"{_DRAFT}/again", sent.again),
+    Entry("POST", f"{_DRAFT}/template", sent.save_template, Right.TEMPLATES, _TITLE),
 )

@@ -14,18 +14,56 @@ from largesse.drafts import DraftContent, begin_draft
 from largesse.identity import Caller
 from largesse.orders import Receipt, read_order
 from largesse.orders.finding import find_order
+from largesse.people import Right
+from largesse.templates import TemplateContent, TooManyTemplates, add_template
+from largesse.templates.keeping import MAX_NAME
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.visit import Visit
 
 # For so long who has placed a batch has its codes from here; later only with their second step, on the order's page.
 CODES_FOR = timedelta(hours=1)
+# What a template keeps of an order.
+_KEPT = (
+    "product_id", "collection_id", "value_minor", "currency", "country", "wrapping_key", "from_name", "message",
+    "expiry_after_days",
+)  # fmt: skip
+_GONE = text("The gift cannot be sent any more. Choose another.")
+_TOO_MANY = text("Your company has as many templates as it can. Remove one first.")
 _LATE = text("The codes are an hour old: read them again on the page of the order.")
 
 
 async def show(visit: Visit) -> Response:
     """The order that was placed, and what happens next. Raises NotFound for one that is not theirs."""
     caller = await person_as_caller(visit)
+    return await _shown(visit, caller, await _order(visit, caller))
+
+
+async def save_template(visit: Visit) -> Response:
+    """Keeps what was sent as a template, under the name that was typed. Raises NotFound."""
+    caller, form = await person_as_caller(visit), visit.form
     order = await _order(visit, caller)
+    name = form.text("name", MAX_NAME)
+    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
+    gift = snapshot.product(
+        order["product_id"] or 0, order["country"], caller.principal.customer_id
+    ) or snapshot.collection(order["collection_id"] or 0, caller.principal.customer_id)
+    if gift is None:
+        form.error("name", visit.say(_GONE))
+    if form.errors or gift is None:
+        return await _shown(visit, caller, order, status=422)
+    content = TemplateContent(name=name, gift_name=gift.name, **{member: order[member] for member in _KEPT})
+    try:
+        async with visit.database.transaction(caller.principal.scope) as connection:
+            made = await add_template(connection, caller.principal.customer_id, content)
+            await visit.record(connection, "template.created", f"template {made}", after={"name": name})
+    except TooManyTemplates:
+        form.error("name", visit.say(_TOO_MANY))
+        return await _shown(visit, caller, order, status=422)
+    said = visit.say("It is kept as the template %(name)s.", name=name)
+    return visit.see(f"/app/send/{order['reference']}/sent", said)
+
+
+async def _shown(visit: Visit, caller: Caller, order: Row, *, status: int = 200) -> Response:
     async with visit.database.connection(caller.principal.scope) as connection:
         rows = await connection.fetch(
             """
@@ -38,6 +76,9 @@ async def show(visit: Visit) -> Response:
     counts = {row["state"]: row["count"] for row in rows}
     return visit.page(
         "send/sent.html",
+        status=status,
+        may_keep=visit.person.may(Right.TEMPLATES),
+        most_name=MAX_NAME,
         order=order,
         sent=sum(counts.get(state, 0) for state in ("sent", "captured")),
         bounced=counts.get("bounced", 0),

@@ -1,0 +1,45 @@
+"""What accounts held on each of the last days, to be drawn as a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from largesse.database import Connection
+
+DAYS = 30
+
+
+async def read_history(
+    connection: Connection, customer_id: int, account_ids: Sequence[int]
+) -> dict[int, list[int]]:
+    """What each of those accounts of a customer held, in minor units, as each of the last days (UTC) began: DAYS numbers, oldest first.
+
+    Ids of entries ascend with time but for a moment, so each place is found by halving, as in statements; what was written at midnight
+    may count for either day.
+    """
+    rows = await connection.fetch(_HISTORY, customer_id, list(account_ids), DAYS)
+    found: dict[int, list[int]] = {account_id: [] for account_id in account_ids}
+    for row in rows:
+        found[row["account_id"]].append(row["balance_minor"])
+    return found
+
+
+_HISTORY = """
+    WITH RECURSIVE halved (account_id, at, low, high) AS (
+        SELECT account.id, day.at, 0::bigint, coalesce((
+            SELECT max(e.id) FROM entries e WHERE e.customer_id = $1 AND e.account_id = account.id), 0)::bigint
+        FROM unnest($2::int[]) AS account (id)
+        CROSS JOIN (
+            SELECT date_trunc('day', clock_now(), 'UTC') - n * interval '1 day' AS at FROM generate_series(0, $3::int - 1) AS n) AS day
+        UNION ALL
+        SELECT h.account_id, h.at, CASE WHEN probe.is_before THEN probe.id ELSE low END,
+               CASE WHEN probe.is_before THEN high ELSE (low + high) / 2 END
+        FROM halved h LEFT JOIN LATERAL (
+            SELECT e.id, e.created_at < h.at AS is_before FROM entries e
+            WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id > (low + high) / 2 ORDER BY e.id LIMIT 1) AS probe ON true
+        WHERE low < high)
+    SELECT account_id, coalesce((
+        SELECT e.balance_minor FROM entries e
+        WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id <= h.low ORDER BY e.id DESC LIMIT 1), 0) AS balance_minor
+    FROM halved h WHERE low >= high ORDER BY account_id, at
+"""
