@@ -280,3 +280,21 @@ def test_too_many_that_wait_are_refused_and_said(sign_in: People, service: Servi
         answer = browser.post("/app/funding/top-ups", account=str(theirs), amount="1")
         assert answer.status_code == (303 if number < MAX_WAITING else 422)
     assert f"{MAX_WAITING} top-ups wait already" in answer.text
+
+
+def told_of_waiting(browser: Browser) -> int:
+    browser.get("/app")
+    return int((re.findall(r"Top-ups that wait for their transfer: (\d+)", browser.text) or ["0"])[0])
+
+
+def test_home_tells_of_top_ups_that_wait(service: Service, sign_in: People) -> None:
+    people = {role: sign_in(f"{role}@acme.example") for role in ("member", "finance", "viewer")}
+    before = {role: told_of_waiting(browser) for role, browser in people.items()}
+    member, account = people["member"], str(service.ids["funding_accounts"]["gbp"])
+    member.get("/app/funding/top-ups/new")
+    paid_by = member.post("/app/funding/top-ups", account=account, amount="12").headers["location"]
+    more = {role: told_of_waiting(browser) - before[role] for role, browser in people.items()}
+    assert more == {"member": 1, "finance": 1, "viewer": 0}
+    member.get(paid_by)
+    assert member.post(f"{paid_by}/cancel").status_code == 303
+    assert told_of_waiting(member) == before["member"]

@@ -42,6 +42,17 @@ def test_what_was_done_is_listed_newest_first_and_found(service: Service, sign_i
     assert [row["subject"] for row in rows if row["act"] == "file.exported"] == ["audit-log.csv"]
 
 
+def test_the_file_holds_what_the_page_is_filtered_by(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    make_account(ada, "Filtered")
+    ada.get("/app/audit?act=service_account.created&who=ada")
+    [path] = [link for link in ada.links if "audit.csv" in link]
+    rows = list(csv.DictReader(io.StringIO(ada.get(path.replace("&amp;", "&")).text.lstrip("\ufeff"))))
+    assert {row["act"] for row in rows} == {"service_account.created"}
+    assert "Filtered" in rows[0]["after"]
+    assert ada.get("/app/audit.csv?who=nobody").text.count("\n") == 1
+
+
 def test_older_events_are_a_page_away(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     for number in range(51):

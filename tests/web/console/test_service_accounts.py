@@ -43,6 +43,21 @@ def test_what_it_may_order_is_limited_told_and_held_to(service: Service, sign_in
     ]
 
 
+def test_lists_come_as_files_too(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    post(ada, account_id(service, "crm"), "limit", currency="EUR", daily="99")
+    wanted = {
+        "service-accounts": ("CRM,crm,yes,1,", ",EUR,,99.00"),
+        "keys": ("crm,crm,everything,everywhere,",),
+        "people": ("Cem,cem@acme.example,member,yes,no,",),
+    }
+    for name, said in wanted.items():
+        ada.get(f"/app/{name}")
+        assert f"/app/{name}.csv" in ada.links
+        assert all(part in ada.get(f"/app/{name}.csv").text for part in said), name
+    post(ada, account_id(service, "crm"), "limit", currency="EUR")
+
+
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from largesse.base import clock
 from largesse.database import Connection
 from largesse.funding.overview import SeenAccount, list_seen_accounts
+from largesse.funding.top_ups import list_top_ups
 from largesse.people import Right
 from largesse.reports import OrderState, add_up, list_page
 from largesse.web.console.funding import sees_own_of
@@ -40,6 +41,7 @@ async def show(visit: Visit) -> Response:
     async with visit.database.connection(person.scope) as connection:
         accounts = await _accounts(visit, connection)
         matters = await _matters(visit, connection, accounts)
+        matters += await _waiting(visit, connection, accounts)
         now = await add_up(connection, wanted)
         before = await add_up(connection, replace(wanted, since=month.before_since, until=month.before_until))
         page = await list_page(connection, own_filter(visit), _NEWEST)
@@ -94,6 +96,17 @@ async def _matters(visit: Visit, connection: Connection, accounts: Sequence[Seen
             )
             matters.append(Matter(said, "/app/keys"))
     return matters
+
+
+async def _waiting(visit: Visit, connection: Connection, accounts: Sequence[SeenAccount]) -> list[Matter]:
+    """The top-ups of these accounts that wait for their transfer, of whom they may be asked about."""
+    person, seen = visit.person, {account.id for account in accounts}
+    if not seen or not person.may(Right.MOVE_FUNDS):
+        return []
+    waiting = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
+    count = sum(top_up.account_id in seen for top_up in waiting)
+    said = visit.say("Top-ups that wait for their transfer: %(count)s", count=count)
+    return [Matter(said, "/app/funding/top-ups")] if count else []
 
 
 _OF_SETTINGS = """

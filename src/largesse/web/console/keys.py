@@ -39,6 +39,34 @@ async def show(visit: Visit) -> Response:
     return await _shown(visit)
 
 
+async def download(visit: Visit) -> Response:
+    """The same keys as a file."""
+    columns = (
+        "name",
+        "service account",
+        "for",
+        "from",
+        "made at",
+        "made by",
+        "last used at",
+        "last used from",
+    )
+    rows = [
+        (
+            key.key,
+            key.service_account,
+            scopes_said(key.scopes),
+            networks_said(key.networks),
+            visit.instant(key.created_at),
+            key.made_by,
+            visit.instant(key.last_seen_at),
+            key.last_seen_address,
+        )
+        for key in await _keys(visit)
+    ]
+    return await visit.csv("api-keys.csv", columns, rows)
+
+
 async def create(visit: Visit) -> Response:
     """Makes an API key, and shows its secret this once, to who showed a moment ago that it is still them."""
     visit.require_proof("/app/keys")

@@ -271,7 +271,16 @@ async def _shown(visit: Visit) -> Response:
         act_words=ACTS,
         entry_words=ENTRIES,
         deliveries=DELIVERIES,
+        mailbox=_mailbox(visit),
     )
+
+
+def _mailbox(visit: Visit) -> str | None:
+    """Where captured mail is read: that of test mode, and in the demo all."""
+    settings, environment = visit.services.settings, visit.person.environment
+    if environment == "staging" or visit.services.captures:
+        return f"{settings.public_url_of(environment)}/mailbox"
+    return None
 
 
 async def _payer(connection: Connection, order: Row) -> int:

@@ -38,6 +38,23 @@ async def show(visit: Visit) -> Response:
     return await _shown(visit)
 
 
+async def download(visit: Visit) -> Response:
+    """The same people as a file."""
+    columns = ("name", "e-mail address", "role", "belongs", "second step", "last signed in at")
+    rows = [
+        (
+            one.name,
+            one.email,
+            one.role,
+            "yes" if one.is_active else "no",
+            "yes" if one.has_second_step else "no",
+            visit.instant(one.last_login_at),
+        )
+        for one in await _colleagues(visit)
+    ]
+    return await visit.csv("people.csv", columns, rows)
+
+
 async def send_invitation(visit: Visit) -> Response:
     """Invites an address, and shows the link to hand on."""
     form, person = visit.form, visit.person

@@ -32,6 +32,27 @@ async def show(visit: Visit) -> Response:
     return await _shown(visit)
 
 
+async def download(visit: Visit) -> Response:
+    """The same service accounts as a file, with a line for each currency in which one is limited."""
+    accounts, orders = await _listed(visit)
+    columns = (
+        "name",
+        "key",
+        "active",
+        "API keys",
+        "orders this month",
+        "currency",
+        "largest order",
+        "in a day",
+    )
+    rows = [
+        (one.name, one.key, "yes" if one.active else "no", one.api_keys, orders.get(one.id, 0), *limited)
+        for one in accounts
+        for limited in [_limited(*limit) for limit in one.limits.items()] or [(None, None, None)]
+    ]
+    return await visit.csv("service-accounts.csv", columns, rows)
+
+
 async def create(visit: Visit) -> Response:
     """Makes a service account."""
     name = visit.form.text("name", _MOST_NAME)
@@ -104,7 +125,7 @@ async def one_shown(visit: Visit, *, status: int = 200) -> Response:
         month = await _this_month(visit, connection, account.id)
     chosen = visit.query("currency") if visit.query("currency") in account.limits else ""
     # Of one that is limited already both amounts are changed, so that none is lost by leaving it out.
-    others = ({one.currency for one in accounts} | await _sold_in(visit)) - account.limits.keys()
+    others = dict.fromkeys([*(one.currency for one in accounts), *sorted(await _sold_in(visit))])
     return visit.page(
         "service_account.html",
         status=status,
@@ -113,7 +134,11 @@ async def one_shown(visit: Visit, *, status: int = 200) -> Response:
         accounts=accounts,
         spent=spent,
         month=month,
-        currencies=[(one, one) for one in ([chosen] if chosen else sorted(others))],
+        currencies=[
+            (one, one)
+            for one in ([chosen] if chosen else others)
+            if one == chosen or one not in account.limits
+        ],
         chosen=chosen,
         limit=account.limits.get(chosen, Limit()),
         typed=lambda minor: "" if minor is None else str(to_decimal(minor, chosen)),
@@ -122,6 +147,12 @@ async def one_shown(visit: Visit, *, status: int = 200) -> Response:
 
 
 async def _shown(visit: Visit, *, status: int = 200) -> Response:
+    accounts, orders = await _listed(visit)
+    return visit.page("service_accounts.html", status=status, accounts=accounts, orders=orders)
+
+
+async def _listed(visit: Visit) -> tuple[list[ServiceAccount], dict[int, int]]:
+    """The service accounts, and how many orders each has placed this month."""
     person = visit.person
     async with visit.database.connection(person.scope) as connection:
         accounts = await list_service_accounts(connection, person.customer_id, person.environment)
@@ -129,7 +160,12 @@ async def _shown(visit: Visit, *, status: int = 200) -> Response:
     orders: dict[int, int] = {}
     for added in month:
         orders[added.key] = orders.get(added.key, 0) + added.sums.orders
-    return visit.page("service_accounts.html", status=status, accounts=accounts, orders=orders)
+    return accounts, orders
+
+
+def _limited(currency: str, limit: Limit) -> tuple[object, ...]:
+    amounts = (limit.largest_order_minor, limit.daily_minor)
+    return (currency, *(None if minor is None else to_decimal(minor, currency) for minor in amounts))
 
 
 async def _this_month(visit: Visit, connection: Connection, account_id: int | None = None) -> list[Added]:

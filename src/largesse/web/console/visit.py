@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -200,6 +200,10 @@ class Visit:
         given = {**self.request.query_params, **changes}
         query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
         return self._frame.base + self.request.url.path + (f"?{query}" if query else "")
+
+    def instant(self, at: datetime | None) -> str | None:
+        """An instant as files have it, in UTC."""
+        return None if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
     async def csv(
         self,

@@ -100,6 +100,7 @@ async def one(visit: Visit) -> Response:
     return visit.page(
         "webhook.html",
         subscription=subscription,
+        verifying=VERIFYING,
         deliveries=found[:_PAGE],
         older=visit.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
         newest=visit.here(before=None) if before else None,

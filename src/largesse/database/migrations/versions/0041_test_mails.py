@@ -2,8 +2,8 @@
 
 from largesse.database.migrate import run_sql_beside
 
-revision = "0039"
-down_revision = "0038"
+revision = "0041"
+down_revision = "0040"
 
 
 def upgrade() -> None:
