@@ -53,7 +53,10 @@ async def _change(account: str, service_account: str | None, user: str | None, *
         holder_id, subject = await _find(connection, found["customer"], service_account, user)
         of_holder = (holder, found["customer_id"], found["environment"], holder_id)
         accounts = await list_assignable(connection, *of_holder)
-        if any(one.id == found["id"] and one.open_to_all for one in accounts):
+        one = next((account for account in accounts if account.id == found["id"]), None)
+        if one is None:
+            raise StartError(f"{found['name']} is closed")
+        if one.open_to_all:
             raise StartError(f"{found['name']} is open to everybody at {found['customer']}")
         held = {one.id for one in accounts if one.is_assigned}
         wanted = held | {found["id"]} if is_given else held - {found["id"]}

@@ -64,12 +64,12 @@ class Assigned(NamedTuple):
 async def list_assignable(
     connection: Connection, holder: Holder, customer_id: int, environment: str, holder_id: int
 ) -> list[Assignable]:
-    """All funding accounts of a customer in an environment, the master ones first, each with whether that one may use it."""
+    """The open funding accounts of a customer in an environment, the master ones first, each with whether that one may use it."""
     held = [row[0] for row in await connection.fetch(holder.read, customer_id, holder_id)]
     rows = await connection.fetch(
         """
         SELECT id, name, currency, open_to_all, id = ANY($3::int[]) AS is_assigned FROM accounts
-        WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' ORDER BY is_master DESC, id
+        WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND closed_at IS NULL ORDER BY is_master DESC, id
         """,
         customer_id,
         environment,

@@ -50,8 +50,9 @@ async def hold_key(connection: Connection, principal: Principal) -> None:
     The first statement of every transaction that writes for a caller. Raises Unauthorized, PlanRequired or Inactive.
     """
     if principal.user_id is not None:
-        people = await people_standing(connection, [principal.user_id])
-        require_sender(principal, people.get(principal.user_id))
+        roles = await _lock_roles(connection, [principal.user_id])
+        role = roles.get((principal.customer_id, principal.user_id))
+        require_sender(principal, None if role is None else PersonStanding(role))
         return
     row = await connection.fetchrow(standings("ARRAY[$1::int]"), principal.key_id)
     require_standing(principal, None if row is None else Standing(row["plan"], row["active"]))
@@ -67,14 +68,27 @@ def require_standing(principal: Principal, standing: Standing | None) -> None:
 
 async def people_standing(connection: Connection, user_ids: Collection[int]) -> dict[int, PersonStanding]:
     """What those people stand on who may still sign in; what would change that waits until the transaction ends."""
+    roles = await _lock_roles(connection, user_ids)
+    accounts: dict[int, list[int]] = {}
+    # An administrator uses every account. A statement of its own, by the customer, as accounts may lie elsewhere than people.
+    if some := [key for key, role in roles.items() if role != ADMIN]:
+        rows = await connection.fetch(
+            "SELECT user_id, account_id FROM account_users WHERE customer_id = ANY($1::int[]) AND user_id = ANY($2::int[])",
+            list({customer_id for customer_id, _ in some}),
+            [user_id for _, user_id in some],
+        )
+        for row in rows:
+            accounts.setdefault(row["user_id"], []).append(row["account_id"])
+    return {user_id: PersonStanding(role, accounts.get(user_id, ())) for (_, user_id), role in roles.items()}
+
+
+async def _lock_roles(connection: Connection, user_ids: Collection[int]) -> dict[tuple[int, int], str]:
+    """The roles of those people who may still sign in, each by the ids of their customer and of themselves."""
     rows = await connection.fetch(
-        """
-        SELECT id, role, ARRAY(SELECT account_id FROM account_users a WHERE a.customer_id = u.customer_id AND a.user_id = u.id)
-        FROM users u WHERE id = ANY($1::int[]) AND is_active ORDER BY id FOR SHARE OF u
-        """,
+        "SELECT customer_id, id, role FROM users WHERE id = ANY($1::int[]) AND is_active ORDER BY id FOR SHARE",
         list(user_ids),
     )
-    return {row[0]: PersonStanding(row[1], row[2]) for row in rows}
+    return {(row["customer_id"], row["id"]): row["role"] for row in rows}
 
 
 def require_sender(principal: Principal, standing: PersonStanding | None) -> None:

@@ -96,14 +96,17 @@ class Choices:
     placed_by: list[tuple[str, str]]  # `key-7`, of a service account, or `person-3`
 
 
-async def read_choices(connection: Connection, customer_id: int, environment: str) -> Choices:
-    """What a customer's orders in an environment can be filtered by."""
+async def read_choices(
+    connection: Connection, customer_id: int, environment: str, *, user_id: int | None = None
+) -> Choices:
+    """What a customer's orders in an environment can be filtered by, or those that a user has placed."""
     rows = await connection.fetch(
         """
         SELECT g.source, p.id AS product_id, l.id AS collection_id, coalesce(p.name, l.name) AS gift,
                a.id AS account_id, a.name AS account, s.id AS service_account_id, u.id AS user_id,
                coalesce(u.name, s.name) AS placed_by
-        FROM (SELECT * FROM report_groups WHERE customer_id = $1 AND environment = $2 ORDER BY id DESC LIMIT $3) AS g
+        FROM (SELECT * FROM report_groups WHERE customer_id = $1 AND environment = $2 AND ($4::int IS NULL OR user_id = $4)
+              ORDER BY id DESC LIMIT $3) AS g
         LEFT JOIN products AS p ON p.id = g.product_id
         LEFT JOIN collections AS l ON l.id = g.collection_id
         LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = g.account_id
@@ -113,6 +116,7 @@ async def read_choices(connection: Connection, customer_id: int, environment: st
         customer_id,
         environment,
         MAX_CHOICES,
+        user_id,
     )
     sources, gifts, accounts, placed_by = set(), set(), set(), set()
     for row in rows:

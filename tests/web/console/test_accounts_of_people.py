@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from tests.web.api.conftest import Service
+from tests.web.api.conftest import Service, on_database
 from tests.web.console.conftest import Browser, link_for
 from tests.web.console.sending import WORLD, quote_in, ready
+from tests.web.console.test_funding import report
 
 __all__ = ["WORLD"]
 
@@ -64,6 +65,13 @@ def test_a_member_uses_and_sees_what_is_assigned_to_them(service: Service, sign_
     cem.get(f"{path}/review")
     assert cem.post(f"{path}/place", quote=quote_in(cem)).headers["location"] == f"{path}/sent"
     assert service.balance("bots") == 10
+    order = f"/app/orders/{path.rpartition('/')[2]}"
+    cem.get(order)
+    assert "Balance after it" in cem.text
+    assert assign(service, ada).status_code == 303
+    cem.get(order)
+    assert "Money" in cem.text
+    assert "Balance after it" not in cem.text, "of an account that is theirs no longer"
     acts = service.sql(
         "SELECT subject, before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id"
     )
@@ -71,6 +79,7 @@ def test_a_member_uses_and_sees_what_is_assigned_to_them(service: Service, sign_
         (CEM, '{"accounts":[]}', '{"accounts":["For bots"]}'),
         (CEM, '{"accounts":["For bots"]}', '{"accounts":[]}'),
         (CEM, '{"accounts":[]}', '{"accounts":["For bots"]}'),
+        (CEM, '{"accounts":["For bots"]}', '{"accounts":[]}'),
     ]
 
 
@@ -103,6 +112,19 @@ def test_what_is_not_the_customers_is_not_assigned(service: Service, sign_in: Si
     assert assign_path(gil, user_id(service, "ada@acme.example")) == 404
     assert gil.get(f"/app/people/{user_id(service, 'ada@acme.example')}").status_code == 404
     assert service.sql("SELECT * FROM account_users") == before
+
+
+def test_a_member_filters_by_what_they_have_sent_themselves(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in(CEM)
+    for browser, account in ((ada, "small"), (cem, "gbp")):
+        path = ready(browser, service, account=account)
+        browser.get(f"{path}/review")
+        assert browser.post(f"{path}/place", quote=quote_in(browser)).status_code == 303
+    on_database(service.database_url, report)
+    for browser, is_told in ((ada, True), (cem, False)):
+        page = browser.get("/app/orders").text
+        assert "Acme float</option>" in page
+        assert ("Small pot</option>" in page) is is_told
 
 
 @pytest.mark.parametrize("role", ["member", "finance"])

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
-
 from starlette.responses import Response
 
 from largesse.base.errors import StartError
-from largesse.base.i18n import text
-from largesse.base.money import AmountError, to_minor
 from largesse.funding import Holder, assign_accounts
 from largesse.identity import Limit, limit_service_account
+from largesse.web.console.amounts import typed_amount
 from largesse.web.console.service_accounts import MOST_AMOUNT, find_account, one_shown
 from largesse.web.console.visit import Visit
-
-_NO_AMOUNT = text("Type an amount such as 500, or nothing for no limit.")
-_TOO_FINE = text("This is no amount of %(currency)s.")
 
 
 async def limit(visit: Visit) -> Response:
@@ -78,17 +72,5 @@ async def assign_to(visit: Visit, holder: Holder, holder_id: int, subject: str) 
 
 def _amount(visit: Visit, name: str, currency: str) -> int | None:
     """An amount in minor units; None where nothing was typed. What is wrong with it is noted in the form."""
-    typed = visit.form.text(name, MOST_AMOUNT, required=False).replace(",", ".")
-    if not typed or name in visit.form.errors:
-        return None
-    try:
-        number = Decimal(typed)
-        minor = to_minor(number, currency) if number.is_finite() and number > 0 else 0
-    except AmountError:
-        visit.form.error(name, visit.say(_TOO_FINE, currency=currency))
-        return None
-    except InvalidOperation:
-        minor = 0
-    if not minor:
-        visit.form.error(name, visit.say(_NO_AMOUNT))
-    return minor
+    typed = visit.form.text(name, MOST_AMOUNT, required=False)
+    return typed_amount(visit, name, currency) if typed and name not in visit.form.errors else None

@@ -16,10 +16,12 @@ from largesse.delivery.mail.records import RecipientDelivery, list_order_deliver
 from largesse.delivery.mail.resending import resend, resend_unclaimed
 from largesse.delivery.webhooks.records import list_order_webhooks
 from largesse.funding import order_entries, own_accounts, payment_source
+from largesse.funding.overview import list_seen_accounts
 from largesse.identity import Principal, is_own, person_calls
 from largesse.orders import OrderAct, cancel_order, find_order, list_acts, read_order
 from largesse.people import Reach, Right
 from largesse.reports import Place, read_listed
+from largesse.web.console.funding import sees_own_of
 from largesse.web.console.order_filters import STATES
 from largesse.web.console.visit import Visit
 
@@ -251,6 +253,7 @@ async def _shown(visit: Visit) -> Response:
             order["id"],
             _moments(order, acts),
         )
+        sees_balances = await _sees_balances(visit, connection, order)
         webhooks = await list_order_webhooks(connection, principal, order["id"], order["created_at"])
     may_act = person.may(Right.SEND) and is_own(principal, order["service_account_id"], order["user_id"])
     count = order["recipient_count"] or order["code_count"]
@@ -263,6 +266,7 @@ async def _shown(visit: Visit) -> Response:
         newer=max(offset - _RECIPIENTS_AT_ONCE, 0) if offset else None,
         acts=acts,
         entries=entries,
+        sees_balances=sees_balances,
         webhooks=webhooks,
         may_act=may_act,
         may_read_codes=may_act and order["delivery_mode"] == "manual" and person.may(Right.READ_CODES),
@@ -273,6 +277,15 @@ async def _shown(visit: Visit) -> Response:
         deliveries=DELIVERIES,
         mailbox=_mailbox(visit),
     )
+
+
+async def _sees_balances(visit: Visit, connection: Connection, order: Row) -> bool:
+    """Whether the person sees what the account held that the order was paid from: it may no longer be theirs to use."""
+    person, own = visit.person, sees_own_of(visit)
+    if own is None or order["account_id"] is None:
+        return person.may(Right.SEE_FUNDS)
+    seen = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=own)
+    return order["account_id"] in {account.id for account in seen}
 
 
 def _mailbox(visit: Visit) -> str | None:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from largesse.base.money import to_decimal
 from largesse.database import Connection
-from largesse.people import Right
+from largesse.people import Reach, Right
 from largesse.reports import (
     Added,
     ListedOrder,
@@ -52,7 +52,8 @@ async def show(visit: Visit) -> Response:
         )
         page = await list_page(connection, wanted, _AT_ONCE, before=before, after=after)
         sums, is_all = await _sums(connection, wanted)
-        choices = await read_choices(connection, person.customer_id, person.environment)
+        own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
+        choices = await read_choices(connection, person.customer_id, person.environment, user_id=own)
     is_filtered = any(
         visit.query(name) for name in ("q", "state", "since", "until", "gift", "source", "account", "by")
     )
