@@ -1,4 +1,4 @@
-"""Bars, drawn as SVG: what each shows is said in words too, and the numbers stand in a table beside."""
+"""Bars and lines, drawn as SVG: what each shows is said in words too, and the numbers stand beside."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _WIDTH, _HEIGHT, _LEFT = 720, 232, 8
 _FLOOR, _CEILING = 196, 32
 _LABELS = 8
 _NEAR_THE_END = 0.85  # of the width: from there on a label ends at its place, not to run out of the picture
+_LINE_WIDTH, _LINE_HEIGHT = 240, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,19 @@ def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[i
         floor=_FLOOR,
         ceiling=_CEILING,
     )
+
+
+def line(title: str, description: str, values: Sequence[int]) -> Markup:
+    """A small line of values that each hold until the next, with nothing written on it; zero is at its foot."""
+    highest = max(values, default=0) or 1
+    step = _LINE_WIDTH / max(len(values) - 1, 1)
+    heights = [_LINE_HEIGHT - 2 - max(value, 0) / highest * (_LINE_HEIGHT - 4) for value in values]
+    drawn = " ".join(
+        f"H{at * step:.1f}V{height:.1f}" if at else f"M0 {height:.1f}" for at, height in enumerate(heights)
+    )
+    return Markup(
+        '<svg class="line" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img"><title>{}</title><desc>{}</desc><path d="{}"/></svg>'
+    ).format(_LINE_WIDTH, _LINE_HEIGHT, title, description, drawn)
 
 
 def _label(label: str, x: float, *, is_minor: bool) -> Markup:

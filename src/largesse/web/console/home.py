@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.database import Connection
+from largesse.funding.history import DAYS, read_history
 from largesse.funding.overview import SeenAccount, list_seen_accounts
 from largesse.funding.top_ups import list_top_ups
 from largesse.people import Right
 from largesse.reports import OrderState, add_up, list_page
+from largesse.web.console.charts import line
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.order_filters import STATES
 from largesse.web.console.periods import period_of
@@ -23,6 +26,7 @@ from largesse.web.console.visit import Visit
 _NEWEST = 8
 _UNCLAIMED_DAYS = 30
 _UNUSED_DAYS = 90
+_DRAWN = 8  # accounts with a line; who has more sees them on their page
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ async def show(visit: Visit) -> Response:
         accounts = await _accounts(visit, connection)
         matters = await _matters(visit, connection, accounts)
         matters += await _waiting(visit, connection, accounts)
+        drawn = accounts[:_DRAWN]
+        history = await read_history(connection, person.customer_id, [account.id for account in drawn])
         now = await add_up(connection, wanted)
         before = await add_up(connection, replace(wanted, since=month.before_since, until=month.before_until))
         page = await list_page(connection, own_filter(visit), _NEWEST)
@@ -52,9 +58,24 @@ async def show(visit: Visit) -> Response:
         before={one.currency: one.sums for one in before},
         orders=page.orders,
         accounts=accounts,
+        lines={
+            account.id: _line(visit, account, history[account.id])
+            for account in drawn
+            if any(history[account.id])
+        },
         states=STATES,
         may_send=person.may(Right.SEND),
     )
+
+
+def _line(visit: Visit, account: SeenAccount, history: Sequence[int]) -> Markup:
+    """What an account held lately, as a line up to now, and in words."""
+    values = [*history, account.balance_minor]
+    least, most = (visit.language.amount(minor, account.currency) for minor in (min(values), max(values)))
+    said = visit.say(
+        "In the last %(days)s days between %(least)s and %(most)s", days=DAYS, least=least, most=most
+    )
+    return line(account.name, said, values)
 
 
 async def _accounts(visit: Visit, connection: Connection) -> list[SeenAccount]:
