@@ -1,4 +1,4 @@
-"""What accounts held on each of the last days, to be drawn as a line."""
+"""What accounts held on the last days, to be drawn as a line."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from largesse.database import Connection
 
 DAYS = 30
+_EVERY = 2  # days: a line shows no more, and each place is looked for
 
 
 async def read_history(
     connection: Connection, customer_id: int, account_ids: Sequence[int]
 ) -> dict[int, list[int]]:
-    """What each of those accounts of a customer held, in minor units, as each of the last days (UTC) began: DAYS numbers, oldest first.
+    """What each of those accounts of a customer held, in minor units, as every second of the last DAYS (UTC) began, oldest first.
 
     Ids of entries ascend with time but for a moment, so each place is found by halving, as in statements; what was written at midnight
     may count for either day.
     """
-    rows = await connection.fetch(_HISTORY, customer_id, list(account_ids), DAYS)
+    rows = await connection.fetch(_HISTORY, customer_id, list(account_ids), DAYS, _EVERY)
     found: dict[int, list[int]] = {account_id: [] for account_id in account_ids}
     for row in rows:
         found[row["account_id"]].append(row["balance_minor"])
@@ -30,7 +31,7 @@ _HISTORY = """
             SELECT max(e.id) FROM entries e WHERE e.customer_id = $1 AND e.account_id = account.id), 0)::bigint
         FROM unnest($2::int[]) AS account (id)
         CROSS JOIN (
-            SELECT date_trunc('day', clock_now(), 'UTC') - n * interval '1 day' AS at FROM generate_series(0, $3::int - 1) AS n) AS day
+            SELECT date_trunc('day', clock_now(), 'UTC') - n * interval '1 day' AS at FROM generate_series(0, $3::int - 1, $4::int) AS n) AS day
         UNION ALL
         SELECT h.account_id, h.at, CASE WHEN probe.is_before THEN probe.id ELSE low END,
                CASE WHEN probe.is_before THEN high ELSE (low + high) / 2 END

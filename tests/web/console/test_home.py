@@ -32,14 +32,14 @@ def test_balances_have_a_line_of_the_last_days(
     )
     assert DAYS == 30
     # The file was loaded 25 days ago: before there was nothing.
-    assert history[team] == [0] * 5 + [5000] * 10 + [2500] * 10 + [500] * 5
-    assert history[sales] == [0] * 5 + [2000] * 25
-    assert history[999] == [0] * 30
+    assert history[team] == [0] * 2 + [5000] * 5 + [2500] * 5 + [500] * 3
+    assert history[sales] == [0] * 2 + [2000] * 13
+    assert history[999] == [0] * 15
     ada = sign_in("ada@acme.example")
     page = ada.get("/app").text
     drawn = dict(re.findall(r"<title>([^<]+)</title><desc>([^<]+)</desc>", page))
-    assert drawn["People team"] == "In the last 30 days between £0.00 and £50.00"
-    assert "Test float" not in drawn
+    assert drawn["Acme float"] == "In the last 30 days between £0.00 and £1,000,000.00"
+    assert "Test float" not in page
     cem = sign_in("cem@acme.example")
     assert "People team" not in cem.get("/app").text
     assert 'class="line"' in cem.page.text

@@ -26,7 +26,7 @@ from largesse.web.console.visit import Visit
 _NEWEST = 8
 _UNCLAIMED_DAYS = 30
 _UNUSED_DAYS = 90
-_DRAWN = 8  # accounts with a line; who has more sees them on their page
+_DRAWN = 4  # accounts that have a line
 
 
 @dataclass(frozen=True, slots=True)
