@@ -1,0 +1,144 @@
+"""Two customers in both environments, with everything a customer can have, each marked with a word that stands nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tests.web.api.conftest import Service
+from tests.web.claim.conftest import Recipient
+from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.orders import work
+
+MARKS = ("zebra", "heron")  # of the customers
+
+
+def _customer(mark: str, value: int) -> str:
+    name = mark.title()
+    return f"""
+  - key: {mark}
+    name: {name} Ltd
+    plan: enterprise
+    funding: balance
+    users:
+      - {{email: admin@{mark}.example, name: {name} admin, role: admin}}
+      - {{email: cem@{mark}.example, name: {name} member, role: member}}
+    service_accounts:
+      - {{key: {mark}-bot, name: {name} bot}}
+    api_keys:
+      - {{key: {mark}, service_account: {mark}-bot, environment: production}}
+      - {{key: {mark}-test, service_account: {mark}-bot, environment: staging}}
+    funding_accounts:
+      - {{key: {mark}-gbp, name: {name}live float, master: true, currency: GBP, balance: {1_000 * value}.00}}
+      - {{key: {mark}-bot-gbp, name: {name} pot, currency: GBP, balance: {10 * value}.00, service_accounts: [{mark}-bot]}}
+      - {{key: {mark}-staging-gbp, name: {name}staging float, master: true, currency: GBP, environment: staging, balance: 500.00}}
+    templates:
+      - {{key: {mark}-hello, name: {name} hello, product: coffee, value: {value}, from_name: {name}, message: {name} says hello}}"""
+
+
+WORLD = f"""
+customers:{_customer("zebra", 25)}{_customer("heron", 10)}
+products:
+  - {{key: coffee, name: Coffee e-gift, digital: true, currency: GBP, countries: [GB], denominations: [5, 10, 25]}}
+  - {{key: hamper, name: Hamper, digital: false, currency: GBP, cost: 35.00, postage: {{GB: 4.95}}, vat_percent: {{GB: 20}}}}
+  - {{key: zebra-club, name: Zebra club, digital: true, currency: GBP, countries: [GB], denominations: [10], customers: [zebra]}}
+  - {{key: heron-club, name: Heron club, digital: true, currency: GBP, countries: [GB], denominations: [10], customers: [heron]}}
+collections:
+  - {{key: treats, name: Treats, country: GB, currency: GBP, value_points: [10, 25], products: [coffee]}}
+  - {{key: zebra-thanks, customer: zebra, name: Zebra thanks, country: GB, currency: GBP, value: 25, products: [coffee]}}
+  - {{key: heron-thanks, customer: heron, name: Heron thanks, country: GB, currency: GBP, value: 25, products: [coffee]}}
+"""
+
+
+@dataclass
+class Customer:
+    """A customer's mark, somebody of it, and its things by what they are, each with all names it can be asked for by."""
+
+    mark: str
+    admin: Browser
+    codes: list[dict[str, str]]
+    texts: list[str]
+    numbers: list[int]
+
+
+def fill(service: Service, staging: Service, mark: str) -> Customer:
+    """Has a customer do all it can do, in both environments."""
+    admin = signed_in(service, f"admin@{mark}.example")
+    codes: list[dict[str, str]] = []
+    for place, environment, account in (
+        (service, "live", f"{mark}-gbp"),
+        (staging, "staging", f"{mark}-staging-gbp"),
+    ):
+        key = mark if place is service else f"{mark}-test"
+        word = f"{mark}{environment}"
+        texts: dict[str, Any] = {"message": f"{word} message", "fromName": f"{word} sender"}
+
+        client = place.client(key)
+        send = partial(_send, place, key, account, word)
+        send(1, recipients=[{"email": f"sam@{word}.example", "name": f"{word} Sam", "quantity": 2}], **texts)
+        codes += send(2, codeQuantity=2)["codes"]
+        cancelled = send(3, recipients=[{"email": f"kim@{word}.example"}])["reference"]
+        assert client.post(f"/orders/{cancelled}/cancel").status_code == 200
+        hook = client.post(
+            "/webhooks", json={"targetUrl": f"https://93.184.215.14/{word}", "event": "order.created"}
+        ).json()["id"]
+        service.sql(
+            """
+            WITH made AS (
+                INSERT INTO deliveries (customer_id, subscription_id, event, sample, due_at, created_at)
+                SELECT customer_id, id, 'order.created', convert_to($2, 'UTF8'), now(), now() FROM webhook_subscriptions WHERE id = $1
+                RETURNING customer_id, id)
+            INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, answer)
+            SELECT customer_id, id, 1, now(), 1, convert_to($2, 'UTF8') FROM made
+            """,
+            hook,
+            f'{{"{word}": 1}}',
+        )
+    recipient = Recipient(service)
+    assert recipient.claim(codes[0]).status_code == 303
+    admin.get("/app/funding/top-ups/new")
+    (account_id,) = service.sql("SELECT id FROM accounts WHERE key = $1", f"{mark}-gbp")[0]
+    assert admin.post("/app/funding/top-ups", account=str(account_id), amount="77").status_code == 303
+    (product,) = service.sql("SELECT id FROM products WHERE key = 'coffee'")[0]
+    admin.get(f"/app/send/gift?product={product}&country=GB")
+    draft = (
+        admin.post("/app/send/gift", product=str(product), country="GB", value="10")
+        .headers["location"]
+        .removesuffix("/recipients")
+    )
+    admin.get(f"{draft}/recipients")
+    assert (
+        admin.post(f"{draft}/recipients", rows=f"email,name\nrow@{mark}.example,{mark} Row\n").status_code
+        == 303
+    )
+    work(service)
+    return Customer(mark, admin, codes, *_names(service, mark))
+
+
+def _send(place: Service, key: str, account: str, word: str, number: int, **members: Any) -> Any:
+    """Places an order, whose reference has the word and the number; what was answered."""
+    told = {"value": 5, **members, "externalReference": f"{word}-{number}"}
+    sent = place.send("gift", "coffee", key=key, account=account, **told)
+    assert sent.status_code == 200, sent.text
+    return sent.json()
+
+
+def _names(service: Service, mark: str) -> tuple[list[str], list[int]]:
+    """Whatever ids and names rows of the customer have in the database: texts, such as references, and numbers."""
+    (customer_id,) = service.sql("SELECT id FROM customers WHERE key = $1", mark)[0]
+    columns = service.sql(
+        """
+        SELECT table_name, column_name, data_type FROM information_schema.columns c
+        WHERE table_schema = 'public' AND column_name IN ('id', 'reference', 'key')
+          AND EXISTS (SELECT FROM information_schema.columns o WHERE o.table_name = c.table_name AND o.column_name = 'customer_id')
+        """
+    )
+    texts, numbers = set(), {customer_id}
+    for table, column, _ in columns:
+        for (value,) in service.sql(f"SELECT {column} FROM {table} WHERE customer_id = $1", customer_id):
+            if isinstance(value, int):
+                numbers.add(value)
+            elif value is not None:
+                texts.add(str(value))
+    return sorted(texts), sorted(numbers)
