@@ -41,6 +41,7 @@ class Demo:
 
     url: str
     welcome: str
+    environment: dict[str, str]  # of commands beside it
 
     @property
     def key(self) -> str:
@@ -97,7 +98,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             assert process.poll() is None, output.read_text()
             assert time.monotonic() - started < START_S, output.read_text()
             time.sleep(0.05)
-        yield Demo(f"http://127.0.0.1:{port}", output.read_text())
+        yield Demo(f"http://127.0.0.1:{port}", output.read_text(), environment)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
