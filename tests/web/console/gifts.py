@@ -31,7 +31,7 @@ customers:
       - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 100000.00}
       - {key: test-gbp, name: Test float, master: true, currency: GBP, environment: staging, balance: 1000.00}
     templates:
-      - {key: welcome, name: Welcome, product: coffee, value: 10, message: Welcome!}
+      - {key: welcome, name: Welcome, product: coffee, value: 10, wrapping_key: balloons, message: Welcome!}
   - key: globex
     name: Globex
     plan: pro

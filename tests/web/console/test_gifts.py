@@ -113,6 +113,7 @@ def test_a_template_is_copied(service: Service, ada: Browser) -> None:
     assert 'value="Copy of Welcome"' in page.text
     assert "Welcome!</textarea>" in page.text
     assert '<option value="10.00" selected>' in page.text
+    assert 'value="birthday" checked' in page.text, "the wrapping that recipients see"
 
 
 def test_the_list_says_how_often_each_was_used(service: Service, ada: Browser) -> None:

@@ -14,7 +14,7 @@ from largesse.catalogue import Snapshot
 from largesse.drafts import Draft, DraftContent
 from largesse.identity import Caller
 from largesse.orders import MAX_FROM_NAME, MAX_MESSAGE, Gift, TemplateChoice
-from largesse.orders.wrappings import DEFAULT_WRAPPING, WRAPPINGS
+from largesse.orders.wrappings import DEFAULT_WRAPPING, WRAPPINGS, known_wrapping
 from largesse.templates import Template, TemplateContent, TooManyTemplates, add_template, change_template
 from largesse.templates.keeping import MAX_EXPIRY_DAYS, MAX_NAME
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
@@ -217,7 +217,7 @@ async def _show(
         value=_value(start, picked),
         wrappings=WRAPPINGS,
         wrapping_names={key: visit.say(one) for key, one in NAMES.items()},
-        wrapping=wrapping if wrapping in WRAPPINGS else DEFAULT_WRAPPING,
+        wrapping=known_wrapping(wrapping),
         start=start,
         shown=await letter_shown(visit, said, language, None) if said else None,
         shown_in=language,
