@@ -90,7 +90,8 @@ Found on the way, by the profiles and `EXPLAIN (ANALYZE, BUFFERS)`:
   them no smaller. The embedded server compresses nothing now.
 - **Lists asked for at once.** `GET /orders` was one query for each caller. Callers who wait at the same time are now answered by one query,
   and equal questions by one answer.
-- **Lines by COPY**, which inserts many rows of a page at once: see the ways to write lines above.
+- **Lines by arrays of columns.** COPY inserts many rows of a page at once and takes a quarter less, as shown above. Lines went by it until
+  row-level security came, which refuses it to whom it holds.
 - **Segments of the log.** With 64 connections the slowest hundredth of orders took several times the middle one. Sampled wait events showed
   commits waiting for one that was making the log's next segment, zeros to the disk included. The embedded server's segments are the smallest
   there are now, and the waits as short as they can be.

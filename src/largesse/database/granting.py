@@ -16,7 +16,7 @@ from typing import TypeAlias
 import asyncpg
 
 from largesse.base.errors import StartError
-from largesse.database.distribution import HAS_EXTENSION
+from largesse.database.distribution import HAS_EXTENSION, is_spread
 from largesse.database.policies import TABLES as HELD_APART
 from largesse.database.policies import Policy, policies_on
 from largesse.database.rights import Right, rights_on
@@ -93,8 +93,9 @@ async def policies_missing(session: Session) -> list[str]:
         "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')",
         Role.OWNER,
     )
+    spread = await is_spread(session)
     tables = await session.fetch(_SECURED)
-    wanted = {policy for table in tables if handed for policy in policies_on(table["name"])}
+    wanted = {policy for table in tables if handed for policy in policies_on(table["name"], is_spread=spread)}
     there = {
         Policy(row["table"], row["name"], tuple(sorted(row["roles"])), row["using"], row["check"])
         if row["is_plain"]

@@ -18,15 +18,24 @@ from dataclasses import dataclass
 
 from largesse.database.roles import Role
 
-# As PostgreSQL writes expressions back, so that they can be compared. No sub-select: a distributed PostgreSQL takes none in a policy.
-_HERE = "(environment = ANY ((current_setting('largesse.environments'::text))::text[]))"
+# As PostgreSQL writes expressions back, so that they can be compared.
+_CUSTOMERS = "(current_setting('largesse.customers'::text))::integer[]"
+_ENVIRONMENTS = "(current_setting('largesse.environments'::text))::text[]"
+_HERE = f"(environment = ANY ({_ENVIRONMENTS}))"
 
 
 _ACROSS = tuple(sorted((Role.OWNER, Role.WORKER, Role.OPERATOR, Role.READ)))
 
 
 def _own(column: str = "customer_id") -> str:
-    return f"({column} = ANY ((current_setting('largesse.customers'::text))::integer[]))"
+    return f"({column} = ANY ({_CUSTOMERS}))"
+
+
+def _read_once(expression: str) -> str:
+    """The same, with each setting read once a statement and not for each row that is written: a batch names a hundred customers."""
+    return expression.replace(_CUSTOMERS, f"( SELECT {_CUSTOMERS} AS current_setting)::integer[]").replace(
+        _ENVIRONMENTS, f"( SELECT {_ENVIRONMENTS} AS current_setting)::text[]"
+    )
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -115,12 +124,13 @@ TABLES: Mapping[str, Rows] = {
 }
 
 
-def policies_on(table: str) -> tuple[Policy, ...]:
-    """The policies of a table, none for a table of nobody."""
+def policies_on(table: str, *, is_spread: bool = False) -> tuple[Policy, ...]:
+    """The policies of a table, none for a table of nobody. A database that is spread over nodes takes no sub-select in one."""
     if table not in TABLES:
         return ()
     rows = TABLES[table]
+    form = str if is_spread else _read_once
     return (
-        Policy(table, "own_rows", (Role.APP,), rows.seen, rows.written),
+        Policy(table, "own_rows", (Role.APP,), form(rows.seen), form(rows.written) if rows.written else None),
         Policy(table, "every_row", _ACROSS, "true"),
     )
