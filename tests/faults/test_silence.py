@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import sys
 import time
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import asyncpg
 import pytest
 from tests.faults.installation import Installation
 from tests.faults.proxy import Proxy
@@ -107,3 +110,42 @@ async def test_nobody_waits_long_for_a_silent_database_nor_for_what_it_left_lock
     report = await asyncio.to_thread(installation.verify)
     assert report["counted"]["orders"] == 3
     await proxy.cut()
+
+
+async def test_who_starts_on_a_network_that_falls_silent_gives_up_soon(
+    clone_database: Any, start_installation: Any
+) -> None:
+    """And is started again by whoever watches it: not ten minutes later, as a command would."""
+    url = clone_database()
+    installation = await asyncio.to_thread(start_installation, url=url)
+    proxy = Proxy(url)
+    await proxy.restore()
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    holder = await asyncpg.connect(url)
+    holding = holder.transaction()
+    await holding.start()
+    await holder.execute("SELECT pg_advisory_xact_lock(hashtext('largesse/master_keys'))")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "largesse", "serve", "--port", str(port)),
+        env={**os.environ, **installation.environ, "LARGESSE_DATABASE_URL": proxy.url},
+        stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        async with asyncio.timeout(60):
+            while not await holder.fetchval(waits):  # noqa: ASYNC110 - another process's doing
+                await asyncio.sleep(0.02)
+        proxy.swallow()
+        await holding.rollback()
+        began = time.monotonic()
+        _, told = await asyncio.wait_for(process.communicate(), 60)
+        assert time.monotonic() - began < ANSWERED_WITHIN_S
+        assert (process.returncode, b"Error: the database" in told) == (1, True)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        await holder.close()
+        await proxy.cut()

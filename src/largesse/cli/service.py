@@ -15,7 +15,7 @@ from largesse.base.errors import StartError
 from largesse.base.logs import configure_logs
 from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
 from largesse.cli.running import command, one_line
-from largesse.database import Role
+from largesse.database import REQUESTS, Role
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import roles_to_make, upgrade
 from largesse.installation import chain_ledger, check_schema, database_address, open_database, open_vault
@@ -162,7 +162,8 @@ async def _check_ready(settings: Settings) -> None:
 
     if settings.database_url is not None:
         load_vault(settings)  # a key that is missing or malformed needs no database to be seen
-    async with open_database(settings, role=Role.APP) as database:
+    # With the patience of who serves: on a network that falls silent now, whoever watches starts the next one soon.
+    async with open_database(settings, role=Role.APP, limits=REQUESTS) as database:
         await check_schema(database)
         await open_vault(database, settings)
 
