@@ -89,7 +89,7 @@ TABLES: Mapping[str, Writes] = {
     ),
     "passkeys": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
     "people": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
-    "people_mails": Writes(app="INSERT", worker="UPDATE, DELETE", operator="INSERT"),
+    "people_mails": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT"),
     "pictures": Writes(operator="INSERT"),
     "pin_failures": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="UPDATE"),
     "products": Writes(operator="INSERT, UPDATE"),

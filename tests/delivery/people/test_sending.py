@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.delivery.mail.conftest import PostOffice
 
-from largesse.database import OPERATOR, WORKER, Database
+from largesse.database import OPERATOR, WORKER, Database, Role
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
 from largesse.delivery.outbox import mail_invitation, mail_new_device, mail_reset, mail_test
@@ -34,11 +34,17 @@ async def database(module_database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def mailer(database: Database, mail_server: PostOffice) -> AsyncIterator[PeopleMailer]:
+async def worker(database: Database, module_database_url: str) -> AsyncIterator[Database]:
+    """As a worker has it, with a worker's rights."""
+    worker = await Database.connect(module_database_url, role=Role.WORKER)
+    yield worker
+    await worker.close()
+
+
+@pytest.fixture
+async def mailer(worker: Database, mail_server: PostOffice) -> AsyncIterator[PeopleMailer]:
     transport = SmtpTransport(MailServer.from_url(mail_server.url))
-    mailer = PeopleMailer(
-        database, transport, public_url=PUBLIC_URL, mail_from="Largesse <gifts@example.com>"
-    )
+    mailer = PeopleMailer(worker, transport, public_url=PUBLIC_URL, mail_from="Largesse <gifts@example.com>")
     yield mailer
     await mailer.close()
 
@@ -152,7 +158,7 @@ async def test_an_address_that_is_refused_is_not_tried_again(
 
 
 async def test_who_watches_an_account_is_told_once_each_time_it_falls(
-    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+    database: Database, worker: Database, mailer: PeopleMailer, mail_server: PostOffice
 ) -> None:
     user_id, _ = await somebody(database, "finn@acme.example")
     await database.execute(OPERATOR, "UPDATE users SET role = 'finance' WHERE id = $1", user_id)
@@ -170,7 +176,7 @@ async def test_who_watches_an_account_is_told_once_each_time_it_falls(
     await database.execute(OPERATOR, "INSERT INTO account_watchers VALUES ($1, $2, $3)", *account, user_id)
 
     async def queued() -> int:
-        async with database.transaction(WORKER) as connection:
+        async with worker.transaction(WORKER) as connection:
             return await queue_low_balances(connection)
 
     async def set_balance(minor: int) -> None:

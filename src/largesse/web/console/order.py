@@ -15,7 +15,7 @@ from largesse.delivery.mail.correcting import correct_address
 from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
 from largesse.delivery.mail.resending import resend, resend_unclaimed
 from largesse.delivery.webhooks.records import list_order_webhooks
-from largesse.funding import order_entries, own_accounts, payment_source
+from largesse.funding import OnInvoice, order_entries, own_accounts, payment_source
 from largesse.funding.overview import list_seen_accounts
 from largesse.identity import Principal, is_own, person_calls
 from largesse.orders import OrderAct, cancel_order, find_order, list_acts, read_order
@@ -282,7 +282,7 @@ async def _shown(visit: Visit) -> Response:
 async def _sees_balances(visit: Visit, connection: Connection, order: Row) -> bool:
     """Whether the person sees what the account held that the order was paid from: it may no longer be theirs to use."""
     person, own = visit.person, sees_own_of(visit)
-    if own is None or order["account_id"] is None:
+    if own is None or isinstance(payment_source(order["account_id"]), OnInvoice):
         return person.may(Right.SEE_FUNDS)
     seen = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=own)
     return order["account_id"] in {account.id for account in seen}

@@ -174,7 +174,7 @@ async def _this_month(visit: Visit, connection: Connection, account_id: int | No
     wanted = OrderFilter(
         customer_id=visit.person.customer_id,
         environment=visit.person.environment,
-        group=GroupFilter() if account_id is None else GroupFilter(service_account_id=account_id),
+        group=GroupFilter(service_account_id=account_id),
         since=since.date(),
     )
     return await add_up(connection, wanted, by="service_account")
