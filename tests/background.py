@@ -72,4 +72,11 @@ class Statements:
 
 async def _open_pool(url: str) -> asyncpg.Pool:
     # No statement is kept: what one was planned as may no longer be once a test has changed a table.
-    return await asyncpg.create_pool(url, min_size=0, max_size=_MOST_AT_ONCE, statement_cache_size=0)
+    # On a cluster a test may join by an order's id alone, as statements of the service may not: it moves rows between nodes.
+    return await asyncpg.create_pool(
+        url,
+        min_size=0,
+        max_size=_MOST_AT_ONCE,
+        statement_cache_size=0,
+        server_settings={"citus.enable_repartition_joins": "on"},
+    )

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 from tests.chained import CHAIN
 
-from largesse.database import OPERATOR, Connection, Database, Role, Scope, connect_once
+from largesse.database import OPERATOR, Connection, Database, Role, Scope, connect_once, for_customer
 from largesse.funding import own_accounts
 from largesse.identity import Principal
 from largesse.orders.order import OwnAccounts
@@ -69,8 +69,8 @@ class Overheard(Database):
     asked = Asked()
 
     @asynccontextmanager
-    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
-        async with super().connection(scope) as connection:
+    async def session(self, scope: Scope) -> AsyncIterator[Connection]:
+        async with super().session(scope) as connection:
             listening = self.asked
             connection.add_log_listener(listening)
             try:
@@ -105,6 +105,6 @@ def principal_of(customer_id: int) -> Principal:
 
 
 async def own_accounts_of(database: Database, principal: Principal) -> OwnAccounts:
-    async with database.connection(OPERATOR) as connection:
+    async with database.connection(for_customer(principal.customer_id, "production")) as connection:
         own = await own_accounts(connection, principal.customer_id, "production", "GBP")
     return OwnAccounts(own["receivable"], own["sales"])

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-SUITES = ("tests/citus", "tests/orders/test_listing.py", "tests/orders/test_reading.py", "tests/funding")
+SUITES = ("tests/citus",)
 _START_LIMIT_S = 120
 
 

@@ -22,6 +22,8 @@ async def test_without_the_extension_nothing_is_spread_and_nothing_wrong(
 ) -> None:
     assert await distribution.distribute(connection) == []
     assert await distribution.trouble(connection) is None
+    with pytest.raises(StartError, match="one server"):
+        await distribution.homes(connection, [1])
     database = await Database.connect(database_url, role=Role.APP)
     try:
         assert not database.is_spread

@@ -9,6 +9,7 @@ import click
 from largesse.cli.running import Commands, command, current_database
 from largesse.cli.tables import format_options, show
 from largesse.database import OPERATOR
+from largesse.database.distribution import homes
 from largesse.identity import list_customers
 
 _COLUMNS = ("id", "key", "name", "plan", "funding", "service_accounts", "api_keys", "created_at")
@@ -20,10 +21,14 @@ def customers() -> None:
 
 
 @customers.command("list")
+@click.option("--nodes", is_flag=True, help="Tell which node of a cluster each lives on.")
 @format_options
 @command
-async def customers_list(form: str | None) -> None:
+async def customers_list(form: str | None, *, nodes: bool) -> None:
     """List the customers, with how many service accounts and API keys each has."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
         records = await list_customers(connection)
-    show(form, _COLUMNS, map(asdict, records), empty="There are no customers: load a world file.")
+        node = await homes(connection, [record.id for record in records]) if nodes else {}
+    rows = [asdict(record) | ({"node": node[record.id]} if nodes else {}) for record in records]
+    columns = (*_COLUMNS, "node") if nodes else _COLUMNS
+    show(form, columns, rows, empty="There are no customers: load a world file.")

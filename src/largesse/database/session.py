@@ -110,6 +110,8 @@ class Session(asyncpg.Connection):
 
     async def act_for(self, scope: Scope) -> None:
         """Says whom a look-up has found: the rest of its transaction, if it is in one, acts for them."""
+        if self.scope == scope:
+            return
         if self.scope is None or self.scope.actor is not Actor.LOOKUP:
             raise RuntimeError("only what looks somebody up goes on for whom it finds")
         self.scope = scope

@@ -69,14 +69,15 @@ async def hold_mail_back(connection: Connection, customer_id: int, order_id: int
         """,
         *order,
     )
+    cancelled = await connection.fetch(
+        "SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2 AND state = 'cancelled'",
+        *order,
+    )
     await connection.execute(
         """
         WITH rest AS (
             SELECT m.id, ARRAY(
-                SELECT line FROM unnest(m.line_numbers) AS line WHERE NOT EXISTS (
-                    SELECT FROM line_states s
-                    WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = line AND s.state = 'cancelled')
-                ORDER BY line) AS numbers
+                SELECT line FROM unnest(m.line_numbers) AS line WHERE line <> ALL ($3::int[]) ORDER BY line) AS numbers
             FROM messages m WHERE m.customer_id = $1 AND m.order_id = $2 AND m.kind = 'gift' AND m.state IN ('pending', 'held'))
         UPDATE messages SET
             line_numbers = CASE WHEN numbers = '{}' THEN line_numbers ELSE numbers END,
@@ -86,6 +87,7 @@ async def hold_mail_back(connection: Connection, customer_id: int, order_id: int
         WHERE messages.customer_id = $1 AND messages.id = rest.id AND messages.state IN ('pending', 'held')
         """,
         *order,
+        [row["number"] for row in cancelled],
     )
 
 

@@ -34,7 +34,7 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
         WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND closed_at IS NULL
           AND (open_to_all OR $4 OR EXISTS (
               SELECT FROM account_service_accounts a
-              WHERE a.customer_id = accounts.customer_id AND a.account_id = accounts.id
+              WHERE a.customer_id = $1 AND a.account_id = accounts.id
                 AND a.service_account_id = $3) OR EXISTS (
               SELECT FROM account_users a
               WHERE a.customer_id = accounts.customer_id AND a.account_id = accounts.id AND a.user_id = $5))

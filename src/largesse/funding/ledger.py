@@ -165,13 +165,13 @@ async def own_accounts(
     await connection.execute(
         """
         INSERT INTO accounts (customer_id, environment, currency, kind)
-        SELECT $1, $2, $3, kind FROM unnest($4::text[]) AS kind
+        VALUES ($1, $2, $3, $4), ($1, $2, $3, $5), ($1, $2, $3, $6)
         ON CONFLICT (customer_id, environment, currency, kind) WHERE kind <> 'funding' DO NOTHING
         """,
         customer_id,
         environment,
         currency,
-        list(OWN_KINDS),
+        *OWN_KINDS,
     )
     rows = await connection.fetch(
         """

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from largesse.base.email import is_erased
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import Connection, Row, Scope, for_customer
+from largesse.database import Connection, Row, Scope, act_for, for_customer, is_spread
 from largesse.lines.issuing import open_code
 from largesse.lines.states import LineKey, Progress, State
 
@@ -71,8 +71,15 @@ async def find_line(
     """The line of a code, in this environment, whosever it is: whoever has found it goes on in its `scope`.
 
     With `lock` its row is held to the end of the transaction. How far it has come must be read after that, by
-    `read_progress`: what the same statement saw may be older than the lock.
+    `read_progress`: what the same statement saw may be older than the lock. Where customers are spread, all nodes are asked whose it
+    is, and that customer's then for the lock; the transaction goes on for the customer.
     """
+    if lock and is_spread(connection):
+        found = await find_line(connection, vault, code, environment)
+        if found is None:
+            return None
+        await act_for(connection, found.scope)
+        return await read_line(connection, found.key, environment, lock=True)
     lookups = vault.codes.lookups(code)
     rows = await connection.fetch("SELECT * FROM lines_of_code($1, $2, $3)", lookups, environment, lock)
     lines = [Line(*row) for row in rows]

@@ -6,11 +6,11 @@ who wait for it have asked, so nobody misses an order that was placed before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from largesse.base.batching import Batcher
-from largesse.database import Database, for_customers
+from largesse.database import Database, at_node, for_customers
 from largesse.events import OrderRecord
 from largesse.identity import Principal
 from largesse.orders.horizon import read_horizon
@@ -69,19 +69,28 @@ class OrderLists:
     async def _read_next(self, wanted: list[_List]) -> Sequence[bytes]:
         return await self._read(wanted, _NEXT, await read_horizon(self._database))
 
-    async def _read(self, wanted: list[_List], query: str, *arguments: int) -> Sequence[bytes]:
+    async def _read(
+        self, wanted: list[_List], queries: Mapping[bool, str], *arguments: int
+    ) -> Sequence[bytes]:
         lists = list(dict.fromkeys(wanted))
-        scope = for_customers((each.customer_id, each.environment) for each in lists)
-        rows = await self._database.fetch(scope, query, *map(list, zip(*lists, strict=True)), *arguments)
-        records: list[list[OrderRecord]] = [[] for _ in lists]
-        for list_at, order_id, created_at, *told in rows:
-            records[list_at - 1].append(order_record(order_id, told, created_at))
+        records: list[list[OrderRecord]] = []
+        # Where customers are spread, each list is asked of its customer's node.
+        for at_once in [[each] for each in lists] if self._database.is_spread else [lists]:
+            scope = for_customers((each.customer_id, each.environment) for each in at_once)
+            pin = (at_once[0].customer_id,) if self._database.is_spread else ()
+            rows = await self._database.fetch(
+                scope, queries[bool(pin)], *map(list, zip(*at_once, strict=True)), *arguments, *pin
+            )
+            read: list[list[OrderRecord]] = [[] for _ in at_once]
+            for list_at, order_id, created_at, *told in rows:
+                read[list_at - 1].append(order_record(order_id, told, created_at))
+            records += read
         answers = dict(zip(lists, map(self._tell, records), strict=True))
         return [answers[each] for each in wanted]
 
 
-def _reading(which: str) -> str:
-    """SQL for the orders of lists, `which` of them each.
+def _reading(which: str, pin: str) -> str:
+    """SQL for the orders of lists, `which` of them each; with a `pin`, the placeholder of the customer of all, of its node.
 
     `orders_newest` is an index of the expressions `customer_id::bigint` and `id::bigint`, so that only who writes these is planned by it.
     An index of the columns would attract other queries before the first ANALYZE, and those read all orders of a customer. A cast cannot fail, and so is
@@ -93,11 +102,18 @@ def _reading(which: str) -> str:
             AS list (customer_id, environment, length, after, at)
         CROSS JOIN LATERAL (
             SELECT * FROM orders
-            WHERE customer_id::bigint = list.customer_id AND environment = list.environment {which}
+            WHERE customer_id::bigint = list.customer_id AND environment = list.environment {at_node("customer_id", pin)} {which}
             LIMIT list.length
         ) AS o
     """  # noqa: S608 - constants
 
 
-_NEWEST = f"{_reading('ORDER BY id::bigint DESC')} ORDER BY list.at, o.id DESC"
-_NEXT = f"{_reading('AND id::bigint > list.after AND id::bigint <= $5 ORDER BY id::bigint')} ORDER BY list.at, o.id"
+# By whether customers are spread over nodes.
+_NEWEST = {
+    spread: f"{_reading('ORDER BY id::bigint DESC', '$5' if spread else '')} ORDER BY list.at, o.id DESC"
+    for spread in (False, True)
+}
+_AFTER = "AND id::bigint > list.after AND id::bigint <= $5 ORDER BY id::bigint"
+_NEXT = {
+    spread: f"{_reading(_AFTER, '$6' if spread else '')} ORDER BY list.at, o.id" for spread in (False, True)
+}

@@ -79,9 +79,11 @@ LEDGER = (
         "top-ups-are-credited",
         "The account of a top-up that is confirmed was credited with what came, under its reference.",
         """
+        WITH paid AS MATERIALIZED (
+            SELECT customer_id, account_id, reference, amount_minor FROM entries WHERE reference IS NOT NULL)
         SELECT t.reference FROM top_ups t
         WHERE t.state = 'confirmed' AND NOT EXISTS (
-            SELECT FROM entries e
+            SELECT FROM paid e
             WHERE e.customer_id = t.customer_id AND e.account_id = t.account_id AND e.reference = t.reference
               AND e.amount_minor = t.credited_minor)
         """,

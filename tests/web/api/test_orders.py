@@ -170,7 +170,8 @@ def test_a_movement_of_an_order_is_balanced(service) -> None:
     reference = service.send("gift", "coffee", value=25, codeQuantity=4).json()["reference"]
     entries = service.sql(
         "SELECT a.kind, e.amount_minor, e.balance_minor = a.balance_minor AS newest FROM entries e "
-        "JOIN orders o ON o.id = e.order_id JOIN accounts a ON a.id = e.account_id WHERE o.reference = $1 "
+        "JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id "
+        "JOIN accounts a ON a.customer_id = e.customer_id AND a.id = e.account_id WHERE o.reference = $1 "
         "ORDER BY a.kind",
         reference,
     )

@@ -18,11 +18,11 @@ ORDER = """
 """
 READINGS = """
     SELECT k.key, host(r.address) FROM code_readings r JOIN api_keys k ON k.id = r.api_key_id
-    JOIN orders o ON o.id = r.order_id WHERE reference = $1 ORDER BY r.id
+    JOIN orders o ON o.customer_id = r.customer_id AND o.id = r.order_id WHERE reference = $1 ORDER BY r.id
 """
 ACTS = """
     SELECT act, k.key, a.service_account_id = k.service_account_id, host(a.address), m.email
-    FROM order_acts a JOIN api_keys k ON k.id = a.api_key_id JOIN orders o ON o.id = a.order_id
+    FROM order_acts a JOIN api_keys k ON k.id = a.api_key_id JOIN orders o ON o.customer_id = a.customer_id AND o.id = a.order_id
     LEFT JOIN messages m ON m.id = a.message_id WHERE reference = $1 ORDER BY a.id
 """
 
