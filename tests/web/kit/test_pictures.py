@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from tests.catalogue.images import jpeg, png
-from tests.web.api.conftest import Service, service, staging, start_service
+from tests.web.api.conftest import Service, on_database, service, staging, start_service
 
 from largesse.catalogue import save_pictures
 from largesse.catalogue.pictures import read_picture
@@ -18,9 +15,9 @@ WORLD = "products: []"
 
 
 @pytest.fixture(scope="module")
-def names(service: Service, run_on_database: Callable[..., Any]) -> list[str]:
+def names(service: Service) -> list[str]:
     pictures = [read_picture(png()), read_picture(jpeg())]
-    run_on_database(service.database_url, lambda connection: save_pictures(connection, pictures))
+    on_database(service.database_url, lambda connection: save_pictures(connection, pictures))
     return [picture.name for picture in pictures]
 
 
