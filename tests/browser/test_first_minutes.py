@@ -53,6 +53,17 @@ def made_and_used_a_key(page: Any, url: str) -> None:
     assert json.loads(answer.stdout), answer.stderr
 
 
+def saved_a_template(page: Any, url: str) -> None:
+    """A gift to be sent again and again, made from the catalogue."""
+    page.goto(f"{url}/app/catalogue")
+    page.get_by_role("main").get_by_role("link", name=re.compile("Coffee")).first.click()
+    page.get_by_role("link", name="Make a template of it").click()
+    page.get_by_label("Name of the template").fill("Well done")
+    page.get_by_role("button", name="Save").click()
+    page.goto(f"{url}/app/templates")
+    page.get_by_role("link", name="Well done", exact=True).wait_for()
+
+
 def sent_two_hundred(page: Any, url: str, file: Path) -> None:
     """Gifts to two hundred from a file, three rows of which are wrong at first."""
     rows = [
@@ -115,6 +126,7 @@ def test_everything_a_company_begins_with(
     # The link that the demo prints signed the first one in.
     one = joined(visit, demo, admin)
     made_and_used_a_key(one.page, demo.url)
+    saved_a_template(one.page, demo.url)
     sent_two_hundred(one.page, demo.url, tmp_path / "people.csv")
     found_and_sent_again(one.page, demo.url)
     topped_up(one.page, demo)

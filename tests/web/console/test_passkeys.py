@@ -69,7 +69,7 @@ def test_a_passkey_is_asked_for_beside_the_password(service: Service) -> None:
     ada.get("/app/security")
     assert "last used" in ada.text
     ada.get("/app/people")
-    assert ada.text.count("Set up") == 1, "others see that she has one"
+    assert ada.text.count("With a second step") == 1, "others see that she has one"
     # Without it, by a recovery code.
     assert stepped(service, "ada@acme.example", code=codes[0]).page.status_code == 303
     assert stepped(service, "ada@acme.example", code=codes[0]).page.status_code == 422
