@@ -83,6 +83,7 @@ JSON_OF_OURS = {
     "lines/writing.py",  # rows on their way to a statement
     "orders/quotes.py",  # what is hashed
     "orders/writing.py",  # rows, and the event that goes with them
+    "people/webauthn.py",  # what a browser's passkey is asked, and what it answers
     "reports/writing.py",  # rows on their way to a statement
 }
 

@@ -64,7 +64,7 @@ def run(suite: Suite) -> list[Row]:
             tries = _QUICK_TRIES if suite.quick else _TRIES
             return [
                 row(
-                    f"console-{name}",
+                    f"console, {name}",
                     "ms",
                     f"the page {title} with {orders:,} orders, p95 of {tries}",
                     "",

@@ -45,7 +45,8 @@ def run(tree: Path, server_url: str, *tests: str) -> None:
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests],
         cwd=tree,
         env={
-            **os.environ,
+            # As a run of its own, not as a worker of the one that this is: it would share that one's databases.
+            **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
             "PYTHONPATH": str(tree / "src"),
             "LARGESSE_TEST_DATABASE_URL": server_url,
         },

@@ -29,6 +29,7 @@ NAMING_CUSTOMERS = (
     "drafts",
     "erasures",
     "messages",
+    "noted_anchors",
     "order_changes",
     "report_groups",
     "report_sums",

@@ -2,5 +2,5 @@
 -- that never had it. Written by `largesse migrate` (largesse.database.distribution).
 CREATE TABLE distribution (
     one   boolean PRIMARY KEY DEFAULT true CHECK (one),
-    since timestamptz NOT NULL DEFAULT now()
+    since timestamptz NOT NULL DEFAULT clock_now()
 );
