@@ -21,14 +21,16 @@ from largesse.database.roles import Role
 # As PostgreSQL writes expressions back, so that they can be compared.
 _CUSTOMERS = "(current_setting('largesse.customers'::text))::integer[]"
 _ENVIRONMENTS = "(current_setting('largesse.environments'::text))::text[]"
-_HERE = f"(environment = ANY ({_ENVIRONMENTS}))"
+# Of sums and joined texts, which no index has: a policy judges the rows that a statement finds, and has no part in how it finds them. With plain conditions
+# the planner, as long as it knew nothing of a table, looked for a reference among all orders of a customer.
+_HERE = f"((environment || ''::text) = ANY ({_ENVIRONMENTS}))"
 
 
 _ACROSS = tuple(sorted((Role.OWNER, Role.WORKER, Role.OPERATOR, Role.READ)))
 
 
 def _own(column: str = "customer_id") -> str:
-    return f"({column} = ANY ({_CUSTOMERS}))"
+    return f"(({column} + 0) = ANY ({_CUSTOMERS}))"
 
 
 def _read_once(expression: str) -> str:
