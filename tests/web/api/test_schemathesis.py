@@ -1,6 +1,6 @@
 """Schemathesis over the OpenAPI document, against the running service: no 5xx, nothing outside the document.
 
-Each operation gets 25 examples beside the systematic ones, or as many as asked for:
+Each operation gets 15 examples beside the systematic ones, or as many as asked for:
 `make pytest PYTEST_ARGS=tests/web/api/test_schemathesis.py SCHEMATHESIS_EXAMPLES=200`.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # The key must be known when the tests are collected, which is before there is a service.
 KEY = new_secret("production")
-EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES") or 25)
+EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES") or 15)
 
 config_text = Path(__file__).with_name("schemathesis.toml").read_text()
 config = schemathesis.Config.from_str(config_text.replace("${LARGESSE_API_KEY}", KEY))
