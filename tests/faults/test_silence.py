@@ -133,7 +133,11 @@ async def test_who_starts_on_a_network_that_falls_silent_gives_up_soon(
         stdout=asyncio.subprocess.DEVNULL,
     )
     try:
-        waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        # In this database: other tests' processes may wait for the same of theirs.
+        waits = """
+            SELECT count(*) FROM pg_locks JOIN pg_database AS d ON d.oid = database
+            WHERE d.datname = current_database() AND locktype = 'advisory' AND NOT granted
+        """
         async with asyncio.timeout(60):
             while not await holder.fetchval(waits):  # noqa: ASYNC110 - another process's doing
                 await asyncio.sleep(0.02)
