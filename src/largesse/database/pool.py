@@ -154,7 +154,7 @@ class Database:
             await transaction.commit()
 
     async def fetch(self, scope: Scope, query: str, *arguments: Any) -> list[Row]:
-        """The rows of one statement, outside any transaction."""
+        """The rows of one statement."""
         async with self.connection(scope) as connection:
             return await connection.fetch(query, *arguments)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from largesse.funding import SOURCES
 from largesse.people import ROLES
+from largesse.templates.keeping import MAX_EXPIRY_DAYS
 from largesse.world.document import (
     ApiKey,
     Collection,
@@ -28,7 +29,6 @@ _NAME_LENGTH = 200
 _FROM_NAME_LENGTH = 32  # as in docs/contract.md, Limits
 _MESSAGE_LENGTH = 256  # as in docs/contract.md, Limits
 _WRAPPING_KEY_LENGTH = 64
-_EXPIRY_MAX_DAYS = 36_500
 _DEFAULT_COUNTRY = "GB"
 
 
@@ -138,7 +138,7 @@ def _read_template(fields: Fields, customer: str, gifts: Gifts) -> Template:
         wrapping_key=fields.text("wrapping_key", _WRAPPING_KEY_LENGTH),
         from_name=fields.text("from_name", _FROM_NAME_LENGTH),
         message=fields.text("message", _MESSAGE_LENGTH, line_ends=True),
-        expiry_after_days=fields.whole("expiry_after_days", 1, _EXPIRY_MAX_DAYS),
+        expiry_after_days=fields.whole("expiry_after_days", 1, MAX_EXPIRY_DAYS),
     )
     fields.done()
     return template
