@@ -27,6 +27,10 @@ _OLDEST = f"""
 """  # noqa: S608 - the names are constants
 
 DELIVERIES = Waiting(
-    "deliveries", "state = 'pending'", "deliveries_pending", "subscription_id, due_at", oldest=_OLDEST
+    "deliveries",
+    "state = 'pending'",
+    "deliveries_pending",
+    "customer_id, subscription_id, due_at",
+    oldest=_OLDEST,
 )
 FAILING = Waiting("subscription_queues", "failing", "subscription_queues_failing", "subscription_id")
