@@ -52,13 +52,20 @@ async def add_notification(
     await notify(connection)
 
 
-async def hold_mail_back(connection: Connection, customer_id: int, order_id: int) -> None:
-    """Takes the cancelled lines of an order out of its mail that has not left; a job or message without any lines left ends here."""
-    # A fan-out locks the job while it makes the messages: what it made is seen below, and it sees what was voided here.
-    order = (customer_id, order_id)
+async def lock_mail_job(connection: Connection, order: tuple[int, int]) -> None:
+    """Locks the mail job of an order, its customer and id, for who changes what its mail says: lines are locked before it, messages after it.
+
+    A fan-out holds the job while it makes messages of what the lines say: it is waited for, or sees what the caller has changed.
+    """
     await connection.execute(
         "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *order
     )
+
+
+async def hold_mail_back(connection: Connection, customer_id: int, order_id: int) -> None:
+    """Takes the cancelled lines of an order out of its mail that has not left; a job or message without any lines left ends here."""
+    order = (customer_id, order_id)
+    await lock_mail_job(connection, order)
     await connection.execute(
         """
         UPDATE mail_jobs SET fanned_out_at = clock_now()

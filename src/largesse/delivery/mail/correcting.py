@@ -6,6 +6,7 @@ from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
 from largesse.database import Connection
 from largesse.delivery.mail.resending import resend
+from largesse.delivery.outbox import lock_mail_job
 from largesse.identity import Principal
 from largesse.lines.writing import readdress_lines
 from largesse.orders.finding import find_own_order
@@ -30,15 +31,13 @@ async def correct_address(
     InvalidRequest where nobody of the order is at `email`, somebody is at `corrected`, a gift was claimed, or the mail is just leaving.
     """
     order = await find_own_order(connection, principal, reference)
-    # As a fan-out, which is waited for or finds what was corrected, and then as a claim.
+    # Lines before the mail job, as a cancellation and an erasure lock them.
     key = (order["customer_id"], order["id"])
-    await connection.execute(
-        "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *key
-    )
     lines = await connection.fetch(
         "SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number FOR UPDATE",
         *key,
     )
+    await lock_mail_job(connection, key)
     numbers = [line["number"] for line in lines if _is_at(line["recipient_email"], email)]
     if not numbers:
         raise InvalidRequest("`email` is no recipient of this order.")

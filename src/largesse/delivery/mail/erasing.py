@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from largesse.base.email import email_key, erased_email, is_erased
 from largesse.database import Connection
+from largesse.delivery.outbox import lock_mail_job
 from largesse.lines.erasing import may_be
 from largesse.lines.states import LineKey
 
@@ -41,10 +42,7 @@ async def erase_mail(
 
     `stand_ins` is what stands for each address of the lines. The caller holds the lines.
     """
-    # A fan-out holds the job while it makes messages of what the lines said.
-    await connection.execute(
-        "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *order
-    )
+    await lock_mail_job(connection, order)
     rows = await connection.fetch(
         """
         SELECT id, email, kind, edition FROM messages WHERE customer_id = $1 AND order_id = $2 ORDER BY id FOR UPDATE
