@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
-from largesse.database import OPERATOR, Database
+from largesse.database import OPERATOR, Database, Limits
 from largesse.funding import Statement, StatementEntry, order_entries, read_statement, statement_entries
 
 MONTHS = [datetime(2026, month, 1, tzinfo=UTC) for month in range(1, 8)]
 
 
 async def _entries(database: Database, statement: Statement) -> list[StatementEntry]:
-    async with database.connection(OPERATOR) as connection:
-        return [entry async for piece in statement_entries(connection, statement) for entry in piece]
+    return [entry async for piece in statement_entries(database, OPERATOR, statement) for entry in piece]
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 5_000])
@@ -59,6 +59,32 @@ async def test_months_hold_every_entry_once(database_url: str, count: int) -> No
                 assert piece[0].at >= since
     finally:
         await database.close()
+
+
+@pytest.mark.parametrize("rests_s", [0.1, 2.5])
+async def test_who_takes_a_statement_slowly_gets_it_whole(database_url: str, rests_s: float) -> None:
+    """Resting for less and for longer than a transaction may be left alone; what is written meanwhile is not of it."""
+    limits = Limits(statement_s=7, lock_s=3, idle_in_transaction_s=1)
+    database = await Database.connect(database_url, max_connections=1, limits=limits)
+    try:
+        await database.execute(OPERATOR, _TOP_UPS, 1, 4_500)
+        async with database.connection(OPERATOR) as connection:
+            statement = await read_statement(connection, 1, 1)
+        taken: list[int] = []
+        async for entries in statement_entries(database, OPERATOR, statement):
+            taken += [entry.amount_minor for entry in entries]
+            await asyncio.sleep(rests_s)
+            await database.execute(OPERATOR, _TOP_UPS, 4_501, 4_502)  # on the only connection there may be
+        assert taken == list(range(1, 4_501))
+        assert statement.closing_minor == 4_500
+    finally:
+        await database.close()
+
+
+_TOP_UPS = """
+    INSERT INTO entries (customer_id, account_id, movement_id, kind, amount_minor, balance_minor, created_at)
+    SELECT 1, 1, n, 'top_up', n, n, now() FROM generate_series($1::int, $2::int) AS n
+"""
 
 
 @pytest.mark.parametrize("skew_s", [0, 1, 50])

@@ -97,18 +97,15 @@ async def statement(account: str, month: str | None, form: str | None) -> None:
     ACCOUNT is an id, a key of the world file, or CUSTOMER/KEY.
     """
     since, until = (None, None) if month is None else _read_month(month)
-    async with (
-        current_database() as database,
-        database.connection(OPERATOR) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
-        found = await find_funding_account(connection, account)
-        read = await read_statement(connection, found["customer_id"], found["id"], since, until)
+    async with current_database() as database:
+        async with database.connection(OPERATOR) as connection:
+            found = await find_funding_account(connection, account)
+            read = await read_statement(connection, found["customer_id"], found["id"], since, until)
         if form is None:
             click.echo(f"{found['name']} ({found['customer']}/{found['key']}), {month or 'all entries'}")
             click.echo(f"Opening balance {label(read.opening_minor, found['currency'])}")
         with listing(form, _STATEMENT_COLUMNS, empty="No entries.") as add:
-            async for entries in statement_entries(connection, read):
+            async for entries in statement_entries(database, OPERATOR, read):
                 add(_statement_row(entry, found["currency"]) for entry in entries)
         if form is None:
             click.echo(f"Closing balance {label(read.closing_minor, found['currency'])}")

@@ -11,13 +11,12 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from largesse.database import Connection
+from largesse.database import Connection, Database, Scope
 
 # An entry bears the time at which its transaction began; it may have waited for the account's lock for as long as this.
 _SKEW = timedelta(minutes=2)
 _CLOSE = timedelta(seconds=2)  # as long as most wait at the longest
 _ENTRIES_AT_ONCE = 2_000
-_AFTER_ALL = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,10 @@ async def read_statement(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Statement:
-    """The statement of a customer's account from `since` to before `until`; of all its entries without them."""
+    """The statement of a customer's account from `since` to before `until`; without them, of all its entries until now."""
     account = (customer_id, account_id)
     first = 0 if since is None else await _first_entry(connection, account, since)
-    end = _AFTER_ALL if until is None else await _first_entry(connection, account, until)
+    end = await (_end(connection, account) if until is None else _first_entry(connection, account, until))
     return Statement(
         *account,
         first,
@@ -96,12 +95,16 @@ async def read_places(
 
 
 async def statement_entries(
-    connection: Connection, statement: Statement
+    database: Database, scope: Scope, statement: Statement
 ) -> AsyncIterator[list[StatementEntry]]:
-    """The entries of a statement, oldest first, some thousand at a time."""
+    """The entries of a statement, oldest first, some thousand at a time, each time on a connection that is given back.
+
+    So whoever takes them may be slow. What is written meanwhile is not among them: entries never change, and a statement has its end.
+    """
     after = None
     while True:
-        entries = await statement_page(connection, statement, after, _ENTRIES_AT_ONCE)
+        async with database.connection(scope) as connection:
+            entries = await statement_page(connection, statement, after, _ENTRIES_AT_ONCE)
         yield entries
         if len(entries) < _ENTRIES_AT_ONCE:
             return
@@ -170,13 +173,21 @@ async def _balance_before(connection: Connection, account: _Account, entry_id: i
 
 
 async def _first_entry(connection: Connection, account: _Account, at: datetime) -> int:
-    """The id of the account's first entry of this instant or later; above all its entries when there is none.
+    """The id of the account's first entry of this instant or later; where all its entries end when there is none.
 
     Ids ascend with time but for the skew, so the place is found by halving, some thirty look-ups in the primary key
     however many entries there are, and the last stretch is read: all by one statement.
     """
     found: int | None = await connection.fetchval(_FIRST_ENTRY, *account, at, at - _SKEW)
-    return _AFTER_ALL if found is None else found
+    return await _end(connection, account) if found is None else found
+
+
+async def _end(connection: Connection, account: _Account) -> int:
+    """The id after that of the account's last entry. Ids of one account ascend as its entries are committed."""
+    last: int | None = await connection.fetchval(
+        "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id = $2", *account
+    )
+    return (last or 0) + 1
 
 
 def _halved(name: str, at: str) -> str:

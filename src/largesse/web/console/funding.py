@@ -173,14 +173,12 @@ async def statement_csv(visit: Visit) -> Response:
 async def _rows(
     visit: Visit, account: SeenAccount, since: datetime, until: datetime
 ) -> AsyncIterator[Sequence[object]]:
-    async with (
-        visit.database.session(visit.person.scope) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
+    scope = visit.person.scope
+    async with visit.database.connection(scope) as connection:
         statement = await read_statement(connection, visit.person.customer_id, account.id, since, until)
-        async for entries in statement_entries(connection, statement):
-            for entry in entries:
-                yield _row(entry, account.currency)
+    async for entries in statement_entries(visit.database, scope, statement):
+        for entry in entries:
+            yield _row(entry, account.currency)
 
 
 def _row(entry: StatementEntry, currency: str) -> Sequence[object]:
