@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import httpx
@@ -316,8 +316,10 @@ def test_thousands_of_unusual_addresses_hold_nobody_up(service) -> None:
     with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=service.url) as other:
         headers = {"X-Api-Key": service.keys["crm"]}
         began = monotonic()
-        sending = pool.submit(service.client("hr").post, "/send/gift", json=body)
+        # Half of the time is left to others, and a machine that is busy has little: it takes what it takes.
+        sending = pool.submit(service.client("hr").post, "/send/gift", json=body, timeout=100)
         while not sending.done():
+            sleep(0.01)  # the asking has the interpreter too
             asked = monotonic()
             assert other.get("/me", headers=headers).status_code == 200
             waits.append(monotonic() - asked)
