@@ -59,6 +59,7 @@ test: check pytest  ## Everything CI runs: check, then all tests
 
 pytest: install-dev  ## All tests; DATABASE_URL= names an external server, PYTEST_ARGS= replaces -n 4
 	@$(BIN)/python -m compileall -q -j 2 src sdk/python/src
+	@$(BIN)/python -m tools.compile_tests
 	LARGESSE_TEST_DATABASE_URL='$(DATABASE_URL)' $(BIN)/pytest $(PYTEST_ARGS)
 
 test-pgbouncer: install-dev  ## The API's tests behind PgBouncer in transaction mode (needs pgbouncer)

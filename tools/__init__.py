@@ -1,2 +1,2 @@
 """Programs for who works on the project: `dist` builds the packages, `check_site` follows the links of a built site,
-`draw_demo_pictures` draws the pictures of the demo's gifts."""
+`compile_tests` compiles the tests for pytest, `draw_demo_pictures` draws the pictures of the demo's gifts."""

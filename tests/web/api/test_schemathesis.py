@@ -2,6 +2,9 @@
 
 Each operation gets 15 examples beside the systematic ones, or as many as asked for:
 `make pytest PYTEST_ARGS=tests/web/api/test_schemathesis.py SCHEMATHESIS_EXAMPLES=200`.
+
+An operation's test is built when it runs, not by Schemathesis' pytest plugin: that builds all of them, seconds of work, as it
+collects, in each of pytest's processes.
 """
 
 from __future__ import annotations
@@ -11,33 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, settings
 from tests.web.api.conftest import RICH_WORLD
 
 from largesse.base.throttle import Rate
 from largesse.identity import WrongKeys
 from largesse.identity.secret import new_secret, secret_hash
-from largesse.web.api import OPERATIONS
+from largesse.web.api import OPERATIONS, Operation
 from largesse.web.api.openapi import build_document
 
 if TYPE_CHECKING:
+    import schemathesis
+
     from conftest import Service, ServiceFactory
 
-# The key must be known when the tests are collected, which is before there is a service.
 KEY = new_secret("production")
 EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES") or 15)
-
-config_text = Path(__file__).with_name("schemathesis.toml").read_text()
-config = schemathesis.Config.from_str(config_text.replace("${LARGESSE_API_KEY}", KEY))
-schema = schemathesis.openapi.from_dict(build_document(OPERATIONS), config=config)
-
 
 # How many of each the rich world has.
 COUNTS = {"productId": 10, "collectionId": 5, "templateId": 6, "accountId": 9}
 
 
-@schema.hook
 def map_body(context: schemathesis.HookContext, body: Any) -> Any:
     """Leads ids and amounts that are right by the schema to ones that exist, so that orders are placed too."""
     if not isinstance(body, dict):
@@ -62,13 +59,45 @@ def base_url(service: Service) -> str:
     return service.url
 
 
-@schema.parametrize()
-@settings(
-    max_examples=EXAMPLES,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-def test_operation_keeps_to_the_document(case: schemathesis.Case, base_url: str) -> None:
-    case.call_and_validate(base_url=base_url)
+@pytest.fixture(scope="module")
+def schema() -> schemathesis.BaseSchema:
+    import schemathesis
+    from schemathesis.checks import load_all_checks
+
+    load_all_checks()
+    text = Path(__file__).with_name("schemathesis.toml").read_text()
+    config = schemathesis.Config.from_str(text.replace("${LARGESSE_API_KEY}", KEY))
+    schema = schemathesis.openapi.from_dict(build_document(OPERATIONS), config=config)
+    schema.hook(map_body)
+    return schema
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_operation_keeps_to_the_document(
+    schema: schemathesis.BaseSchema, base_url: str, operation: Operation
+) -> None:
+    from schemathesis.generation.feedback import FeedbackSources
+    from schemathesis.pytest._test_builder import build_operation_test
+
+    tried = 0
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    def keeps_to_the_document(case: schemathesis.Case) -> None:
+        nonlocal tried
+        tried += 1
+        case.call_and_validate(base_url=base_url)
+
+    build_operation_test(
+        config=schema.config,
+        operation=schema[operation.path][operation.method],
+        test_func=keeps_to_the_document,
+        given_kwargs={},
+        feedback=FeedbackSources(),
+    )()
+    assert tried

@@ -1,4 +1,7 @@
-"""The real command, as assistants start it, asked by the official client over each transport."""
+"""The real command, as assistants start it, asked by the official client over each transport.
+
+What takes seconds to import, `mcp`, is imported where a test needs it, not in each process that collects tests.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,16 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx2
 import pytest
-from mcp.client.streamable_http import streamable_http_client
 
 from largesse_client import AsyncLargesse
 from largesse_client.mcp import read_settings
-from largesse_client.mcp.server import build_server
 from largesse_client.testing import Server
-from mcp import Client, StdioServerParameters
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 COMMAND = [sys.executable, "-m", "largesse_client.mcp"]
 Assistant = Callable[..., AbstractAsyncContextManager["Tools"]]
@@ -68,6 +70,8 @@ def environment(largesse_server: Server, tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def in_process(environment: dict[str, str]) -> Assistant:
     """Without a process between: quicker, where the transport makes no difference."""
+    from largesse_client.mcp.server import build_server
+    from mcp import Client
 
     @asynccontextmanager
     async def assistant(**given: str) -> AsyncIterator[Tools]:
@@ -83,6 +87,8 @@ def in_process(environment: dict[str, str]) -> Assistant:
 
 @pytest.fixture
 def over_stdio(environment: dict[str, str]) -> Assistant:
+    from mcp import Client, StdioServerParameters
+
     @asynccontextmanager
     async def assistant(**settings: str) -> AsyncIterator[Tools]:
         server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env={**environment, **settings})
@@ -94,6 +100,11 @@ def over_stdio(environment: dict[str, str]) -> Assistant:
 
 @pytest.fixture
 def over_http(environment: dict[str, str], tmp_path: Path, token: str) -> Assistant:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    from mcp import Client
+
     @asynccontextmanager
     async def assistant(**settings: str) -> AsyncIterator[Tools]:
         given = {**os.environ, **environment, "LARGESSE_MCP_TOKEN": token, **settings}
