@@ -22,7 +22,10 @@ from largesse.orders.spending import limited_daily, read_spending
 WAIT_MS = 200
 # What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up. Where customers
 # are spread it does depend on whose orders these are, as those say which node is asked.
-BEGIN = f"BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL lock_timeout = {WAIT_MS};"
+BEGIN = (
+    "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_sort = off; "
+    f"SET LOCAL lock_timeout = {WAIT_MS};"
+)
 _BEGIN_SPREAD = BEGIN.replace("force_generic_plan", "force_custom_plan")
 
 
@@ -136,14 +139,14 @@ def _account_columns(orders: Iterable[Order]) -> tuple[list[int], list[int]]:
 def _wanted_accounts(customers: str, ids: str, lock: str, pin: str) -> str:
     """SQL for the accounts of two such columns, in their order and each locked so when its turn comes.
 
-    A subquery for each, not a join, as in `_holders`. Two who name an account of one another find it nowhere. With a `pin`, the
-    placeholder of the one customer of all, it is a statement for that customer's node.
+    A subquery for each, not a join, as in `_holders`: what is locked, or begins somewhere, is none to the planner. Two who name an account of
+    one another find it nowhere. With a `pin`, the placeholder of the one customer of all, it is a statement for that customer's node.
     """
     return f"""
         unnest({customers}::int[], {ids}::int[]) AS wanted (customer_id, account_id)
         CROSS JOIN LATERAL (
             SELECT id, customer_id, environment, kind, closed_at, currency, balance_minor, open_to_all, chain_head FROM accounts
-            WHERE customer_id = wanted.customer_id AND id = wanted.account_id {at_node("customer_id", pin)} {lock}) AS found
+            WHERE customer_id = wanted.customer_id AND id = wanted.account_id {at_node("customer_id", pin)} {lock or "OFFSET 0"}) AS found
     """  # noqa: S608 - placeholders
 
 
@@ -159,13 +162,17 @@ async def read_references(
 def _holders(customers: str, environments: str, references: str, pin: str) -> str:
     """SQL for the orders that hold references, in their order, null for a free one.
 
-    A subquery for each, not a join: the planner must walk the index whatever it thinks of the table's size.
+    A subquery for each, not a join: the planner must walk the index whatever it thinks of the table's size. As long as it knows nothing
+    of the table, all orders of a customer are one to it, and it took any index that begins with the customer, whichever was the lower
+    when it planned. So the reference is asked for as a range, in order, which one index alone has: in a batch nothing is sorted (BEGIN).
     """
     return f"""
         ARRAY(
             SELECT (SELECT o.reference FROM orders o
                     WHERE o.customer_id = r.customer_id AND o.environment = r.environment
-                      AND o.external_reference = r.external_reference {at_node("o.customer_id", pin)})
+                      AND o.external_reference >= r.external_reference AND o.external_reference <= r.external_reference
+                      {at_node("o.customer_id", pin)}
+                    ORDER BY o.external_reference LIMIT 1)
             FROM unnest({customers}::int[], {environments}::text[], {references}::text[]) WITH ORDINALITY
                 AS r (customer_id, environment, external_reference, at)
             ORDER BY at)
@@ -186,8 +193,10 @@ def _account(pin: str) -> str:
     return f"""
         id, customer_id, environment, CASE WHEN closed_at IS NULL THEN kind ELSE 'closed' END AS kind, currency, balance_minor,
         open_to_all,
-        ARRAY(SELECT service_account_id FROM account_service_accounts AS x
-              WHERE x.customer_id = a.customer_id AND x.account_id = a.id {at_node("x.customer_id", pin)}) AS service_accounts,
+        CASE WHEN kind = 'funding' AND NOT open_to_all THEN
+            ARRAY(SELECT service_account_id FROM account_service_accounts AS x
+                  WHERE x.customer_id = a.customer_id AND x.account_id = a.id {at_node("x.customer_id", pin)})
+        ELSE '{{}}' END AS service_accounts,
         chain_head
     """  # noqa: S608 - a placeholder
 
@@ -205,8 +214,8 @@ def _context(lock: str, pin: str) -> str:
         WITH locked AS MATERIALIZED (
             SELECT {_account(pin)} FROM (SELECT found.* FROM {_wanted_accounts("$3", "$4", lock, pin)}) AS a
         ), held AS MATERIALIZED (
-            SELECT {_account(pin)} FROM (SELECT found.* FROM {_wanted_accounts("$3", "$4", "", pin)}) AS a
-            WHERE id NOT IN (SELECT id FROM locked)
+            SELECT {_account(pin)} FROM (
+                SELECT found.* FROM {_wanted_accounts("$3", "$4", "", pin)} WHERE wanted.account_id NOT IN (SELECT id FROM locked)) AS a
         ), keys AS MATERIALIZED ({standings("$2::int[]")}),
         holding AS MATERIALIZED (SELECT {_holders("$5", "$6", "$7", pin)} AS holders),
         instant AS MATERIALIZED (SELECT now() + ahead_by AS now FROM clock)
