@@ -65,7 +65,7 @@ def test_sealed_bytes_cut_short_are_refused(length: int) -> None:
 def test_older_keys_open_and_the_newest_seals(code: bytes) -> None:
     before, after = Vault((OLD,)), Vault((NEW, OLD))
     assert after.codes.open(before.codes.seal(code, b"c"), b"c") == code
-    assert after.code_of_token(before.token(code)) == code
+    assert after.code_of_token(before.token(code)) == (code, None)
     assert before.codes.lookup(code) in after.codes.lookups(code)
     assert after.codes.lookup(code) == Vault((NEW,)).codes.lookup(code)
     with pytest.raises(SealBroken):
@@ -81,8 +81,18 @@ def test_a_code_has_one_token_and_it_does_not_show_the_code(code: bytes) -> None
     assert vault.token(code) == token
     assert len(token) == 40
     assert set(token) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-    assert vault.code_of_token(token) == code
+    assert vault.code_of_token(token) == (code, None)
     assert code not in base64.urlsafe_b64decode(token)
+
+
+@given(codes, st.integers(0, 2**31 - 1))
+def test_a_token_may_say_whose_the_code_is_and_not_show_it(code: bytes, customer_id: int) -> None:
+    vault = Vault((NEW,))
+    token = vault.token(code, customer_id)
+    assert len(token) == 48
+    assert set(token) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+    assert vault.code_of_token(token) == (code, customer_id)
+    assert token != vault.token(code, customer_id + 1)
 
 
 @given(codes, st.data())
@@ -236,7 +246,7 @@ def test_what_is_left_of_a_key_opens_its_links_and_nothing_else() -> None:
     token, code, (name,) = old.token(bytes(10)), old.codes.seal(b"code", b""), old.key_ids
     rest = both.rest_of(name)
     new.keep_rest(name, rest)
-    assert new.code_of_token(token) == bytes(10)
+    assert new.code_of_token(token) == (bytes(10), None)
     assert new.token(bytes(10)) == both.token(bytes(10)) != token
     with pytest.raises(SealBroken):
         new.codes.open(code, b"")

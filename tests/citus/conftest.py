@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
 from tests.chained import CHAIN
 
-from largesse.database import OPERATOR, Connection, Database, Role, Scope, connect_once, for_customer
+from largesse.database import (
+    OPERATOR,
+    Connection,
+    Database,
+    Role,
+    Scope,
+    connect_once,
+    for_customer,
+    scope_of,
+)
 from largesse.funding import own_accounts
 from largesse.identity import Principal
 from largesse.orders.order import OwnAccounts
@@ -33,6 +44,10 @@ WORLD = "".join(
 """
     for number in range(1, CUSTOMERS + 1)
 )
+PRODUCTS = """
+products:
+  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [1]}
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,20 +78,44 @@ class Asked:
         return [command for _, command in self.commands if command.startswith("PREPARE TRANSACTION")]
 
 
+class Told(NamedTuple):
+    """A statement, and for whom it was."""
+
+    scope: Scope
+    query: str
+    arguments: Sequence[Any]
+
+
 class Overheard(Database):
-    """A database whose sessions tell what its nodes are asked for."""
+    """A database whose sessions tell what they are told, and what the nodes are asked for then."""
 
     asked = Asked()
+    told: list[Told]
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        super().__init__(pool)
+        self.told = []
 
     @asynccontextmanager
     async def session(self, scope: Scope) -> AsyncIterator[Connection]:
         async with super().session(scope) as connection:
             listening = self.asked
+
+            acting = [scope]
+
+            def note(query: asyncpg.connection.LoggedQuery) -> None:
+                with contextlib.suppress(LookupError):  # given back before this is called
+                    acting[0] = scope_of(connection)
+                self.told.append(Told(acting[0], query.query, query.args))
+
             connection.add_log_listener(listening)
+            connection.add_query_logger(note)
             try:
                 yield connection
+                await asyncio.sleep(0)  # what was told last is noted
             finally:
                 connection.remove_log_listener(listening)
+                connection.remove_query_logger(note)
 
 
 @pytest.fixture
@@ -87,7 +126,9 @@ async def spread(database_url: str) -> AsyncIterator[Overheard]:
     await administrator.execute(f'ALTER DATABASE "{name}" SET citus.log_remote_commands = on')
     await administrator.close()
     async with connect_once(database_url, OPERATOR, role=Role.OPERATOR) as connection:
-        await load_world(connection, CHAIN, parse_world(f"customers:{WORLD}".encode(), "world.yaml"))
+        await load_world(
+            connection, CHAIN, parse_world(f"customers:{WORLD}{PRODUCTS}".encode(), "world.yaml")
+        )
     database = await Overheard.connect(database_url, role=Role.APP)
     assert isinstance(database, Overheard)
     try:

@@ -265,7 +265,7 @@ def test_what_is_left_of_a_key_outlives_the_next_one_too(place: Place) -> None:
     with pytest.raises(SealBroken):
         newest.code_of_token(token)
     assert place.is_refused(newest) == ""
-    assert newest.code_of_token(token) == bytes(10)
+    assert newest.code_of_token(token) == (bytes(10), None)
     known = on_database(place.url, list_master_keys)
     assert [key.is_needed for key in known] == [False, False, True]
     # A key that is put in front again is needed again.

@@ -32,6 +32,7 @@ from largesse.base.settings import Settings, decode_master_key
 KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
 _LOOKUP_BYTES = 8
+_CODE_BYTES, _CUSTOMER_BYTES = 10, 6  # of a token: a block of the cipher together
 SIGNATURE_BYTES = KEY_ID_BYTES + 32
 _REST_CONTEXT = b"rest-of-master-key/"
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648, section 5
@@ -215,25 +216,30 @@ class Vault:
         rest = _decode_rest(self.rests.open(sealed, _REST_CONTEXT + key_id))
         self._tokens.setdefault(rest.links_id, AESSIV(rest.links))
 
-    def token(self, code: bytes) -> str:
-        """The claim token of a code of 10 bytes: 40 characters fit for a URL."""
-        return self.token_all([code])[0]
+    def token(self, code: bytes, customer_id: int | None = None) -> str:
+        """The claim token of a code of 10 bytes: 40 characters fit for a URL, 48 where it says whose the code is."""
+        return self.token_all([code], customer_id)[0]
 
-    def token_all(self, codes: Iterable[bytes]) -> list[str]:
-        """The claim token of each code."""
+    def token_all(self, codes: Iterable[bytes], customer_id: int | None = None) -> list[str]:
+        """The claim token of each code, of one customer where one is given."""
         key_id, encrypt = self._newest_id, self._tokens[self._newest_id].encrypt
+        whose = b"" if customer_id is None else customer_id.to_bytes(_CUSTOMER_BYTES, "big")
         return [
-            b2a_base64(key_id + encrypt(code, None), newline=False).translate(_URL_SAFE).decode("ascii")
+            b2a_base64(key_id + encrypt(code + whose, None), newline=False)
+            .translate(_URL_SAFE)
+            .decode("ascii")
             for code in codes
         ]
 
-    def code_of_token(self, token: str) -> bytes:
-        """The code `token` made the token of. Raises SealBroken for every other text."""
+    def code_of_token(self, token: str) -> tuple[bytes, int | None]:
+        """The code that `token` made the token of, and the customer that it said. Raises SealBroken for every other text."""
         try:
             sealed = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
-            return self._tokens[sealed[:KEY_ID_BYTES]].decrypt(sealed[KEY_ID_BYTES:], None)
+            opened = self._tokens[sealed[:KEY_ID_BYTES]].decrypt(sealed[KEY_ID_BYTES:], None)
         except (ValueError, KeyError, InvalidTag):
             raise SealBroken("not a claim token of this installation") from None
+        code, whose = opened[:_CODE_BYTES], opened[_CODE_BYTES:]
+        return code, int.from_bytes(whose, "big") if whose else None
 
     def sign_quote(self, quote: bytes) -> bytes:
         """What shows that `quote` is ours: the key's id and the HMAC-SHA256, SIGNATURE_BYTES in all."""

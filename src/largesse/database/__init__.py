@@ -7,7 +7,7 @@ pool is used. `migrate` brings the schema up to date: one SQL file for each step
 
 `roles` are those as whom processes act, `rights` what each may do with which table, `policies` which rows of it the serving process has, and
 `granting` makes all of it so. `distribution`
-says which tables are spread over nodes, where there are any, and spreads them.
+says which tables are spread over nodes, where there are any, and spreads them; `together` runs as one statement what is several there.
 
 `saving` brings the rows of any one table in line with a list, for rooms that take world files.
 
@@ -15,7 +15,7 @@ The embedded server is apart: `embedded` shares one among all processes of a dat
 it, `postmaster` knows of a running one from outside, `launch` runs its programs as another user, `passwords` are those of its roles.
 """
 
-from largesse.database.distribution import Home, at_node, beside, customer_of
+from largesse.database.distribution import Home, at_node, beside, customer_of, customers_of_code
 from largesse.database.orphans import end_orphans, end_orphans_for_ever
 from largesse.database.pool import (
     DATABASE_AWAY,
@@ -32,6 +32,7 @@ from largesse.database.pool import (
 from largesse.database.roles import Role
 from largesse.database.scope import LOOKUP, OPERATOR, WORKER, Scope, for_customer, for_customers
 from largesse.database.session import COMMANDS, REQUESTS, WORK, Limits
+from largesse.database.together import Part, fetch_together
 
 __all__ = [
     "COMMANDS",
@@ -46,6 +47,7 @@ __all__ = [
     "Database",
     "Home",
     "Limits",
+    "Part",
     "Role",
     "Row",
     "Scope",
@@ -54,8 +56,10 @@ __all__ = [
     "beside",
     "connect_once",
     "customer_of",
+    "customers_of_code",
     "end_orphans",
     "end_orphans_for_ever",
+    "fetch_together",
     "for_customer",
     "for_customers",
     "in_one_line",

@@ -121,6 +121,9 @@ TABLES: Mapping[str, Writes] = {
     ),
 }
 
+# Who may call a function that is there on a cluster alone (largesse.database.distribution).
+FUNCTIONS_OF_CLUSTER: Mapping[str, tuple[Role, ...]] = {"customers_of_code": (Role.APP,)}
+
 # Who may call a function; those of triggers are called by nobody.
 FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "clock_now": ACTING,
@@ -183,5 +186,5 @@ def rights_on(kind: str, name: str) -> Iterator[Right]:
             if role is not Role.READ:
                 yield Right(kind, name, "", role, "USAGE")
     else:
-        for role in FUNCTIONS.get(name.partition("(")[0], ()):
+        for role in {**FUNCTIONS, **FUNCTIONS_OF_CLUSTER}.get(name.partition("(")[0], ()):
             yield Right(kind, name, "", role, "EXECUTE")

@@ -39,6 +39,10 @@ class Scope:
         if not all(environment.isalpha() for _, environment in self.customers):
             raise ValueError("an environment is a word")
 
+    def includes(self, other: Scope) -> bool:
+        """Whether it acts for all customers of another, and more."""
+        return bool(other.customers) and other.customers <= self.customers
+
     @property
     def said(self) -> str:
         """SQL that says so to the transaction that it is in; nothing where no customers act."""

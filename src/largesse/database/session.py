@@ -16,7 +16,7 @@ from typing import Any, cast
 import asyncpg
 
 from largesse.base.database_address import DatabaseAddress
-from largesse.database.distribution import SESSION_SETTINGS
+from largesse.database.distribution import SERVING_SETTINGS, SESSION_SETTINGS
 from largesse.database.roles import Role, act_as, can_act_as
 from largesse.database.scope import Actor, Scope
 
@@ -112,7 +112,7 @@ class Session(asyncpg.Connection):
         """Says whom a look-up has found: the rest of its transaction, if it is in one, acts for them."""
         if self.scope == scope:
             return
-        if self.scope is None or self.scope.actor is not Actor.LOOKUP:
+        if self.scope is None or not (self.scope.actor is Actor.LOOKUP or self.scope.includes(scope)):
             raise RuntimeError("only what looks somebody up goes on for whom it finds")
         self.scope = scope
         if self.is_in_transaction():
@@ -171,7 +171,15 @@ class Dialer:
             "statement_cache_size": 0 if address.is_pooled else 100,
             "server_settings": session
             if address.is_pooled
-            else {**session, **_UNSAID, **_KEEPALIVE, **SESSION_SETTINGS, **limits.settings, "jit": "off"},
+            else {
+                **session,
+                **_UNSAID,
+                **_KEEPALIVE,
+                **SESSION_SETTINGS,
+                **({} if limits.cancels else SERVING_SETTINGS),
+                **limits.settings,
+                "jit": "off",
+            },
             "connection_class": Session if limits.cancels else _DroppedSession,
         }
 

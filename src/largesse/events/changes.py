@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from largesse.database import Connection
+from largesse.database import Connection, Part
 from largesse.delivery.queue.maintenance import Waiting
 
 CHANGES = Waiting("order_changes", "true", "order_changes_waiting", "id", since="changed_at")
@@ -34,6 +34,15 @@ def changed_cte(orders: str) -> str:
             INSERT INTO order_changes (customer_id, order_id, changed_at)
             SELECT customer_id, order_id, (SELECT clock_now()) FROM ({orders}) AS changed)
     """  # noqa: S608 - made of constants
+
+
+def changed(customer_id: int, order_id: int) -> Part:
+    """The part of what is done to an order that says that it has changed."""
+    return Part(
+        "INSERT INTO order_changes (customer_id, order_id, changed_at) VALUES ($1, $2, clock_now())",
+        customer_id,
+        order_id,
+    )
 
 
 async def record_changes(

@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from largesse.base.errors import StartError
 from largesse.base.money import label
 from largesse.chains import Chain
-from largesse.database import Connection, Home, at_node, beside, customer_of
+from largesse.database import Connection, Home, at_node, beside, customer_of, is_spread
 from largesse.funding.chaining import entry_content, micros_of
 
 _encode = msgspec.json.Encoder().encode
@@ -68,17 +68,31 @@ async def post(
 ) -> None:
     """Writes entries in the order given, and leaves their accounts, which are `locked`, as the last entry of each says."""
     heads = {account_id: account.head for account_id, account in locked.items()}
-    customers = {entry.customer_id for entry in entries}
-    pin = customers if len(customers) == 1 else ()
+    if is_spread(connection):
+        for customer_id in {entry.customer_id: None for entry in entries}:
+            own = [entry for entry in entries if entry.customer_id == customer_id]
+            await _post_at_home(connection, at, own, *entry_arguments(chain, heads, own, at))
+        return
     await connection.execute(
-        f"""
-        WITH new_entries AS ({new_entries("$1", "$2")})
-        {new_balances("$3", "$4", "$5", "$6", pin="$7" if pin else "")}
-        """,
+        f"WITH new_entries AS ({new_entries('$1', '$2')}) {new_balances('$3', '$4', '$5', '$6')}",
         at,
         *entry_arguments(chain, heads, entries, at),
-        *pin,
     )
+
+
+async def _post_at_home(
+    connection: Connection, at: datetime, entries: Sequence[Entry], rows: str, *balances: object
+) -> None:
+    """Writes entries of one customer, and then what they leave, on its node."""
+    home = (entries[0].customer_id, entries[0].account_id)
+    ids = await connection.fetchval(
+        f"SELECT ARRAY(SELECT {NEXT_ENTRY_ID} FROM generate_series(1, $1::int))",  # noqa: S608 - a constant
+        len(entries),
+    )
+    await connection.execute(
+        new_entries("$3", "$4", id_="($5::bigint[])[place]", home=Home("$1", "$2")), *home, at, rows, ids
+    )
+    await connection.execute(new_balances("$1", "$2", "$3", "$4", pin="$5"), *balances, home[0])
 
 
 NEXT_ENTRY_ID = "nextval('entries_id_seq')"

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from largesse.base.throttle import network_of
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import Connection, act_for, for_customer
+from largesse.database import LOOKUP, Connection, act_for, for_customer, scope_of
 from largesse.lines.issuing import IssuedCode, SealedCodes, open_code
 from largesse.lines.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures
 from largesse.lines.lines import Line, find_line, progress_from_row
@@ -30,11 +30,15 @@ _ADDRESSES_KEPT = 100_000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Attempt:
-    """What somebody typed: a code (None when it cannot be one) and a PIN, from a network address."""
+    """What somebody typed: a code (None when it cannot be one) and a PIN, from a network address.
+
+    `customer_id` is whose the code is, where a link said so.
+    """
 
     code: bytes | None
     pin: str
     host: str
+    customer_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,22 +77,28 @@ class Examiner:
     async def examine(self, connection: Connection, attempt: Attempt) -> Examined:
         """Reads and locks what the attempt is decided on; call it inside a transaction that looks up.
 
-        It acts for the line's customer from then on; for nobody where there is no line.
+        It acts for the line's customer from then on; for whom the link named, or nobody, where there is no line.
         """
         code = os.urandom(CODE_BYTES) if attempt.code is None else attempt.code
-        line = await find_line(connection, self._vault, code, self._environment, lock=True)
-        await act_for(
-            connection, for_customer(_NO_LINE.customer_id, self._environment) if line is None else line.scope
+        line = await find_line(
+            connection, self._vault, code, self._environment, attempt.customer_id, lock=True
         )
+        if line is not None:
+            await act_for(connection, line.scope)
+        elif scope_of(connection) == LOOKUP:
+            await act_for(connection, for_customer(_NO_LINE.customer_id, self._environment))
         decoy = (True, self._vault.codes.lookup(code) % _DECOYS)
         key = decoy if line is None else (False, line.code_lookup)
         address = self._vault.networks.lookup(b"address/" + network_of(attempt.host))
         row = await connection.fetchrow(
             """
+            WITH progress AS MATERIALIZED (
+                SELECT state, claimed_at, expires_at, product_id FROM line_states
+                WHERE customer_id = $1 AND order_id = $2 AND number = $3)
             SELECT clock_now() AS now, s.state, s.claimed_at, s.expires_at, s.product_id,
                    f.failures, f.pauses, f.paused_until, a.allowance, a.last_at
             FROM (VALUES (1)) AS one
-            LEFT JOIN line_states s ON s.customer_id = $1 AND s.order_id = $2 AND s.number = $3
+            LEFT JOIN progress s ON true
             LEFT JOIN pin_failures f ON f.decoy = $4 AND f.key = $5
             LEFT JOIN claim_addresses a ON a.address = $6
             """,

@@ -111,11 +111,11 @@ class Claiming:
     async def find(self, token: str) -> tuple[Line, Progress]:
         """The line a claim link leads to, and how far it has come. Changes nothing. Raises NotFound for a link that leads nowhere."""
         try:
-            code = self._vault.code_of_token(token)
+            code, customer_id = self._vault.code_of_token(token)
         except SealBroken:
             raise NotFound(_LEADS_NOWHERE) from None
         async with self._turns.looks, self._database.transaction(LOOKUP) as connection:
-            line = await find_line(connection, self._vault, code, self._environment)
+            line = await find_line(connection, self._vault, code, self._environment, customer_id)
             if line is None or not line.is_sent(await connection.fetchval("SELECT clock_now()")):
                 raise NotFound(_LEADS_NOWHERE)
             await act_for(connection, line.scope)

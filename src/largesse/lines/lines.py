@@ -8,7 +8,16 @@ from datetime import datetime
 
 from largesse.base.email import is_erased
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import Connection, Row, Scope, act_for, for_customer, is_spread
+from largesse.database import (
+    Connection,
+    Row,
+    Scope,
+    act_for,
+    customers_of_code,
+    for_customer,
+    for_customers,
+    is_spread,
+)
 from largesse.lines.issuing import open_code
 from largesse.lines.states import LineKey, Progress, State
 
@@ -66,25 +75,43 @@ class Line:
 
 
 async def find_line(
-    connection: Connection, vault: Vault, code: bytes, environment: str, *, lock: bool = False
+    connection: Connection,
+    vault: Vault,
+    code: bytes,
+    environment: str,
+    customer_id: int | None = None,
+    *,
+    lock: bool = False,
 ) -> Line | None:
     """The line of a code, in this environment, whosever it is: whoever has found it goes on in its `scope`.
 
     With `lock` its row is held to the end of the transaction. How far it has come must be read after that, by
-    `read_progress`: what the same statement saw may be older than the lock. Where customers are spread, all nodes are asked whose it
-    is, and that customer's then for the lock; the transaction goes on for the customer.
+    `read_progress`: what the same statement saw may be older than the lock. Where customers are spread, the customer's node is
+    asked, and before that all nodes whose it is, unless a link has said so (`customer_id`).
     """
-    if lock and is_spread(connection):
-        found = await find_line(connection, vault, code, environment)
-        if found is None:
-            return None
-        await act_for(connection, found.scope)
-        return await read_line(connection, found.key, environment, lock=True)
     lookups = vault.codes.lookups(code)
-    rows = await connection.fetch("SELECT * FROM lines_of_code($1, $2, $3)", lookups, environment, lock)
+    if is_spread(connection):
+        rows = await _ask_node(connection, lookups, environment, customer_id, lock=lock)
+    else:
+        rows = await connection.fetch("SELECT * FROM lines_of_code($1, $2, $3)", lookups, environment, lock)
     lines = [Line(*row) for row in rows]
     # Two customers may have drawn codes with the same number to find them by: then it is the line that the code opens to.
     return next((line for line in lines if len(lines) == 1 or _has_code(vault, line, code)), None)
+
+
+async def _ask_node(
+    connection: Connection, lookups: list[int], environment: str, customer_id: int | None, *, lock: bool
+) -> list[Row]:
+    """The lines found by those numbers; the transaction goes on for their customers."""
+    whose = {customer_id} if customer_id is not None else await customers_of_code(connection, lookups)
+    if not whose:
+        return []
+    await act_for(connection, for_customers((each, environment) for each in whose))
+    query = f"{_LINE} WHERE l.customer_id = $1 AND l.code_lookup = ANY($2) AND o.environment = $3"
+    query += " FOR UPDATE OF l" if lock else ""
+    return [
+        row for each in sorted(whose) for row in await connection.fetch(query, each, lookups, environment)
+    ]
 
 
 def _has_code(vault: Vault, line: Line, code: bytes) -> bool:

@@ -4,7 +4,8 @@
        │              │               │
        └> cancelled   └───────────────┴─> expired
 
-Lines only move forwards: the database refuses anything else (migration 0003), and each move is recorded with its time.
+Lines only move forwards: the database refuses anything else (migration 0003), and each move is recorded with its time, and with
+it that the order has changed: what people list and add up follows (largesse.reports).
 Whoever moves a line holds the row lock of its row in `lines`.
 """
 
@@ -16,11 +17,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from largesse.database import Connection
-from largesse.events import changed_cte
-
-# Beside each move: what people list and add up follows it (largesse.reports).
-_CHANGED = changed_cte("SELECT $1::int AS customer_id, $2::int AS order_id")
+from largesse.database import Connection, Part, fetch_together
+from largesse.events import changed
 
 
 class LineKey(NamedTuple):
@@ -96,19 +94,28 @@ async def record_claim(
     connection: Connection, line: LineKey, at: datetime, expires_at: datetime | None, language: str | None
 ) -> None:
     """Moves an issued line to `claimed`; `language` is the one its recipient chose, if any."""
-    await connection.execute(
-        f"""
-        WITH claimed AS (
+    await fetch_together(
+        connection,
+        Part(
+            """
             INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, expires_at, language)
-            VALUES ($1, $2, $3, 'claimed', $4, $5, $6)), {_CHANGED}
-        INSERT INTO line_events (customer_id, order_id, number, event, at)
-        VALUES ($1, $2, $3, 'opened', $4), ($1, $2, $3, 'claimed', $4)
-        ON CONFLICT (customer_id, order_id, number, event) DO NOTHING
-        """,  # noqa: S608 - a constant
-        *line,
-        at,
-        expires_at,
-        language,
+            VALUES ($1, $2, $3, 'claimed', $4, $5, $6)
+            """,
+            *line,
+            at,
+            expires_at,
+            language,
+        ),
+        changed(line.customer_id, line.order_id),
+        Part(
+            """
+            INSERT INTO line_events (customer_id, order_id, number, event, at)
+            VALUES ($1, $2, $3, 'opened', $4), ($1, $2, $3, 'claimed', $4)
+            ON CONFLICT (customer_id, order_id, number, event) DO NOTHING
+            """,
+            *line,
+            at,
+        ),
     )
 
 
@@ -169,40 +176,60 @@ async def record_cancelled(
     connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], at: datetime
 ) -> None:
     """Moves issued lines of an order to `cancelled`."""
-    await connection.execute(
-        f"""
-        WITH cancelled AS (
+    order = (customer_id, order_id, numbers)
+    await fetch_together(
+        connection,
+        Part(
+            """
             INSERT INTO line_states (customer_id, order_id, number, state)
-            SELECT $1, $2, number, 'cancelled' FROM unnest($3::int[]) AS number), {_CHANGED}
-        INSERT INTO line_events (customer_id, order_id, number, event, at)
-        SELECT $1, $2, number, 'cancelled', $4 FROM unnest($3::int[]) AS number
-        """,  # noqa: S608 - a constant
-        customer_id,
-        order_id,
-        numbers,
-        at,
+            SELECT customer_id, order_id, number, 'cancelled' FROM lines
+            WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
+            """,
+            *order,
+        ),
+        changed(customer_id, order_id),
+        Part(
+            """
+            INSERT INTO line_events (customer_id, order_id, number, event, at)
+            SELECT customer_id, order_id, number, 'cancelled', $4::timestamptz FROM lines
+            WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
+            """,
+            *order,
+            at,
+        ),
     )
 
 
 async def record_move(
     connection: Connection, line: LineKey, to: State, at: datetime, *, product_id: int | None = None
 ) -> None:
-    """Moves a claimed line on; `product_id` settles its product. Raises WrongMove when its state does not allow that."""
-    moved = await connection.fetchval(
-        f"""
-        WITH moved AS (
+    """Moves a claimed line on; `product_id` settles its product.
+
+    Raises WrongMove when its state does not allow that; the transaction must not be committed then.
+    """
+    moved = await fetch_together(
+        connection,
+        changed(line.customer_id, line.order_id),
+        Part(
+            """
+            INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES ($1, $2, $3, $4, $5)
+            ON CONFLICT (customer_id, order_id, number, event) DO NOTHING
+            """,
+            *line,
+            to,
+            at,
+        ),
+        Part(
+            """
             UPDATE line_states SET state = $4, product_id = coalesce($5, product_id)
             WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND state = ANY($6::text[])
-            RETURNING customer_id, order_id, number), {_CHANGED}
-        INSERT INTO line_events (customer_id, order_id, number, event, at)
-        SELECT customer_id, order_id, number, $4, $7 FROM moved
-        RETURNING number
-        """,  # noqa: S608 - a constant
-        *line,
-        to,
-        product_id,
-        [state for state, following in MOVES.items() if to in following],
-        at,
+            RETURNING number
+            """,
+            *line,
+            to,
+            product_id,
+            [state for state, following in MOVES.items() if to in following],
+        ),
     )
-    if moved is None:
+    if not moved:
         raise WrongMove(f"line {line} cannot become {to}")

@@ -89,18 +89,12 @@ async def _record(
     act: str,
     message_ids: Sequence[int | None],
 ) -> None:
-    await connection.execute(
+    who = (principal.service_account_id, principal.key_id, principal.user_id, address)
+    await connection.executemany(
         """
         INSERT INTO order_acts
             (customer_id, order_id, act, message_id, service_account_id, api_key_id, user_id, address, acted_at)
-        SELECT $1, $2, $3, message_id, $5, $6, $7, $8::text::inet, clock_now() FROM unnest($4::bigint[]) AS message_id
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8::text::inet, clock_now())
         """,
-        principal.customer_id,
-        order_id,
-        act,
-        message_ids,
-        principal.service_account_id,
-        principal.key_id,
-        principal.user_id,
-        address,
+        [(principal.customer_id, order_id, act, message_id, *who) for message_id in message_ids],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from largesse.base.vault import Vault
-from largesse.database import Connection, Row
+from largesse.database import Connection, Row, is_spread
 from largesse.identity import CODES, Principal, require_own, require_scope
 from largesse.lines import CODES_AT_ONCE, IssuedCode, give_codes, open_code
 from largesse.orders.acts import record_reading
@@ -35,7 +35,8 @@ async def read_order(
         require_scope(principal, CODES)
         codes = await _read_codes(connection, vault, row)
         await record_reading(connection, principal, address, row["id"])
-    return Receipt(kept_order(row), await give_codes(codes, vault, public_url))
+    whose = row["customer_id"] if is_spread(connection) else None
+    return Receipt(kept_order(row), await give_codes(codes, vault, public_url, whose))
 
 
 async def _read_codes(connection: Connection, vault: Vault, order: Row) -> list[IssuedCode]:

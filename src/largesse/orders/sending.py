@@ -115,7 +115,8 @@ class Intake:
 
     async def _answer(self, order: Order) -> Receipt:
         codes = [] if order.recipients else order.codes
-        return Receipt(order.kept, await give_codes(codes, self._vault, self._public_url))
+        whose = order.kept.customer_id if self._database.is_spread else None
+        return Receipt(order.kept, await give_codes(codes, self._vault, self._public_url, whose))
 
     async def _place(self, order: Order, turn: Turn[int]) -> None:
         try:

@@ -9,7 +9,7 @@ import asyncpg
 import structlog
 
 from largesse.base.errors import Unavailable
-from largesse.database import DATABASE_AWAY, LOOKUP, Connection, Database
+from largesse.database import DATABASE_AWAY, LOOKUP, Connection, Database, Row, at_node
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 
 _log = structlog.get_logger(__name__)
@@ -78,22 +78,26 @@ class Settler:
                 async with self._database.connection(LOOKUP) as connection:
                     has_ended = await _has_ended(connection, transaction_id)
                 if has_ended:
-                    rows = await self._database.fetch(
-                        scope_of_orders(orders),
-                        """
-                        SELECT reference, created_at
-                        FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
-                        JOIN orders USING (customer_id, reference)
-                        """,
-                        [order.kept.customer_id for order in orders],
-                        [order.reference for order in orders],
-                    )
+                    rows = await self._read(orders)
                     break
             except DATABASE_AWAY:
                 pass
             await asyncio.sleep(_EVERY_S)
         by_reference = {order.reference: order for order in orders}
         return {row["reference"]: Placed(by_reference[row["reference"]], row["created_at"]) for row in rows}
+
+    async def _read(self, orders: Sequence[Order]) -> list[Row]:
+        customers = [order.kept.customer_id for order in orders]
+        references = [order.reference for order in orders]
+        if self._database.is_spread:  # a batch is of one customer there, whose node is asked
+            pin, node = customers[:1], at_node("orders.customer_id", "$3")
+        else:
+            pin, node = [], ""
+        query = f"""
+            SELECT reference, created_at FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
+            JOIN orders USING (customer_id, reference) WHERE true {node}
+        """  # noqa: S608 - a placeholder
+        return await self._database.fetch(scope_of_orders(orders), query, customers, references, *pin)
 
 
 async def _has_ended(connection: Connection, transaction_id: str) -> bool:

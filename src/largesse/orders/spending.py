@@ -11,7 +11,7 @@ from datetime import datetime
 
 from largesse.base.errors import DailyLimit, OrderLimit
 from largesse.base.money import canonical
-from largesse.database import Connection
+from largesse.database import Connection, at_node, is_spread
 from largesse.identity import Limit, Standing, read_limits
 from largesse.orders.order import Order
 
@@ -70,16 +70,18 @@ async def read_spending(
     """
     if not keys:
         return {}
+    pin = [keys[0][0]] if is_spread(connection) else []  # a batch is of one customer there
     rows = await connection.fetch(
-        """
+        f"""
         SELECT customer_id, service_account_id, environment, currency, spent_minor
         FROM daily_spending JOIN unnest($1::int[], $2::int[], $3::text[], $4::text[])
             AS asked (customer_id, service_account_id, environment, currency)
             USING (customer_id, service_account_id, environment, currency)
-        WHERE day = $5 AND customer_id = ANY($1::int[])
-        """,
+        WHERE day = $5 AND customer_id = ANY($1::int[]) {at_node("daily_spending.customer_id", "$6" if pin else "")}
+        """,  # noqa: S608 - constants
         *map(list, zip(*keys, strict=True)),
         at.date(),
+        *pin,
     )
     return {tuple(row)[:4]: row["spent_minor"] for row in rows}
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from largesse.base.i18n import language_of
 from largesse.base.vault import Vault
 from largesse.catalogue import Details, picture_path
-from largesse.database import Connection, Row
+from largesse.database import Connection, Row, is_spread
 from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
 from largesse.delivery.queue import Lease, Queue, Terms, held_columns
 from largesse.lines import claim_link, open_code
@@ -98,8 +98,9 @@ async def take(
     lines_of: dict[int, list[Row]] = defaultdict(list)
     for line in lines:
         lines_of[line["id"]].append(line)
+    spread = is_spread(connection)
     return [
-        _message(row, order_of[row["id"]], lines_of[row["id"]], vault, public_url_of(row["environment"]))
+        _message(row, order_of[row["id"]], lines_of[row["id"]], vault, public_url_of, spread)
         for row in sorted(taken, key=lambda row: (row["rank_at"], row["id"]))
     ]
 
@@ -131,12 +132,20 @@ async def put_back(connection: Connection, leases: Sequence[Lease], reason: str)
     )
 
 
-def _message(row: Row, order: Row, lines: Sequence[Row], vault: Vault, public_url: str) -> Message:
+def _message(
+    row: Row,
+    order: Row,
+    lines: Sequence[Row],
+    vault: Vault,
+    public_url_of: Callable[[str], str],
+    spread: bool,
+) -> Message:
     reference = order["reference"]
+    whose, public_url = row["customer_id"] if spread else None, public_url_of(row["environment"])
     codes = []
     for line in lines:
         code = open_code(vault, line["sealed"], reference, line["number"])
-        codes.append(LetterCode(code.code_text, code.pin_text, claim_link(code, vault, public_url)))
+        codes.append(LetterCode(code.code_text, code.pin_text, claim_link(code, vault, public_url, whose)))
     comes_as = CHOICE if order["collection"] else VOUCHER if order["is_digital"] else PARCEL
     letter = Letter(
         kind=row["kind"],

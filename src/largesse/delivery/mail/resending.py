@@ -10,6 +10,7 @@ from largesse.delivery.mail.records import RecipientDelivery
 from largesse.delivery.queue import notify
 from largesse.events import record_changes
 from largesse.identity import Principal
+from largesse.lines.states import State
 from largesse.orders.acts import record_resends
 from largesse.orders.finding import find_own_order
 
@@ -36,22 +37,20 @@ async def resend(
     order = (found["customer_id"], found["id"])
     first = await _own_message(connection, order, email)
     await _hold_to_limits(connection, order, first["email"])
+    cancelled, _ = await _moved_lines(connection, order)
     row = await connection.fetchrow(
         """
         INSERT INTO messages
             (customer_id, order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
         SELECT customer_id, order_id, environment, edition + 1, email, name, standing, now, now, now
         FROM messages, (SELECT clock_now()) AS clock (now), LATERAL (SELECT ARRAY(
-            SELECT line FROM unnest(line_numbers) AS line WHERE NOT EXISTS (
-                SELECT FROM line_states AS states
-                WHERE states.customer_id = $1 AND states.order_id = $2 AND states.number = line
-                  AND states.state = 'cancelled')
-            ORDER BY line)) AS uncancelled (standing)
+            SELECT line FROM unnest(line_numbers) AS line WHERE line <> ALL ($4::int[]) ORDER BY line)) AS uncancelled (standing)
         WHERE customer_id = $1 AND order_id = $2 AND email = $3 AND kind = 'gift' AND standing <> '{}' ORDER BY edition DESC LIMIT 1
         RETURNING id, due_at, edition, cardinality(line_numbers) AS code_count
         """,
         *order,
         first["email"],
+        cancelled,
     )
     if row is None:
         raise InvalidRequest("The codes of this recipient were cancelled.")
@@ -103,13 +102,8 @@ async def resend_unclaimed(
             SELECT *, row_number() OVER (ORDER BY line_numbers[1]) - 1 AS place
             FROM latest, LATERAL (
                 SELECT ARRAY(
-                    SELECT line FROM unnest(line_numbers) AS line WHERE NOT EXISTS (
-                        SELECT FROM line_states AS s
-                        WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = line AND s.state = 'cancelled')
-                    ORDER BY line) AS standing,
-                    EXISTS (SELECT FROM line_states AS s
-                            WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = ANY(line_numbers)
-                              AND s.state <> 'cancelled') AS has_claimed
+                    SELECT line FROM unnest(line_numbers) AS line WHERE line <> ALL ($7::int[]) ORDER BY line) AS standing,
+                    line_numbers && $8::int[] AS has_claimed
             ) AS lines
             WHERE state NOT IN ('pending', 'held') AND resends < $3 AND NOT has_claimed AND standing <> '{}'
               AND email NOT LIKE $6)
@@ -125,6 +119,7 @@ async def resend_unclaimed(
         RANKED_TOGETHER,
         RANK_GAP_S,
         f"%@{ERASED_DOMAIN}",
+        *await _moved_lines(connection, order),
     )
     if rows:
         await record_resends(connection, principal, address, found["id"], [row["id"] for row in rows])
@@ -135,6 +130,15 @@ async def resend_unclaimed(
 
 # A customer and its order, by id.
 _OrderKey = tuple[int, int]
+
+
+async def _moved_lines(connection: Connection, order: _OrderKey) -> tuple[list[int], list[int]]:
+    """The numbers of the order's lines that were cancelled, and of those that were claimed."""
+    rows = await connection.fetch(
+        "SELECT number, state FROM line_states WHERE customer_id = $1 AND order_id = $2", *order
+    )
+    cancelled = {row["number"] for row in rows if row["state"] == State.CANCELLED}
+    return list(cancelled), [row["number"] for row in rows if row["number"] not in cancelled]
 
 
 async def _own_message(connection: Connection, order: _OrderKey, email: str) -> Row:

@@ -34,7 +34,7 @@ class Entering:
     async def claim_typed(self, request: Request) -> Response:
         """Claims by a code that was typed in."""
         form = await read_form(request)
-        return await self._claim(request, read_typed_code(form.get("code", "")), form)
+        return await self._claim(request, read_typed_code(form.get("code", "")), None, form)
 
     async def link(self, request: Request) -> Response:
         """What a claim link leads to: the gift in its wrapping, and the form for its PIN. Raises NotFound."""
@@ -53,10 +53,10 @@ class Entering:
         """Claims by the code that a link stands for."""
         form = await read_form(request)
         try:
-            code = self._services.vault.code_of_token(request.path_params["token"])
+            code, customer_id = self._services.vault.code_of_token(request.path_params["token"])
         except SealBroken:
-            code = None
-        return await self._claim(request, code, form)
+            return await self._claim(request, None, None, form)
+        return await self._claim(request, code, customer_id, form)
 
     async def opened(self, request: Request) -> Response:
         """Notes that a person did something on the page of a link."""
@@ -64,8 +64,11 @@ class Entering:
         await self._services.claiming.open(request.path_params["token"])
         return Response(status_code=204, headers=HEADERS)
 
-    async def _claim(self, request: Request, code: bytes | None, form: Mapping[str, str]) -> Response:
-        attempt = Attempt(code, read_typed_pin(form.get("pin", "")), client_address(request.scope) or "")
+    async def _claim(
+        self, request: Request, code: bytes | None, customer_id: int | None, form: Mapping[str, str]
+    ) -> Response:
+        host = client_address(request.scope) or ""
+        attempt = Attempt(code, read_typed_pin(form.get("pin", "")), host, customer_id)
         claim = await self._services.claiming.claim(attempt, chosen_tag(request))
         if claim.outcome is Outcome.REFUSED:
             return self._frame.page(request, "refused.html", status=403)
