@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import re
 from collections.abc import Callable
 
+import httpx
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
@@ -63,7 +67,7 @@ def test_a_template_made_here_is_sent_by_programs_and_changed_and_removed(
     template = made(service, ada, from_name="Ada", message="Good morning!", expiry_after_days="30")
     page = ada.get(f"/app/templates/{template}")
     assert "Morning" in ada.text
-    assert f'src="/app/templates/{template}/mail?lang=en"' in page.text
+    assert "Good morning!" in held(page, "The mail")
 
     listed = service.client("hr").get("/templates").json()[0]
     assert listed == {
@@ -94,18 +98,49 @@ def test_a_template_made_here_is_sent_by_programs_and_changed_and_removed(
     assert acts(service)[-3:] == ["template.created", "template.changed", "template.removed"]
 
 
+def held(page: httpx.Response, title: str) -> str:
+    """The document that a page holds in the frame of that title."""
+    return html.unescape(re.findall(rf'srcdoc="([^"]*)" title="{title}" sandbox', page.text)[0])
+
+
 def test_a_template_shows_the_mail_and_the_page_as_recipients_will_see_them(
     service: Service, ada: Browser
 ) -> None:
-    template = made(service, ada, message="Bonjour <b>!", from_name="Ada")
-    mail = ada.get(f"/app/templates/{template}/mail?lang=fr")
-    assert "Bonjour &lt;b&gt;!" in mail.text
-    assert f'src="/pictures/{PICTURE.name}"' in mail.text
-    assert "img-src 'self'" in mail.headers["content-security-policy"]
-    assert "No refunds." in mail.text
-    claim = ada.get(f"/app/templates/{template}/claim?lang=de")
-    assert 'lang="de"' in claim.text
-    assert "theme-gold" in claim.text
+    page = ada.get(f"/app/templates/{made(service, ada, message='Bonjour <b>!', from_name='Ada')}")
+    mail, claim = held(page, "The mail"), held(page, "The page of the gift")
+    assert "Bonjour &lt;b&gt;!" in mail
+    assert f'src="/pictures/{PICTURE.name}"' in mail
+    assert "No refunds." in mail
+    assert "theme-gold" in claim
+    assert "<script" not in mail + claim
+    policy = page.headers["content-security-policy"]
+    for sheet in re.findall(r"<style>(.*?)</style>", mail, re.DOTALL):
+        named = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
+        assert f"'sha256-{named}'" in policy, "the page's policy is that of what it holds"
+
+
+def test_what_is_typed_is_shown_before_it_is_saved(service: Service, ada: Browser) -> None:
+    template = made(service, ada, message="As it was", from_name="Ada")
+    before = service.sql("SELECT * FROM templates ORDER BY id"), acts(service)
+    coffee = str(service.ids["products"]["coffee"])
+    typed = {"product": coffee, "country": "GB", "value": "25", "wrapping_key": "stars", "message": "Bonjour"}
+    for path in (f"/app/templates/{template}", "/app/templates"):
+        ada.get(f"/app/templates/{template}")
+        page = ada.post(path, **typed, look="fr")
+        assert page.status_code == 200, "the name may come later"
+        mail, claim = held(page, "The mail"), held(page, "The page of the gift")
+        assert "Bonjour" in mail
+        assert "25,00" in mail
+        assert 'lang="fr"' in claim
+        assert "theme-stars" in claim
+        assert "Ada" not in mail + claim, "the sender was taken out"
+        assert "Bonjour</textarea>" in page.text
+        assert 'value="stars" checked' in page.text
+    ada.get(f"/app/templates/{template}")
+    page = ada.post(f"/app/templates/{template}", **{**typed, "value": "26"}, look="fr")
+    assert page.status_code == 422
+    assert "srcdoc" not in page.text, "what cannot be sent is not shown, nor what was saved in its place"
+    assert (service.sql("SELECT * FROM templates ORDER BY id"), acts(service)) == before
 
 
 def test_a_template_is_copied(service: Service, ada: Browser) -> None:
@@ -190,7 +225,7 @@ def test_there_are_so_many_templates_at_most(
 def test_templates_of_others_are_not_there(service: Service, ada: Browser, gil: Browser) -> None:
     template = made(service, ada)
     gil.get("/app/templates")
-    for path in ("", "/mail", "/claim", "/remove"):
+    for path in ("", "/remove"):
         assert gil.get(f"/app/templates/{template}{path}").status_code == 404
     gil.get("/app/templates")
     assert (

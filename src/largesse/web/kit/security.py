@@ -50,3 +50,8 @@ OF_FORMS: Mapping[str, str] = {
 }
 # Of those that show pages of ours in frames.
 OF_FORMS_WITH_FRAMES = {**OF_FORMS, **page_headers(content_policy(**_OF_FORMS, frame_src="'self'"))}
+
+
+def with_documents(styles: str) -> dict[str, str]:
+    """The headers of a page with forms that holds whole documents in frames of its own; `styles` names their sheets."""
+    return {**OF_FORMS, **page_headers(content_policy(**{**_OF_FORMS, "style_src": f"'self' {styles}"}))}

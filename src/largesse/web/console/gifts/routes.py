@@ -19,8 +19,6 @@ GIFTS = (
     Entry("GET", "/app/templates/new", saving.ask, Right.TEMPLATES, text("New template")),
     Entry("GET", _OF_ONE, saving.edit, Right.TEMPLATES, _TEMPLATE),
     Entry("POST", _OF_ONE, saving.change, Right.TEMPLATES, _TEMPLATE),
-    Entry("GET", f"{_OF_ONE}/mail", saving.mail, Right.TEMPLATES, _TEMPLATE),
-    Entry("GET", f"{_OF_ONE}/claim", saving.claim, Right.TEMPLATES, _TEMPLATE),
     Entry("GET", f"{_OF_ONE}/remove", templates.ask_removal, Right.TEMPLATES, text("Remove a template")),
     Entry("POST", f"{_OF_ONE}/remove", templates.remove, Right.TEMPLATES),
     Entry("GET", "/app/collections", collections.show, Who.MEMBER, _COLLECTIONS, Group.GIFTS),

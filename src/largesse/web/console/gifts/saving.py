@@ -1,14 +1,14 @@
-"""The form of a template: what it says, and beside it what its recipients will see of it, as it was saved last."""
+"""The form of a template: what it says, and beside it what its recipients will see of it, as it is typed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n import text
+from largesse.base.i18n import LANGUAGES, Language, language_of_country, text
 from largesse.base.money import canonical
 from largesse.catalogue import Snapshot
 from largesse.drafts import Draft, DraftContent
@@ -21,14 +21,23 @@ from largesse.web.console.gifts.picking import Picked, amount_values, priced, re
 from largesse.web.console.gifts.templates import called, kept, read_own
 from largesse.web.console.send.message import NAMES
 from largesse.web.console.send.opening import Chosen, Open, chosen, person_as_caller
-from largesse.web.console.send.preview import claim_document, language_of, letter_shown, mail_document
+from largesse.web.console.send.preview import held
 from largesse.web.console.visit import Visit
-from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
+from largesse.web.kit.security import with_documents
 
 _NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
 _TOO_MANY = text("You have as many templates as there may be. Remove one first.")
 _SAVED = text("The template was saved. It can be sent at once.")
 _GIFT = ("product", "country", "collection")
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """What a form says: its gift, what would be sent, and what is to be saved; the two where nothing is wrong with it."""
+
+    picked: Picked
+    said: Chosen | None = None
+    content: TemplateContent | None = None
 
 
 async def ask(visit: Visit) -> Response:
@@ -43,24 +52,24 @@ async def ask(visit: Visit) -> Response:
     picked = await _read_gift(visit, caller, snapshot, given)
     if picked is None and like is None:
         return visit.see("/app/catalogue?template=new")
-    return await _show(visit, picked, like=like)
+    return await _show(visit, picked, await _said(visit, like) if like else None, like=like)
 
 
 async def create(visit: Visit) -> Response:
-    """Makes a template. Raises NotFound for a gift that is none."""
+    """Makes a template, or shows what is typed. Raises NotFound for a gift that is none."""
     caller, snapshot = await _opened(visit)
-    picked, content = await _typed(visit, caller, snapshot, None)
-    if content is None:
-        return await _show(visit, picked, status=422)
+    typed = await _typed(visit, caller, snapshot, None)
+    if typed.content is None or _looks(visit):
+        return await _show(visit, typed.picked, typed.said)
     try:
         async with visit.database.transaction(visit.person.scope) as connection:
-            template_id = await add_template(connection, visit.person.customer_id, content)
+            template_id = await add_template(connection, visit.person.customer_id, typed.content)
             await visit.record(
-                connection, "template.created", f"template {template_id}", after=_kept(content)
+                connection, "template.created", f"template {template_id}", after=_kept(typed.content)
             )
     except TooManyTemplates:
         visit.form.error("name", visit.say(_TOO_MANY))
-        return await _show(visit, picked, status=422)
+        return await _show(visit, typed.picked, typed.said)
     return visit.see(f"/app/templates/{template_id}", visit.say(_SAVED))
 
 
@@ -68,38 +77,30 @@ async def edit(visit: Visit) -> Response:
     """The form of a template, with another gift where the address names one. Raises NotFound."""
     template = await read_own(visit)
     caller, snapshot = await _opened(visit)
-    has_other = visit.query("product") or visit.query("collection")
-    given = visit.query if has_other else _gift_of(template)
-    return await _show(visit, await _read_gift(visit, caller, snapshot, given), template=template)
+    if visit.query("product") or visit.query("collection"):
+        other = await _read_gift(visit, caller, snapshot, visit.query)
+        return await _show(visit, other, None, template=template)
+    picked = await _read_gift(visit, caller, snapshot, _gift_of(template))
+    return await _show(visit, picked, await _said(visit, template), template=template)
 
 
 async def change(visit: Visit) -> Response:
-    """Changes a template. Raises NotFound."""
+    """Changes a template, or shows what is typed. Raises NotFound."""
     template = await read_own(visit)
     caller, snapshot = await _opened(visit)
-    picked, content = await _typed(visit, caller, snapshot, template)
-    if content is None:
-        return await _show(visit, picked, template=template, status=422)
+    typed = await _typed(visit, caller, snapshot, template)
+    if typed.content is None or _looks(visit):
+        return await _show(visit, typed.picked, typed.said, template=template)
     async with visit.database.transaction(visit.person.scope) as connection:
-        await change_template(connection, visit.person.customer_id, template.id, content)
+        await change_template(connection, visit.person.customer_id, template.id, typed.content)
         await visit.record(
             connection,
             "template.changed",
             f"template {template.id}",
             before=kept(template),
-            after=_kept(content),
+            after=_kept(typed.content),
         )
     return visit.see(f"/app/templates/{template.id}", visit.say(_SAVED))
-
-
-async def mail(visit: Visit) -> Response:
-    """The mail of a template, as a document of its own. Raises NotFound."""
-    return await mail_document(visit, await _said(visit, await read_own(visit)), None)
-
-
-async def claim(visit: Visit) -> Response:
-    """The claim page of a template, as a document of its own. Raises NotFound."""
-    return claim_document(visit, await _said(visit, await read_own(visit)), None)
 
 
 async def _opened(visit: Visit) -> tuple[Caller, Snapshot]:
@@ -127,29 +128,35 @@ async def _read_gift(
         return None
 
 
-async def _typed(
-    visit: Visit, caller: Caller, snapshot: Snapshot, before: Template | None
-) -> tuple[Picked, TemplateContent | None]:
-    """The gift and what the form says of it; None, with what is wrong noted, where it cannot be saved so."""
+def _looks(visit: Visit) -> bool:
+    """Whether what is typed is to be shown and not saved; the field holds the language."""
+    return bool(visit.form["look"])
+
+
+async def _typed(visit: Visit, caller: Caller, snapshot: Snapshot, before: Template | None) -> _Typed:
+    """What the form says, with what is wrong noted in it. Raises NotFound for a gift that is none."""
     form = visit.form
     picked = await _read_gift(visit, caller, snapshot, form.__getitem__)
     if picked is None:
         raise NotFound("There is no such gift.")
-    _, gift = await priced(visit, caller, picked)
-    name = form.text("name", MAX_NAME)
-    wrapping = form.choice("wrapping_key", WRAPPINGS)
-    from_name = form.text("from_name", MAX_FROM_NAME, required=False)
-    message = form.text("message", MAX_MESSAGE, required=False, lines=True)
+    choice, gift = await priced(visit, caller, picked)
+    name = form.text("name", MAX_NAME, required=not _looks(visit))
+    draft = DraftContent(
+        wrapping_key=form.choice("wrapping_key", WRAPPINGS),
+        from_name=form.text("from_name", MAX_FROM_NAME, required=False) or None,
+        message=form.text("message", MAX_MESSAGE, required=False, lines=True) or None,
+    )
     days = _days(visit) if visit.person.plan == "enterprise" else before and before.expiry_after_days
     if form.errors or gift is None:
-        return picked, None
-    return picked, _content(picked, gift, name, wrapping, from_name or None, message or None, days)
+        return _Typed(picked)
+    said = await chosen(visit, Open(caller, Draft("", draft.chosen(choice), caller.now), snapshot))
+    return _Typed(picked, said, _content(picked, gift, draft, name, days))
 
 
-def _content(picked: Picked, gift: Gift, name: str, *said: Any) -> TemplateContent:
+def _content(picked: Picked, gift: Gift, draft: DraftContent, name: str, days: int | None) -> TemplateContent:
     named = picked.product or picked.collection
     assert named is not None, "a template has a gift"
-    wrapping, from_name, message, days = said
+    assert draft.wrapping_key is not None, "one of those offered"
     return TemplateContent(
         name=name,
         product_id=gift.product_id,
@@ -158,9 +165,9 @@ def _content(picked: Picked, gift: Gift, name: str, *said: Any) -> TemplateConte
         value_minor=gift.value_minor,
         currency=gift.currency,
         country=gift.country,
-        wrapping_key=wrapping,
-        from_name=from_name,
-        message=message,
+        wrapping_key=draft.wrapping_key,
+        from_name=draft.from_name,
+        message=draft.message,
         expiry_after_days=days,
     )
 
@@ -196,21 +203,22 @@ async def _said(visit: Visit, template: Template) -> Chosen | None:
 async def _show(
     visit: Visit,
     picked: Picked | None,
+    said: Chosen | None,
     *,
     template: Template | None = None,
     like: Template | None = None,
-    status: int = 200,
 ) -> Response:
-    """The form; of a template that is there, with what it looks like."""
-    start = template or like
-    said = await _said(visit, template) if template else None
-    language = language_of(visit, said) if said else visit.language
+    """The form, with what it looks like: as it was saved, and once it was posted as it is typed."""
+    start = None if visit.request.method == "POST" else template or like
+    language = _shown_in(visit, said)
+    shown = await held(visit, said, language) if said else None
     name = called(start) if start else ""
     wrapping = visit.form["wrapping_key"] or (start and start.wrapping_key) or DEFAULT_WRAPPING
     response = visit.page(
         "gifts/template.html",
-        status=status,
+        status=422 if visit.form.errors else 200,
         saved=template,
+        saved_name=called(template) if template else "",
         amounts=amount_values(visit, picked) if picked else None,
         gift=picked and (picked.product or picked.collection),
         name=visit.say("Copy of %(name)s", name=name)[:MAX_NAME] if like else name,
@@ -219,14 +227,21 @@ async def _show(
         wrapping_names={key: visit.say(one) for key, one in NAMES.items()},
         wrapping=known_wrapping(wrapping),
         start=start,
-        shown=await letter_shown(visit, said, language, None) if said else None,
+        shown=shown,
         shown_in=language,
         most_name=MAX_NAME,
         most_from_name=MAX_FROM_NAME,
         most_message=MAX_MESSAGE,
     )
-    response.headers.update(OF_FORMS_WITH_FRAMES)
+    if shown:
+        response.headers.update(with_documents(shown.styles))
     return response
+
+
+def _shown_in(visit: Visit, said: Chosen | None) -> Language:
+    """The language asked for, else that of the country the gift is for, which is the mail's."""
+    of_mail = language_of_country(said.gift.country) if said else visit.language
+    return LANGUAGES.get(visit.form["look"]) or of_mail
 
 
 def _value(start: Template | None, picked: Picked | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from starlette.responses import Response
 
 from largesse.base.i18n import LANGUAGES, Language, language_of_country
@@ -18,6 +20,17 @@ from largesse.web.kit.styles import with_named_styles
 
 OF_CLAIM = page_headers(content_policy(style_src="'self'", img_src="'self'", frame_ancestors="'self'"))
 _HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The mail and the claim page of a gift that is kept nowhere yet: whole documents, which a page holds in frames (`srcdoc`)."""
+
+    sender: str
+    subject: str
+    mail: str
+    claim: str
+    styles: str  # of the mail, as the page's policy is to name them
 
 
 def language_of(visit: Visit, said: Chosen) -> Language:
@@ -40,14 +53,14 @@ def claim_document(visit: Visit, said: Chosen | None, name: str | None) -> Respo
     """The page that the claim link leads to; nothing where nothing was chosen."""
     if said is None:
         return page("", OF_CLAIM)
-    html = Previews(visit.services.settings).link(
-        language_of(visit, said),
-        environment=visit.person.environment,
-        wrapping=said.options.wrapping_key,
-        sender=said.options.from_name,
-        recipient=name,
-    )
-    return page(html, OF_CLAIM)
+    return page(_claim_page(visit, said, language_of(visit, said), name), OF_CLAIM)
+
+
+async def held(visit: Visit, said: Chosen, language: Language) -> Held:
+    """The mail and the claim page of what is said, to somebody without a name."""
+    shown = await letter_shown(visit, said, language, None)
+    mail, styles = with_named_styles(shown.html)
+    return Held(shown.sender, shown.subject, mail, _claim_page(visit, said, language, None), styles)
 
 
 async def letter_shown(visit: Visit, said: Chosen, language: Language, name: str | None) -> Shown:
@@ -89,3 +102,13 @@ async def letter_of(visit: Visit, said: Chosen, language: Language, name: str | 
 def _address(visit: Visit, picture: str) -> str:
     """Where a picture is on the host that the page was asked of, by whichever of our names."""
     return public_path(visit.services.settings.public_url) + picture_path(picture)
+
+
+def _claim_page(visit: Visit, said: Chosen, language: Language, name: str | None) -> str:
+    return Previews(visit.services.settings).link(
+        language,
+        environment=visit.person.environment,
+        wrapping=said.options.wrapping_key,
+        sender=said.options.from_name,
+        recipient=name,
+    )
