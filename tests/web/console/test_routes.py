@@ -116,3 +116,24 @@ def test_pages_say_who_they_are_for(sign_in: Callable[[str], Browser]) -> None:
     browser.get("/app")
     for said in ("Acme Ltd", "admin@acme.example", "Skip to the content"):
         assert said in browser.text
+
+
+def test_what_is_not_there_is_said_within_the_menu_to_who_is_in(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    inside, outside = sign_in("viewer@acme.example"), Browser(service)
+    for path, status in (
+        ("/app/nothing-there", 404),
+        ("/app/orders/999999", 404),
+        ("/app/people", 403),
+    ):
+        assert inside.get(path).status_code == status
+        assert {"/app/orders", "/app/security"} <= set(inside.links), path
+        assert inside.page.text.count("<h1") == 1  # type: ignore[union-attr]
+        assert 'aria-current="page">Orders' in inside.page.text or path != "/app/orders/999999"  # type: ignore[union-attr]
+    assert outside.get("/app/nothing-there").status_code == 404
+    assert "/app/orders" not in outside.links
+    inside.get("/app")
+    refused = inside.post("/app/environment", token="0" * 40, environment="staging")
+    assert refused.status_code == 403
+    assert "/app/orders" in refused.text

@@ -84,6 +84,7 @@ class _Guard:
         session = await self._services.signing_in.find(cookie) if cookie else None
         visit = self._visit(request, session)
         visit.token_of = cookie if session else request.cookies.get(_DOOR, "")
+        request.state.visit = visit  # for the page of what goes wrong
         if (turned_away := self._turn_away(visit)) is not None:
             return turned_away
         try:
@@ -117,7 +118,7 @@ class _Guard:
             return None
         if session is None:
             if self._entry.method != "GET":
-                return visit.page("trouble.html", status=401, said=visit.say(_ENDED))
+                return visit.trouble(401, visit.say(_ENDED))
             return visit.see("/app/sign-in?" + urlencode({"next": _asked_for(visit.request)}))
         if who is Who.ENTERING:
             return None
@@ -130,7 +131,7 @@ class _Guard:
         if session.lacks_second_step and not self._entry.before_second_step:
             return visit.see("/app/security")
         if session.person.role not in self._entry.roles:
-            return visit.page("trouble.html", status=403, said=visit.say(_FORBIDDEN))
+            return visit.trouble(403, visit.say(_FORBIDDEN))
         return None
 
     async def _take(self, visit: Visit) -> Response:
@@ -200,8 +201,8 @@ class _Guard:
         )
 
     def _plain(self, request: Request, said: str, status: int, **values: object) -> Response:
-        visit = self._visit(request, None)
-        return visit.page("trouble.html", status=status, said=visit.say(said, **values))
+        visit: Visit = getattr(request.state, "visit", None) or self._visit(request, None)
+        return visit.trouble(status, visit.say(said, **values))
 
     def _ended(self, request: Request) -> Response:
         return self._plain(request, _ENDED, 403)

@@ -173,6 +173,12 @@ class Visit:
         values = {"form": self.form, "session": self.session, **values}
         return self._frame.page(self, template, values, status=status)
 
+    def trouble(self, status: int, said: str) -> Response:
+        """The page that says what did not work, with the menu for who is in."""
+        session = self.session
+        is_in = session is not None and session.person is not None and not session.awaits_second_step
+        return self.page("trouble.html", status=status, said=said, is_in=is_in, notice=None)
+
     def see(self, path: str, notice: str | None = None) -> Response:
         """Sends the browser to another of our pages, which says `notice`."""
         self.notice = notice

@@ -92,7 +92,7 @@ async def codes(visit: Visit) -> Response:
     caller = await person_as_caller(visit)
     receipt = await _codes(visit, caller)
     if receipt is None:
-        return visit.page("trouble.html", status=403, said=visit.say(_LATE))
+        return visit.trouble(403, visit.say(_LATE))
     return visit.page("send/codes.html", receipt=receipt)
 
 
@@ -101,7 +101,7 @@ async def codes_file(visit: Visit) -> Response:
     caller = await person_as_caller(visit)
     receipt = await _codes(visit, caller)
     if receipt is None:
-        return visit.page("trouble.html", status=403, said=visit.say(_LATE))
+        return visit.trouble(403, visit.say(_LATE))
     rows = [(one.code, one.pin, one.redemption_url) for one in receipt.codes]
     return await visit.csv(f"codes-{receipt.order.reference}.csv", ("code", "pin", "link"), rows)
 
