@@ -22,6 +22,7 @@ import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from tests.web.console.conftest import Browser as Reader
 
 from largesse.base.hosts import by_name
 
@@ -33,6 +34,16 @@ WINDOWS: dict[str, dict[str, Any]] = {
 }
 START_S = 60
 MOST_BYTES = 200_000  # of a page with everything it loads
+
+
+@dataclass
+class Client:
+    """Asks the demo with a connection for each request, so that none is left open."""
+
+    url: str
+
+    def request(self, method: str, path: str, **extra: Any) -> httpx.Response:
+        return httpx.request(method, self.url + path, timeout=30, **extra)
 
 
 @dataclass
@@ -75,6 +86,38 @@ class Demo:
         sent = self.call("POST", f"/send/{what}", json=body | members)
         return {**sent["codes"][0], "reference": sent["reference"]}
 
+    def client(self) -> Client:
+        return Client(self.url)
+
+    def reader(self, state: dict[str, Any] | None = None) -> Reader:
+        """Somebody who uses the web application without a browser: nobody yet, or who a browser's `storage_state` is of."""
+        cookies = {one["name"]: one["value"] for one in (state or {"cookies": []})["cookies"]}
+        return Reader(self, cookies=cookies)  # type: ignore[arg-type]
+
+    def state(self, reader: Reader) -> dict[str, Any]:
+        """What a browser would keep in that reader's place: a `storage_state`."""
+        host = self.url.partition("//")[2].partition(":")[0]
+        kept = [
+            {"name": name, "value": value, "domain": host, "path": "/app", "expires": -1}
+            | {"httpOnly": True, "secure": False, "sameSite": "Lax"}
+            for name, value in reader.cookies.items()
+        ]
+        return {"cookies": kept, "origins": []}
+
+    def invitation(self, admin: dict[str, Any], email: str, name: str) -> str:
+        """The path of the link by which somebody whom the administrator invites comes in, as another one."""
+        inviting = self.reader(admin)
+        inviting.get("/app/people")
+        made = inviting.post("/app/people", email=email, name=name, role="admin")
+        return re.findall(r"/app/link/[\w-]+", made.text)[0]
+
+    def joined(self, admin: dict[str, Any], email: str, name: str, password: str) -> dict[str, Any]:
+        """What the browser of somebody keeps who has taken an invitation up: a `storage_state`."""
+        theirs, link = self.reader(), self.invitation(admin, email, name)
+        theirs.get(link)
+        assert theirs.post(link, password=password).status_code == 303
+        return self.state(theirs)
+
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
@@ -108,17 +151,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 def admin(demo: Demo) -> dict[str, Any]:
     """What a browser keeps that the printed link let in to the web application, which it does once: a `storage_state`."""
     [link] = re.findall(r"^  http\S+?(/app/link/\S+)$", demo.welcome, re.MULTILINE)
-    with httpx.Client(base_url=demo.url) as client:
-        token = re.findall(r'name="token" value="([^"]+)"', client.get(link).text)[0]
-        assert client.post(link, data={"token": token}).status_code == 303
-        cookies = {cookie.name: cookie.value for cookie in client.cookies.jar}
-    host = demo.url.partition("//")[2].partition(":")[0]
-    kept = [
-        {"name": name, "value": value, "domain": host, "path": "/app", "expires": -1}
-        | {"httpOnly": True, "secure": False, "sameSite": "Lax"}
-        for name, value in cookies.items()
-    ]
-    return {"cookies": kept, "origins": []}
+    reader = demo.reader()
+    reader.get(link)
+    assert reader.post(link).status_code == 303
+    return demo.state(reader)
 
 
 @pytest.fixture(scope="module")

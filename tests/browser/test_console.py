@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.browser.keys import Keys
 
 from largesse.people.second_step import _totp
 
@@ -81,7 +82,7 @@ def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(
 def test_a_passkey_is_made_and_asked_for(
     visit: Visits, demo: Any, browser: Any, admin: dict[str, Any]
 ) -> None:
-    """With Chromium's own authenticator: the whole way, from an invitation to signing in by password and passkey."""
+    """With Chromium's own authenticator and by keyboard: from an invitation to signing in by password and passkey."""
     app = demo.url.replace("127.0.0.1", "localhost")
     inviting = visit("desktop", "light", name="console-inviting", storage_state=admin)
     inviting.open(f"{demo.url}/app/people")
@@ -96,13 +97,14 @@ def test_a_passkey_is_made_and_asked_for(
     options = {**made, "isUserVerified": True, "automaticPresenceSimulation": True}
     authenticator = devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})["authenticatorId"]
     one.open(app + link[link.index("/app") :])
-    page.get_by_label("New password").fill("four plain words here")
-    page.get_by_role("button", name="Save and sign in").click()
+    keys = Keys(page)
+    keys.type("^New password", "four plain words here")
+    keys.press("^Save and sign in")
     one.open(f"{app}/app/security")
-    page.get_by_role("link", name="Add a passkey").click()
-    page.get_by_label("What to call it").fill("My phone")
+    keys.press("^Add a passkey")
+    keys.type("^What to call it", "My phone")
     one.check("passkey")
-    page.get_by_role("button", name="Make the passkey").press("Enter")
+    keys.press("^Make the passkey")
     page.get_by_role("heading", name="Your recovery codes").wait_for()
     one.open(f"{app}/app/security")
     one.check("security-with-passkey")
@@ -110,14 +112,14 @@ def test_a_passkey_is_made_and_asked_for(
     def sign_in() -> None:
         page.context.clear_cookies()
         page.goto(f"{app}/app/sign-in")
-        page.get_by_label("E-mail address").fill("passkeys@acme.example")
-        page.get_by_label("Password").fill("four plain words here")
-        page.get_by_role("button", name="Sign in").click()
+        keys.type("^E-mail address", "passkeys@acme.example")
+        keys.type("^Password", "four plain words here")
+        keys.press("^Sign in$")
         page.get_by_role("heading", name="One more step").wait_for()
 
     sign_in()
     one.check("second-step")
-    page.get_by_role("button", name="Use a passkey").press("Enter")
+    keys.press("^Use a passkey")
     page.wait_for_url(f"{app}/app")
     # Whom the authenticator does not know as its owner, it answers nothing for.
     sign_in()

@@ -1,49 +1,11 @@
-"""The catalogue, templates and collections in a browser: fit to be seen at every width, without script, by keyboard."""
+"""Templates and collections in a browser: made without script."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 Visits = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def paths(demo: Any) -> dict[str, str]:
-    """The pages by what they show."""
-    hamper = demo.id_of("/products?limit=200", "Autumn hamper")
-    template = next(one["id"] for one in demo.call("GET", "/templates") if one["name"] == "Birthday")
-    thanks = demo.id_of("/collections", "Acme thanks")
-    return {
-        "catalogue": "/app/catalogue?country=IE",
-        "gift": f"/app/catalogue/{hamper}?country=GB",
-        "templates": "/app/templates",
-        "template": f"/app/templates/{template}",
-        "remove-template": f"/app/templates/{template}/remove",
-        "collections": "/app/collections",
-        "collection": f"/app/collections/{thanks}",
-        "new-collection": "/app/collections/new?country=GB&currency=GBP&value=25&product=1",
-    }
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (768, "light"), (1280, "light")])
-def test_each_page_is_fit_to_be_seen(
-    visit: Visits, demo: Any, admin: dict[str, Any], paths: dict[str, str], width: int, scheme: str
-) -> None:
-    one = visit(
-        "desktop",
-        scheme,
-        name=f"gifts-{width}",
-        storage_state=admin,
-        viewport={"width": width, "height": 900},
-    )
-    for name, path in paths.items():
-        one.open(demo.url + path)
-        one.page.wait_for_load_state("networkidle")
-        one.check(name)
-    assert one.said == []
 
 
 def test_a_collection_and_a_template_of_it_are_made_without_script_by_keyboard(

@@ -1,0 +1,326 @@
+"""Each flow of the web application on a phone, by keyboard alone and with script off: no pointer, no address typed, no focus lost."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.browser.keys import Keys
+
+from largesse.people.second_step import _totp
+
+PASSWORD = "four plain words here"
+SETTLED_S = 30
+
+
+@pytest.fixture(scope="module")
+def kay(demo: Any, admin: dict[str, Any]) -> dict[str, Any]:
+    """What the browser of an administrator keeps who has a password."""
+    return dict(demo.joined(admin, "kay@acme.example", "Kay", PASSWORD))
+
+
+@pytest.fixture
+def keys(visit: Callable[..., Any], demo: Any, kay: dict[str, Any]) -> Iterator[Keys]:
+    """Kay at the first page. In the end the console has said nothing but what forms that were wrong are answered."""
+    one = visit("phone", name="keyboard", java_script_enabled=False, storage_state=kay)
+    one.page.goto(f"{demo.url}/app")
+    yield Keys(one.page)
+    assert [said for said in one.said if "status of 422" not in said] == []
+
+
+def heading(keys: Keys, said: str) -> None:
+    keys.page.get_by_role("heading", name=said, level=1).wait_for()
+
+
+def notice(keys: Keys, said: str) -> None:
+    keys.page.get_by_role("status").get_by_text(said).wait_for()
+
+
+def begin_gift(keys: Keys) -> None:
+    """From the first page to whom it is for."""
+    keys.press("^Send a gift$")
+    keys.press("^Coffee House")
+    keys.choose("^Amount for each", "£10.00")
+    keys.press("^Next: recipients")
+
+
+def go_on_and_send(keys: Keys, reference: str, button: str) -> None:
+    """From the message to what was sent."""
+    keys.pick("^Confetti")
+    keys.type("^From", "People team")
+    keys.type("^Message", "Well done!")
+    keys.press("^Next: when and who pays")
+    if keys.page.get_by_text("At a time").count():
+        keys.pick("^At once")
+    keys.pick("^Acme float")
+    keys.type("^Your own reference", reference)
+    keys.press("^Next: review")
+    keys.press(button)
+    heading(keys, "Sent")
+
+
+def find_order(keys: Keys, asked: str, reference: str) -> None:
+    """The order, found by what is known of it; the worker lists it a moment after it was placed."""
+    keys.menu("Orders")
+    until = time.monotonic() + SETTLED_S
+    while keys.page.get_by_role("link", name=reference).count() == 0:
+        assert time.monotonic() < until, f"{reference} is not listed"
+        keys.type("^Search", asked)
+        keys.press("^Show$", "button")
+    keys.press(f"^{reference}$")
+    heading(keys, f"Order {reference}")
+
+
+@pytest.mark.timeout(120)
+def test_a_file_is_mended_and_sent_and_the_order_found_corrected_and_cancelled(keys: Keys) -> None:
+    begin_gift(keys)
+    rows = "email,name\nada@keys.example,Ada\ngrace.keys.example,Grace\nnobody,No\n"
+    keys.hand_in("^CSV or Excel", "people.csv", rows)
+    keys.press("^Read the file")
+    keys.page.get_by_text("1 of 3 are fine").wait_for()
+    keys.type("^E-mail address, 3", "grace@keys.example")
+    keys.press("^Take these rows")
+    keys.page.get_by_text("2 of 3 are fine").wait_for()
+    keys.press("^Leave out the rows that are wrong")
+    keys.page.get_by_text("All 2 are fine").wait_for()
+    keys.press("^Next: message")
+    go_on_and_send(keys, "KEYS-1", r"^Send 2 gifts for £20\.00$")
+
+    find_order(keys, "grace@keys.example", "KEYS-1")
+    keys.press("^Send again$")
+    notice(keys, "leaves again")
+    keys.press("^Send again to all")
+    notice(keys, "Mails that leave again")
+    keys.open("^Correct the address")
+    keys.type("^Instead of ada@keys.example", "lovelace@keys.example")
+    keys.press("^Correct and send")
+    notice(keys, "the mail goes to lovelace@keys.example")
+    keys.press("^Cancel what is unclaimed")
+    keys.press(r"^Void 2 codes and return £20\.00 to Acme float$")
+    notice(keys, "Codes cancelled: 2. Returned: £20.00.")
+
+
+@pytest.mark.timeout(120)
+def test_a_batch_of_codes_is_made_kept_as_a_template_and_read_again(keys: Keys) -> None:
+    begin_gift(keys)
+    keys.type("^How many codes", "none")
+    keys.press("^Take codes")
+    assert keys.focused["said"] == "How many codes", "the first thing that is wrong has the focus"
+    keys.retype("2")
+    keys.enter()
+    go_on_and_send(keys, "KEYS-2", r"^Send 2 gifts for £20\.00$")
+    keys.open("^Keep it as a template")
+    keys.type("^Name", "Kept by keyboard")
+    keys.press("^Keep it as a template$", "submit")
+    notice(keys, "It is kept as the template Kept by keyboard.")
+    keys.press("^A sheet to print")
+    assert keys.page.locator(".slips li").count() == 2
+    find_order(keys, "KEYS-2", "KEYS-2")
+    keys.press("^Codes again")
+    keys.press("^Show the codes")
+    assert keys.page.locator(".slips li").count() == 2
+
+
+@pytest.mark.timeout(120)
+def test_money_is_moved_asked_for_and_accounted_for(keys: Keys) -> None:
+    keys.menu("Funding")
+    keys.press("^New account")
+    keys.type("^Name", "Keys only")
+    keys.choose("^Currency", "GBP")
+    keys.press("^Make the account")
+    notice(keys, "Keys only was made.")
+    keys.press("^Move money")
+    keys.choose("^From account", "Acme float")
+    keys.choose("^To account", "Keys only")
+    keys.type("^Amount", "12.50")
+    keys.press("^See what both hold then")
+    keys.press("^Move the money")
+    notice(keys, "£12.50")
+    keys.press("^Statement Keys only")
+    heading(keys, "Keys only")
+    keys.press("^Verify")
+    keys.menu("Funding")
+    keys.press("^Statement Keys only")
+    keys.press("^Print")
+    keys.press("^Statement$")
+    keys.menu("Funding")
+    keys.press("^Change Keys only")
+    keys.type("^Write a mail when", "5")
+    keys.tick("^Kay")
+    keys.press("^Save$")
+    notice(keys, "Saved.")
+    keys.menu("Funding")
+    keys.press("^Top up$")
+    keys.choose("^Account", "Keys only")
+    keys.type("^Amount", "250")
+    keys.press("^Ask for it")
+    heading(keys, "£250.00 for Keys only")
+    keys.press("^Cancel this top-up")
+    notice(keys, "The top-up was cancelled.")
+
+
+def test_reports_are_of_any_days_and_test_mode_has_its_own(keys: Keys) -> None:
+    keys.open("^Menu")
+    keys.press("^Try it in test mode")
+    keys.page.get_by_text("Test mode: nothing is sent or charged.").wait_for()
+    keys.open("^Menu")
+    keys.press("^Leave test mode")
+    keys.menu("Reports")
+    keys.choose("^Period", "From and to")
+    keys.date("^From", "02022026")
+    keys.date("^To", "01012026")
+    keys.press("^Show$")
+    assert keys.focused["said"].startswith("To"), "what is wrong has the focus"
+    keys.page.keyboard.type("12122026")
+    keys.choose("^By", "Source")
+    keys.press("^Show$")
+    assert "since=2026-02-02&until=2026-12-12" in keys.page.url, keys.page.url
+    assert keys.page.get_by_role("heading", name="Source").is_visible()
+
+
+@pytest.mark.timeout(120)
+def test_a_webhook_is_added_tried_and_removed_and_all_of_it_is_in_the_audit_log(keys: Keys) -> None:
+    keys.menu("Webhooks")
+    keys.type("^Address", "http://hooks.example/gifts")
+    keys.press("^Add$")
+    assert keys.focused["said"] == "Address"
+    keys.retype("https://hooks.example/gifts")
+    keys.enter()
+    heading(keys, "The address was added")
+    keys.press("^Send a sample")
+    keys.press("^Send a sample")
+    notice(keys, "A sample is on its way.")
+    keys.press("^Deliver again$")
+    notice(keys, "Deliveries that are made again")
+    keys.press("^Deliver again what failed")
+    notice(keys, "Deliveries that are made again")
+    keys.press("^Remove$")
+    keys.press("^Remove$")
+    notice(keys, "The subscription was removed.")
+
+    keys.menu("Audit log")
+    keys.choose("^What was done", "webhook.deleted")
+    keys.type("^By whom", "kay@acme.example")
+    keys.press("^Show$")
+    [_, *rows] = keys.page.get_by_role("row").all_inner_texts()
+    assert rows
+    assert all("webhook.deleted" in row and "kay@acme.example" in row for row in rows)
+
+
+@pytest.mark.timeout(120)
+def test_somebody_is_invited_gets_another_role_and_is_removed(keys: Keys) -> None:
+    keys.menu("People")
+    keys.press("^Invite somebody")
+    keys.type("^E-mail address", "tab@acme.example")
+    keys.type("^Name", "Tab")
+    keys.choose("^Role$", "Viewer")
+    keys.press("^Invite$")
+    heading(keys, "tab@acme.example is invited")
+    keys.press("^Back to people")
+    keys.choose("^Role of Tab$", "Member")
+    keys.press("^Change$")
+    notice(keys, "Tab is Member now.")
+    keys.press("^Tab$")
+    keys.press("^Save$")
+    notice(keys, "The accounts that Tab may use are changed")
+    keys.menu("People")
+    keys.press("^Remove Tab$")
+    keys.press("^Remove$")
+    notice(keys, "Tab was removed, and is signed out everywhere.")
+
+
+@pytest.mark.timeout(120)
+def test_a_program_gets_its_account_its_limits_and_a_narrowed_key(keys: Keys) -> None:
+    keys.menu("Service accounts")
+    keys.type("^Name", "Tills")
+    keys.press("^Make a service account")
+    notice(keys, "Tills was made.")
+    keys.choose("^Currency", "GBP")
+    keys.type("^Largest order", "100")
+    keys.press("^Save$")
+    notice(keys, "What Tills may order is changed")
+    keys.press("^Switch off")
+    notice(keys, "Tills is switched off")
+    keys.press("^Switch on")
+    notice(keys, "Tills is switched on")
+    keys.menu("API keys")
+    keys.press("^Make a key$", "a")
+    keys.type("^Name", "Front till")
+    keys.choose("^Acts as", "Tills")
+    keys.tick("Webhooks")
+    keys.type("^From where", "192.0.2.0/24")
+    keys.press("^Make a key$", "button")
+    heading(keys, "The key Front till is made")
+    keys.press("^See the key")
+    keys.type("^From where", "198.51.100.7")
+    keys.press("^Save$")
+    notice(keys, "What Front till may do is changed")
+    keys.press("^Make the second key")
+    heading(keys, "The key Front till 2 is made")
+    keys.press("^See the key")
+    keys.press("^Delete Front till$")
+    keys.press("^Delete$")
+    notice(keys, "The key Front till was deleted.")
+
+
+def own_menu(keys: Keys, name: str, said: str) -> None:
+    """What stands under somebody's own name."""
+    keys.open("^Menu")
+    keys.open(f"^{name}")
+    keys.press(f"^{said}$")
+
+
+@pytest.mark.timeout(120)
+def test_somebody_is_invited_leaves_and_comes_back_by_a_second_step(
+    visit: Callable[..., Any], demo: Any, admin: dict[str, Any]
+) -> None:
+    email = "stepper@acme.example"
+    one = visit("phone", name="second-step", java_script_enabled=False)
+    keys, page = Keys(one.page), one.page
+    page.goto(demo.url + demo.invitation(admin, email, "Stepper"))
+    page.keyboard.press("Tab")
+    assert keys.focused["said"] == "Skip to the content", "first, past what all pages have"
+    page.keyboard.press("Enter")
+    keys.type("^New password", PASSWORD)
+    keys.press("^Save and sign in")
+    heading(keys, "Home")
+    other = demo.reader()
+    other.get("/app/sign-in")
+    assert other.post("/app/sign-in", email=email, password=PASSWORD).status_code == 303
+    own_menu(keys, "Stepper", "Security")
+    keys.press("^Sign out everywhere else")
+    notice(keys, "All other sessions are signed out.")
+    keys.choose("^Language", "English")
+    keys.press("^Save$")
+    notice(keys, "Saved.")
+    keys.press("^Set it up$")
+    secret = base64.b32decode(page.locator("code.secret").inner_text().replace(" ", ""))
+    keys.type("^The code it shows now", "000000")
+    keys.enter()
+    assert keys.focused["said"] == "The code it shows now"
+    keys.retype(_totp(secret).generate(time.time()).decode())
+    keys.enter()
+    heading(keys, "Your recovery codes")
+    keys.press("^I have kept them")
+    keys.press("^New recovery codes")
+    recovery = page.locator(".codes code").first.inner_text()
+    keys.press("^I have kept them")
+    keys.type("^New password", f"{PASSWORD} too")
+    keys.press("^Change$")
+    notice(keys, "Your password is changed")
+
+    own_menu(keys, "Stepper", "Sign out")
+    keys.type("^E-mail address", email)
+    keys.type("^Password", f"{PASSWORD} too")
+    keys.press("^Sign in$")
+    heading(keys, "One more step")
+    keys.type("^Code of your app", recovery)
+    keys.press("^Sign in$")
+    heading(keys, "Home")
+    own_menu(keys, "Stepper", "Security")
+    keys.press("^Turn off$")
+    notice(keys, "You sign in with your password alone now.")
+    assert [said for said in one.said if "status of 422" not in said] == []
