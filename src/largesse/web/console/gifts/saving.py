@@ -146,7 +146,9 @@ async def _typed(visit: Visit, caller: Caller, snapshot: Snapshot, before: Templ
         from_name=form.text("from_name", MAX_FROM_NAME, required=False) or None,
         message=form.text("message", MAX_MESSAGE, required=False, lines=True) or None,
     )
-    days = _days(visit) if visit.person.plan == "enterprise" else before and before.expiry_after_days
+    days = before.expiry_after_days if before else None
+    if visit.person.plan == "enterprise":
+        days = _days(visit)
     if form.errors or gift is None:
         return _Typed(picked)
     said = await chosen(visit, Open(caller, Draft("", draft.chosen(choice), caller.now), snapshot))
