@@ -21,7 +21,10 @@ AS $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER hold_commit AFTER INSERT ON orders
 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold_commit()
 """
-COMMITTING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+COMMITTING = """
+SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 ASKING = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%pg_xact_status%'

@@ -126,7 +126,7 @@ async def until_it_dawdles(connection: asyncpg.Connection) -> None:
     async with asyncio.timeout(45):
         while True:
             if await connection.fetchval(
-                "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
             ):
                 return
             await asyncio.sleep(0.01)

@@ -80,7 +80,8 @@ async def test_a_lost_connection_is_replaced(
     monkeypatch.setattr("largesse.delivery.queue.notifier._RECONNECT_S", 0.01)
     await database.execute(
         OPERATOR,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
     )
     before = heard.calls
     async with asyncio.timeout(A_WHILE_S):
