@@ -11,7 +11,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from multiprocessing import get_context
@@ -21,19 +20,27 @@ from typing import Any
 import asyncpg
 
 from bench import read_models
+from bench.history import (
+    BOUNCED,
+    CANCELLED,
+    LINE_COLUMNS,
+    ORDER_COLUMNS,
+    SCHEDULED,
+    TOTAL_MINOR,
+    WORD_COLUMNS,
+    Times,
+    World,
+    make_rows,
+)
 from bench.installation import Installation
 from largesse.base.settings import load_settings
 from largesse.base.vault import load_vault
 from largesse.funding.chaining import chain_earlier_entries
-from largesse.lines import SealedCodes, draw_codes
-from largesse.orders.reference import new_reference
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 
 YEARS = 2
 _AT_ONCE = 10_000
-_VALUE_MINOR = 1_000
-_TOTAL_MINOR = 2 * _VALUE_MINOR
-_TABLES = ("orders", "lines", "entries", "events", "mail_jobs")
+_TABLES = ("orders", "lines", "line_states", "line_events", "entries", "events", "mail_jobs", "order_changes")
 # As before there were chains: what is filled in is chained afterwards, as `largesse migrate` does.
 _UNCHAIN = """
     ALTER TABLE entries DISABLE TRIGGER entries_append_only;
@@ -41,210 +48,161 @@ _UNCHAIN = """
     UPDATE accounts SET chain_head = DEFAULT;
     ALTER TABLE entries ENABLE TRIGGER entries_append_only
 """
-# Whom and what people look for, in a list: many who are rare, and some words that are common.
-_FIRST_NAMES = (
-    "Ada",
-    "Ben",
-    "Chloe",
-    "Dan",
-    "Emma",
-    "Finn",
-    "Grace",
-    "Hugo",
-    "Iris",
-    "Jack",
-    "Kim",
-    "Liam",
-    "Mia",
-    "Noah",
-)
-_LAST_NAMES = 4_001
-_GUESTS = 1_700_003
-_SOURCES = ("api", "api", "api", "crm", "crm", "onboarding", "birthdays")
-_TEAMS = 11
-_WORK_MEM = "SET maintenance_work_mem = '512MB'"
+_CHANGES = """
+    INSERT INTO order_changes (customer_id, order_id, changed_at) SELECT customer_id, id, created_at FROM orders ORDER BY id
+"""
+_MEMORY = "SET work_mem = '256MB'; SET maintenance_work_mem = '512MB'; SET synchronous_commit = off"
 
 
-@dataclass(frozen=True, slots=True)
-class Ids:
-    """Whose orders they are."""
-
-    customer: int
-    bot: int
-    product: int
-    payer: int
-    sales: int
-    opening_minor: int
+def fill(made: Installation, orders: int, *, reports: bool = False) -> None:
+    """Writes `orders` orders of two lines each, spread over the last years, into tables that are empty; their read models with `reports`."""
+    made.connected(lambda connection: _fill(connection, made, orders, reports=reports))
 
 
-def fill(made: Installation, orders: int) -> None:
-    """Writes `orders` orders of two lines each, spread over the last years, into tables that are empty."""
-    made.connected(lambda connection: _fill(connection, made, orders))
-
-
-def fill_read_models(made: Installation) -> None:
-    """Writes the read models of what `fill` wrote, instead of the worker."""
-    made.connected(lambda connection: _fill_read_models(connection, made))
-
-
-async def _fill_read_models(connection: asyncpg.Connection[asyncpg.Record], made: Installation) -> None:
-    indexes = await _take_indexes(connection, read_models.TABLES)
-    await connection.execute("SET work_mem = '256MB'")
-    for statement in read_models.STATEMENTS:
-        await connection.execute(statement, timeout=3600)
-    await _build(made.url, indexes)
-    await connection.execute("VACUUM ANALYZE", timeout=3600)
-
-
-async def _fill(connection: asyncpg.Connection[asyncpg.Record], made: Installation, orders: int) -> None:
-    ids = await _ids(connection)
+async def _fill(
+    connection: asyncpg.Connection[asyncpg.Record], made: Installation, orders: int, *, reports: bool
+) -> None:
+    world = await _world(connection)
+    times = Times(datetime.now(UTC) - timedelta(days=365 * YEARS), timedelta(days=365 * YEARS) / orders)
     await connection.execute(_UNCHAIN)
-    indexes = await _take_indexes(connection, _TABLES)
+    indexes = await _take_indexes(connection, (*_TABLES, *read_models.TABLES))
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as workers:
         loop = asyncio.get_running_loop()
-        began = datetime.now(UTC) - timedelta(days=365 * YEARS)
-        step = timedelta(days=365 * YEARS) / orders
-        copies = [
-            loop.run_in_executor(
-                workers, copy_orders, made.url, str(made.data_dir), ids, first, last, began, step
-            )
-            for first, last in _parts(orders, 4 * (os.cpu_count() or 1))
-        ]
-        await asyncio.gather(*copies)
-    await _write_the_rest(connection, ids, orders)
-    await _build(made.url, indexes)
-    await chain_earlier_entries(connection, await made.chain(connection))
+        await asyncio.gather(*(
+            loop.run_in_executor(workers, copy_orders, made.url, str(made.data_dir), world, times, part, reports)
+            for part in _parts(orders, 4 * (os.cpu_count() or 1))
+        ))  # fmt: skip
+    # Without, all of it waits for a worker, of which there is none here.
+    told = read_models.STATEMENTS if reports else (_CHANGES,)
+    await asyncio.gather(
+        _run(made.url, [*_what_became(orders), *told]), _run(made.url, _ledger(world, orders))
+    )
+
+    async def chain() -> None:
+        await _build(made.url, [one for one in indexes if one[0] in {"orders", "entries"}])
+        await chain_earlier_entries(connection, await made.chain(connection))
+
+    await asyncio.gather(
+        chain(), _build(made.url, [one for one in indexes if one[0] not in {"orders", "entries"}])
+    )
+    await _run(made.url, ["VACUUM ANALYZE accounts", "CHECKPOINT"])
 
 
 def copy_orders(
-    url: str, data_dir: str, ids: Ids, first: int, last: int, began: datetime, step: timedelta
+    url: str, data_dir: str, world: World, times: Times, part: tuple[int, int], reports: bool
 ) -> None:
-    """Copies the orders and lines of a range of ids; runs in a process of its own."""
-    asyncio.run(_copy_orders(url, Path(data_dir), ids, first, last, began, step))
+    """Copies the orders and lines of a range of ids, and the words of their read models; runs in a process of its own."""
+    asyncio.run(_copy_orders(url, Path(data_dir), world, times, range(*part), reports=reports))
 
 
 async def _copy_orders(
-    url: str, data_dir: Path, ids: Ids, first: int, last: int, began: datetime, step: timedelta
+    url: str, data_dir: Path, world: World, times: Times, part: range, *, reports: bool
 ) -> None:
     vault = load_vault(load_settings({"LARGESSE_DATA_DIR": str(data_dir)}))
     connection = await asyncpg.connect(url)
     try:
-        for start in range(first, last, _AT_ONCE):
-            orders, lines = [], []
-            numbers = range(start, min(start + _AT_ONCE, last))
-            drawn = draw_codes(2 * len(numbers))
-            for order_id in numbers:
-                at = began + order_id * step
-                reference = new_reference(at)
-                orders.append(
-                    f"{order_id}\t{reference}\t{ids.customer}\tproduction\t{ids.bot}\t{_SOURCES[order_id % len(_SOURCES)]}\t"
-                    f"bench000-{order_id:011d}\t"
-                    f"gift\t{ids.product}\tGB\tGBP\t{_VALUE_MINOR}\t{_TOTAL_MINOR}\t2\t2\tsend\tdefault\t"
-                    f"People Team {order_id % _TEAMS}\tThank you for a wonderful year!\t{ids.payer}\t{at.isoformat()}\n"
-                )
-                one, two = SealedCodes(vault, [drawn.pop(), drawn.pop()], reference)
-                lines.append(
-                    f"{ids.customer}\t{order_id}\t1\t{_guest(2 * order_id)}\t{one.lookup}\t\\\\x{one.sealed.hex()}\n"
-                    f"{ids.customer}\t{order_id}\t2\t{_guest(2 * order_id + 1)}\t{two.lookup}\t\\\\x{two.sealed.hex()}\n"
-                )
-            await connection.copy_to_table("orders", source=_chunks(orders), columns=_ORDER_COLUMNS)
-            await connection.copy_to_table("lines", source=_chunks(lines), columns=_LINE_COLUMNS)
+        await connection.execute(_MEMORY)
+        for start in range(part.start, part.stop, _AT_ONCE):
+            numbers = range(start, min(start + _AT_ONCE, part.stop))
+            rows = make_rows(vault, world, times, numbers, words=reports)
+            await connection.copy_to_table("orders", source=_text(rows.orders), columns=ORDER_COLUMNS)
+            await connection.copy_to_table("lines", source=_text(rows.lines), columns=LINE_COLUMNS)
+            if reports:
+                await connection.copy_to_table("report_words", source=_text(rows.words), columns=WORD_COLUMNS)
     finally:
         await connection.close()
 
 
-def _guest(number: int) -> str:
-    """The columns of a recipient: the same few names over and over, addresses that come back now and then."""
-    first = _FIRST_NAMES[number % len(_FIRST_NAMES)]
-    return f"guest{number * 7_919 % _GUESTS:07d}@example.com\t{first} Guest{number % _LAST_NAMES}"
-
-
-_ORDER_COLUMNS = [
-    "id",
-    "reference",
-    "customer_id",
-    "environment",
-    "service_account_id",
-    "source",
-    "external_reference",
-    "gift_selection",
-    "product_id",
-    "country",
-    "currency",
-    "value_minor",
-    "total_minor",
-    "code_count",
-    "recipient_count",
-    "delivery_mode",
-    "wrapping_key",
-    "from_name",
-    "message",
-    "account_id",
-    "created_at",
-]
-
-
-_LINE_COLUMNS = [
-    "customer_id",
-    "order_id",
-    "number",
-    "recipient_email",
-    "recipient_name",
-    "code_lookup",
-    "sealed",
-]
-
-
-async def _chunks(rows: list[str]) -> AsyncIterator[bytes]:
+async def _text(rows: list[str]) -> AsyncIterator[bytes]:
     yield "".join(rows).encode()
 
 
-async def _ids(connection: asyncpg.Connection[asyncpg.Record]) -> Ids:
+async def _world(connection: asyncpg.Connection[asyncpg.Record]) -> World:
     row = await connection.fetchrow(
         """
-        SELECT f.customer_id, (SELECT min(id) FROM service_accounts), (SELECT min(id) FROM products WHERE is_digital),
-               f.id, (SELECT min(id) FROM accounts WHERE kind = 'sales'), f.balance_minor
-        FROM accounts f WHERE f.kind = 'funding' ORDER BY f.id LIMIT 1
+        SELECT c.id, ARRAY(SELECT id FROM service_accounts WHERE customer_id = c.id ORDER BY id),
+               ARRAY(SELECT id FROM users WHERE customer_id = c.id ORDER BY id),
+               ARRAY(SELECT id FROM products WHERE is_digital ORDER BY id), ARRAY(SELECT id FROM collections ORDER BY id),
+               ARRAY(SELECT id FROM accounts WHERE customer_id = c.id AND kind = 'funding' ORDER BY id),
+               (SELECT id FROM accounts WHERE customer_id = c.id AND kind = 'sales' AND environment = 'production' LIMIT 1)
+        FROM customers AS c ORDER BY c.id LIMIT 1
         """
     )
     assert row is not None
-    return Ids(*row)
+    return World(*row)
 
 
-async def _write_the_rest(connection: asyncpg.Connection[asyncpg.Record], ids: Ids, orders: int) -> None:
-    """Entries, balances, mail jobs, recent events, and the sequences."""
-    numbers = {"payer": ids.payer, "sales": ids.sales, "opening": ids.opening_minor, "total": _TOTAL_MINOR}
-    statements = [
+_CANCELLED = f"(collection_id IS NULL AND id % {CANCELLED} = 1 AND created_at < now() - interval '1 day')"
+_CANCELLED_AT = "created_at + interval '1 hour'"
+_CLAIMED_AT = "created_at + (id % 50) * (id % 50) * interval '20 minutes'"
+
+
+def _what_became(orders: int) -> list[str]:
+    """Gifts of collections were claimed, but for one in eight; some orders were cancelled, or their mail refused; the last are scheduled."""
+    return [
         f"""
-        INSERT INTO entries (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
-        SELECT {ids.customer}, side.account_id, nextval_base + o.id, 'order', o.id, side.amount_minor, side.balance_minor, o.created_at
-        FROM (SELECT id, created_at FROM orders ORDER BY id) AS o
-        CROSS JOIN (SELECT last_value AS nextval_base FROM movements_id_seq) AS movements
-        CROSS JOIN LATERAL (VALUES
-            ({numbers["payer"]}, -{numbers["total"]}, {numbers["opening"]} - {numbers["total"]}::bigint * o.id),
-            ({numbers["sales"]}, {numbers["total"]}, {numbers["total"]}::bigint * o.id)
-        ) AS side (account_id, amount_minor, balance_minor)
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)
+        SELECT customer_id, id, number, 'claimed', {_CLAIMED_AT} FROM orders, generate_series(1, 2) AS number
+        WHERE collection_id IS NOT NULL AND id % 8 <> 0 AND {_CLAIMED_AT} < now()
         """,
-        f"SELECT setval('movements_id_seq', last_value + {orders}) FROM movements_id_seq",
-        f"SELECT setval('orders_id_seq', {orders})",
-        f"UPDATE accounts SET balance_minor = balance_minor - {_TOTAL_MINOR}::bigint * {orders} WHERE id = {ids.payer}",
-        f"UPDATE accounts SET balance_minor = balance_minor + {_TOTAL_MINOR}::bigint * {orders} WHERE id = {ids.sales}",
+        """
+        INSERT INTO line_events (customer_id, order_id, number, event, at)
+        SELECT customer_id, order_id, number, event, claimed_at FROM line_states, unnest(ARRAY['opened', 'claimed']) AS event
+        """,
+        f"""
+        INSERT INTO line_states (customer_id, order_id, number, state)
+        SELECT customer_id, id, number, 'cancelled' FROM orders, generate_series(1, 2) AS number WHERE {_CANCELLED}
+        """,
+        f"""
+        INSERT INTO line_events (customer_id, order_id, number, event, at)
+        SELECT customer_id, id, number, 'cancelled', {_CANCELLED_AT} FROM orders, generate_series(1, 2) AS number WHERE {_CANCELLED}
+        """,
+        f"""
+        INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, state, due_at, rank_at, created_at,
+            finished_at, reason)
+        SELECT l.customer_id, l.order_id, environment, recipient_email, ARRAY[number], 'bounced', created_at, created_at, created_at,
+               created_at, '550 unknown'
+        FROM orders AS o JOIN lines AS l ON l.order_id = o.id WHERE o.id % {BOUNCED} = 2
+        """,
+        f"UPDATE orders SET scheduled_for = now() + interval '30 days' WHERE id > {orders - SCHEDULED}",
         """
         INSERT INTO mail_jobs (customer_id, order_id, environment, due_at, fanned_out_at)
-        SELECT customer_id, id, environment, created_at, created_at FROM orders
+        SELECT customer_id, id, environment, coalesce(scheduled_for, created_at),
+               CASE WHEN scheduled_for IS NULL THEN created_at END
+        FROM orders
         """,
         f"""
         INSERT INTO events (order_id, customer_id, environment, event, body, created_at, fanned_out_at)
-        SELECT id, customer_id, environment, 'order.created', convert_to(rpad('{{', 480, 'x'), 'UTF8'), created_at,
-               created_at
+        SELECT id, customer_id, environment, 'order.created', convert_to(rpad('{{', 480, 'x'), 'UTF8'), created_at, created_at
         FROM orders WHERE created_at > now() - interval '{EVENTS_KEPT_DAYS + 1} days' ORDER BY id
         """,
-        # What people list waits for a worker, of which there is none here.
-        "INSERT INTO order_changes (customer_id, order_id, changed_at) SELECT customer_id, id, created_at FROM orders ORDER BY id",
+        f"SELECT setval('orders_id_seq', {orders})",
     ]
-    async with connection.transaction():
-        for statement in statements:
-            await connection.execute(statement, timeout=3600)
+
+
+def _ledger(world: World, orders: int) -> list[str]:
+    """What orders and cancellations moved, in the order of their times, as the ids of an account's entries are."""
+    return [
+        f"""
+        INSERT INTO entries (customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, created_at)
+        SELECT a.customer_id, a.id, last_value + m.movement, m.kind, m.order_id, side.amount_minor,
+               a.balance_minor + sum(side.amount_minor) OVER (PARTITION BY a.id ORDER BY m.at, m.movement), m.at
+        FROM (
+            SELECT id AS movement, id AS order_id, account_id, 'order' AS kind, -{TOTAL_MINOR} AS amount_minor, created_at AS at FROM orders
+            UNION ALL
+            SELECT {orders} + id, id, account_id, 'refund', {TOTAL_MINOR}, {_CANCELLED_AT} FROM orders WHERE {_CANCELLED}
+        ) AS m
+        CROSS JOIN LATERAL (VALUES (m.account_id, m.amount_minor), ({world.sales}, -m.amount_minor)) AS side (account_id, amount_minor)
+        JOIN accounts AS a ON a.customer_id = {world.customer} AND a.id = side.account_id
+        CROSS JOIN movements_id_seq
+        """,
+        f"SELECT setval('movements_id_seq', last_value + 2 * {orders}) FROM movements_id_seq",
+        """
+        UPDATE accounts AS a SET balance_minor = balance_minor + moved.amount_minor
+        FROM (SELECT account_id, sum(amount_minor) AS amount_minor FROM entries WHERE order_id IS NOT NULL GROUP BY 1) AS moved
+        WHERE a.id = moved.account_id
+        """,
+    ]
 
 
 async def _take_indexes(
@@ -280,13 +238,12 @@ async def _build(url: str, indexes: Iterable[tuple[str, str]]) -> None:
     for table, statement in indexes:
         by_table.setdefault(table, []).append(statement)
     await asyncio.gather(*(_run(url, [*made, f"VACUUM ANALYZE {table}"]) for table, made in by_table.items()))
-    await _run(url, ["VACUUM ANALYZE accounts", "CHECKPOINT"])
 
 
-async def _run(url: str, statements: list[str]) -> None:
+async def _run(url: str, statements: Iterable[str]) -> None:
     connection: asyncpg.Connection[Any] = await asyncpg.connect(url)
     try:
-        await connection.execute(_WORK_MEM)
+        await connection.execute(_MEMORY)
         for statement in statements:
             await connection.execute(statement, timeout=3600)
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 COFFEE = {
@@ -27,6 +27,23 @@ def many_accounts(customers: int = 200, accounts: int = 5) -> str:
     return _world([_customer(number, accounts) for number in range(customers)], [COFFEE])
 
 
+def one_customer() -> str:
+    """One customer with people, several funding accounts and service accounts, and gifts to choose among."""
+    customer = _customer(0, accounts=4)
+    customer["users"] = [
+        {"email": f"person-{number}@example.com", "name": f"Person {number}", "role": "member"}
+        for number in range(5)
+    ]
+    customer["service_accounts"] = [{"key": f"bot-{number}", "name": f"Bot {number}"} for number in range(6)]
+    products = [COFFEE, *(_product(number) for number in range(1, 26, 2))]
+    collections = [
+        {"key": f"treats-{number}", "name": f"Treats {number}", "country": "GB", "currency": "GBP", "value_points": [10, 25],
+         "products": ["coffee"]}
+        for number in range(3)
+    ]  # fmt: skip
+    return _world([customer], products, collections)
+
+
 def two_customers() -> str:
     """One who is quiet and one who is not."""
     return many_accounts(customers=2, accounts=1)
@@ -37,8 +54,12 @@ def large_catalogue(products: int) -> str:
     return _world([_customer(0, accounts=1)], [COFFEE, *(_product(number) for number in range(1, products))])
 
 
-def _world(customers: list[dict[str, Any]], products: list[Mapping[str, Any]]) -> str:
-    return json.dumps({"customers": customers, "products": products})
+def _world(
+    customers: list[dict[str, Any]],
+    products: Sequence[Mapping[str, Any]],
+    collections: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    return json.dumps({"customers": customers, "products": products, "collections": collections})
 
 
 def _customer(number: int, accounts: int) -> dict[str, Any]:
