@@ -17,7 +17,7 @@ from largesse.reports.filters import GroupFilter, OrderFilter, Place
 from largesse.reports.finding import find_orders, place_of
 from largesse.reports.searching import LOOKED_AT, MAX_MEANT, read_terms
 from largesse.reports.standing import OrderState
-from largesse.reports.summing import add_up
+from largesse.reports.summing import add_up, together
 from largesse.reports.writing import REMOVE_WORDS
 from largesse.verify.audit import _run
 from largesse.verify.reports import REPORTS
@@ -219,6 +219,15 @@ async def test_sums_are_those_of_the_orders(connection: asyncpg.Connection, by: 
         tuple(row) for row in rows
     ]
     assert {one.currency for one in added} <= {"GBP"}
+
+
+@pytest.mark.parametrize("by", ["day", "month", "source"])
+async def test_what_is_told_apart_is_all_there_is_together(connection: asyncpg.Connection, by: str) -> None:
+    today = date.today()  # noqa: DTZ011
+    quarter = wanted(since=today - timedelta(days=80), until=today)
+    added = await add_up(connection, quarter, by)
+    assert len(added) > 1
+    assert together(added) == await add_up(connection, quarter)
 
 
 async def test_claims_count_on_the_days_they_were_made(connection: asyncpg.Connection) -> None:

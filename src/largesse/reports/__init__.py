@@ -24,7 +24,7 @@ from largesse.reports.keeping import forget_recipient, forget_texts, take_in
 from largesse.reports.listing import Choices, ListedOrder, OrderPage, list_page, read_choices, read_listed
 from largesse.reports.rebuilding import rebuild
 from largesse.reports.standing import OrderState, Sums
-from largesse.reports.summing import Added, add_up, add_up_found
+from largesse.reports.summing import Added, add_up, add_up_found, together
 from largesse.reports.templates import MOST_COUNTED, TemplateUses, template_uses
 
 __all__ = [
@@ -53,4 +53,5 @@ __all__ = [
     "rebuild",
     "take_in",
     "template_uses",
+    "together",
 ]

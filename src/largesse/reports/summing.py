@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -67,6 +68,14 @@ async def add_up(connection: Connection, wanted: OrderFilter, by: str = "currenc
         *said.values(),
     )
     return [Added(row["key"], row["currency"], Sums(*(row[name] for name in SUMS))) for row in rows]
+
+
+def together(added: Iterable[Added]) -> list[Added]:
+    """The same, told apart by currency alone: what `add_up` would give for it, without reading the sums again."""
+    sums: dict[str, Sums] = defaultdict(Sums)
+    for one in added:
+        sums[one.currency].add(one.sums)
+    return [Added(currency, currency, sums[currency]) for currency in sorted(sums)]
 
 
 def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, date, date]]:

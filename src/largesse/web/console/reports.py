@@ -15,7 +15,7 @@ from largesse.base.i18n import text
 from largesse.base.money import to_decimal
 from largesse.database import Connection
 from largesse.people import Reach, Right
-from largesse.reports import Added, Choices, GroupFilter, OrderFilter, Sums, add_up, read_choices
+from largesse.reports import Added, Choices, GroupFilter, OrderFilter, Sums, add_up, read_choices, together
 from largesse.web.console.charts import Bar, bars
 from largesse.web.console.order_filters import NO_DAY, read_day
 from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, Period, free_period, period_of
@@ -68,12 +68,12 @@ async def show(visit: Visit) -> Response:
     period, by = _asked(visit)
     wanted = own_filter(visit, since=period.since, until=period.until)
     async with visit.database.connection(visit.person.scope) as connection:
-        totals = await add_up(connection, wanted)
         before = await add_up(
             connection, replace(wanted, since=period.before_since, until=period.before_until)
         )
         over_time = await add_up(connection, wanted, period.grain)
         parts = await _parts(connection, visit, wanted, by)
+    totals = together(over_time)
     file = visit.here().replace("/app/reports", "/app/reports.csv", 1)
     return visit.page(
         "reports.html",
