@@ -15,7 +15,12 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-SUITES = ("tests/citus",)
+SUITES = (
+    "tests/citus",
+    "tests/web/api/test_orders.py",
+    "tests/web/api/test_who_acted.py",
+    "tests/web/claim/test_claiming.py",
+)
 _START_LIMIT_S = 120
 
 

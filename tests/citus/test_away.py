@@ -1,0 +1,98 @@
+"""A node that is away: its customers are told to come back, and those on others notice nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.background import Statements
+from tests.citus.conftest import CUSTOMERS, NODES, PRODUCTS
+from tests.web.api.conftest import Service, run_on_database, service, start_service
+from tests.web.claim.conftest import Recipient, link
+
+from largesse.database import distribution
+from largesse.lines import draw_codes
+
+__all__ = ["run_on_database", "service", "start_service"]
+
+WORLD = f"""
+customers:{
+    "".join(
+        f'''
+  - key: c{number}
+    name: Customer {number}
+    plan: enterprise
+    funding: invoiced
+    service_accounts: [{{key: bot{number}, name: Bot}}]
+    api_keys: [{{key: key{number}, service_account: bot{number}, environment: production}}]
+'''
+        for number in range(1, CUSTOMERS + 1)
+    )
+}{PRODUCTS}"""
+
+
+@contextmanager
+def away(node: str, database_url: str) -> Iterator[None]:
+    """Has a node let nobody in to the database, and sends away who is there: to a coordinator it is not to be reached."""
+    name = urlsplit(database_url).path[1:]
+    (url,) = (url for url in NODES if urlsplit(url).netloc.endswith(node))
+    server = Statements(url)
+    try:
+        server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        server.fetch("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1", name)
+        yield
+    finally:
+        server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+        server.close()
+
+
+def send(service: Service, customer: int, reference: str) -> Any:
+    return service.send(
+        "gift", "coffee", key=f"key{customer}", account=None, value=1, externalReference=reference
+    )
+
+
+def require_away(answer: Any) -> None:
+    assert answer.status_code == 503, answer.text
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+@pytest.fixture
+def homes(service: Service, run_on_database: Any) -> dict[int, str]:
+    """The node of each customer, by the number in its key."""
+    ids = [service.ids["customers"][f"c{number}"] for number in range(1, CUSTOMERS + 1)]
+    found = run_on_database(service.database_url, lambda session: distribution.homes(session, ids))
+    return {number: found[customer_id] for number, customer_id in enumerate(ids, 1)}
+
+
+def test_a_node_goes_and_comes_back(service: Service, homes: dict[int, str]) -> None:
+    gone = homes[1]
+    lost = [number for number, home in homes.items() if home == gone]
+    well = [number for number, home in homes.items() if home != gone]
+    assert well
+    code_of = {number: send(service, number, "before").json()["codes"][0] for number in homes}
+    with away(gone, service.database_url):
+        for number in lost:
+            require_away(send(service, number, "meanwhile"))
+            require_away(service.client(f"key{number}").get("/orders"))
+            require_away(Recipient(service).get(link(code_of[number])))
+            require_away(Recipient(service).claim(code_of[number]))
+            require_away(Recipient(service).post("/claim", **typed(code_of[number])))
+        for number in well:
+            assert send(service, number, "meanwhile").status_code == 200
+            assert len(service.client(f"key{number}").get("/orders").json()) == 2
+            assert Recipient(service).get(link(code_of[number])).status_code == 200
+            assert Recipient(service).post("/claim", **typed(code_of[number])).status_code == 303
+        (unknown,) = draw_codes(1)  # it may be one of the node's that is away
+        require_away(Recipient(service).post("/claim", code=unknown.code_text, pin=unknown.pin_text))
+    for number in lost:
+        assert send(service, number, "meanwhile").status_code == 200
+        assert len(service.client(f"key{number}").get("/orders").json()) == 2
+        assert Recipient(service).claim(code_of[number]).status_code == 303
+
+
+def typed(code: dict[str, str]) -> dict[str, str]:
+    return {"code": code["code"], "pin": code["pin"]}
