@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -13,10 +13,11 @@ from largesse.base.files import allow_files
 from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault
-from largesse.database import WORKER, Database
+from largesse.database import WORKER, Customers, Database, Rounds
 from largesse.delivery import maintenance
 from largesse.delivery.mail import holding
 from largesse.delivery.mail.desk import Desk
+from largesse.delivery.mail.fan_out import CUSTOMERS_WAITING as CUSTOMERS_MAILED
 from largesse.delivery.mail.fan_out import fan_out as fan_out_mail
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
 from largesse.delivery.mail.smtp import MailServer
@@ -27,7 +28,9 @@ from largesse.delivery.webhooks import Resolver
 from largesse.delivery.webhooks.delivery import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
 from largesse.delivery.webhooks.transport import HttpTransport
-from largesse.fulfilment import allocate_all_waiting, expire_late, measure_inventory
+from largesse.events import CUSTOMERS_CHANGED, CUSTOMERS_WAITING
+from largesse.fulfilment import CUSTOMERS_LATE, allocate_all_waiting, expire_late, measure_inventory
+from largesse.funding.watching import CUSTOMERS_WATCHING
 from largesse.lines.attempts import prune_guesses
 from largesse.reports import take_in
 
@@ -72,6 +75,7 @@ class Worker:
         more: Sequence[Loop] = (),
     ) -> None:
         self._database = database
+        self._rounds = Rounds(database)
         self._vault = vault
         self._resolver = Resolver()
         self._transport = HttpTransport(
@@ -147,26 +151,36 @@ class Worker:
             loop.waker.wake()
 
     async def _fan_out_events(self) -> bool:
-        async with self._database.connection(WORKER) as connection:
-            events, deliveries = await fan_out_events(connection, _EVENTS_AT_ONCE)
+        async def step(customers: Customers) -> tuple[int, int]:
+            async with self._database.connection(WORKER) as connection:
+                return await fan_out_events(connection, _EVENTS_AT_ONCE, customers)
+
+        made = await self._rounds.go(CUSTOMERS_WAITING, step)
+        events, deliveries = _added(made)
         if events:
             self._reporting.waker.wake()
         if deliveries:
             metrics.FANNED_OUT.labels("delivery").inc(deliveries)
             self._wake_delivering()
-        return events == _EVENTS_AT_ONCE
+        return any(taken == _EVENTS_AT_ONCE for taken, _ in made)
 
     async def _fan_out_mail(self) -> bool:
-        async with self._database.transaction(WORKER) as connection:
-            jobs, made = await fan_out_mail(connection, _MAIL_JOBS_AT_ONCE)
+        async def step(customers: Customers) -> tuple[int, int]:
+            async with self._database.transaction(WORKER) as connection:
+                return await fan_out_mail(connection, _MAIL_JOBS_AT_ONCE, customers)
+
+        jobs, made = _added(await self._rounds.go(CUSTOMERS_MAILED, step))
         if made:
             metrics.FANNED_OUT.labels("message").inc(made)
             self._wake_mailing()
         return jobs > 0
 
     async def _report(self) -> bool:
-        async with self._database.transaction(WORKER) as connection:
-            return await take_in(connection) > 0
+        async def step(customers: Customers) -> int:
+            async with self._database.transaction(WORKER) as connection:
+                return await take_in(connection, customers=customers)
+
+        return any(await self._rounds.go(CUSTOMERS_CHANGED, step))
 
     async def _deliver(self) -> bool:
         return await self._deliverer.step(failing=False)
@@ -206,8 +220,11 @@ class Worker:
         return False
 
     async def _expire_gifts(self) -> bool:
-        async with self._database.transaction(WORKER) as connection:
-            return await expire_late(connection)
+        async def step(customers: Customers) -> bool:
+            async with self._database.transaction(WORKER) as connection:
+                return await expire_late(connection, customers)
+
+        return any(await self._rounds.go(CUSTOMERS_LATE, step))
 
     async def _allocate_waiting(self) -> bool:
         """Imports serve those who wait; this is for numbers that came free in another way."""
@@ -223,8 +240,11 @@ class Worker:
         return False
 
     async def _watch_balances(self) -> bool:
-        async with self._database.transaction(WORKER) as connection:
-            mails = await queue_low_balances(connection)
+        async def step(customers: Customers) -> int:
+            async with self._database.transaction(WORKER) as connection:
+                return await queue_low_balances(connection, customers)
+
+        mails = sum(await self._rounds.go(CUSTOMERS_WATCHING, step))
         if mails:
             log.info("balances.low", mails=mails)
         return False
@@ -237,6 +257,12 @@ class Worker:
         """A queue was filled or freed; which room it is in now, its outcomes decide."""
         for loop in self._delivering:
             loop.waker.wake()
+
+
+def _added(made: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """What was taken and what was made of it, in all."""
+    all_made = list(made)
+    return sum(taken for taken, _ in all_made), sum(count for _, count in all_made)
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]], longest_s: float) -> None:

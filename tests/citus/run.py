@@ -21,6 +21,12 @@ SUITES = (
     "tests/web/api/test_webhooks.py",
     "tests/web/api/test_who_acted.py",
     "tests/web/claim/test_claiming.py",
+    "tests/events",
+    "tests/delivery/webhooks/test_queues.py",
+    "tests/delivery/mail/test_sending.py::test_each_recipient_gets_one_message_with_all_their_codes",
+    "tests/delivery/mail/test_sending.py::test_three_days_are_enough",
+    "tests/fulfilment/test_inventory.py::test_late_gifts_expire_and_those_that_wait_for_us_do_not",
+    "tests/worker/test_worker.py::test_events_and_mails_of_orders_go_out_at_once",
 )
 _START_LIMIT_S = 120
 

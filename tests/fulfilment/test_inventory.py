@@ -206,6 +206,8 @@ async def test_late_gifts_expire_and_those_that_wait_for_us_do_not(database: Dat
     await database.execute(
         OPERATOR,
         """
+        INSERT INTO customers (id, key, name, plan, funding) OVERRIDING SYSTEM VALUE
+        VALUES (1, 'late', 'Late', 'pro', 'invoiced') ON CONFLICT DO NOTHING;
         INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed)
         SELECT 1, 1, n, n, '' FROM generate_series(1, 6) AS n;
         INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, expires_at, product_id) VALUES

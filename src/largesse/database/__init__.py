@@ -7,7 +7,8 @@ pool is used. `migrate` brings the schema up to date: one SQL file for each step
 
 `roles` are those as whom processes act, `rights` what each may do with which table, `policies` which rows of it the serving process has, and
 `granting` makes all of it so. `distribution`
-says which tables are spread over nodes, where there are any, and spreads them; `together` runs as one statement what is several there.
+says which tables are spread over nodes, where there are any, and spreads them; `together` runs as one statement what is several there, and
+`rounds` has work done at one node after the other.
 
 `saving` brings the rows of any one table in line with a list, for rooms that take world files.
 
@@ -15,7 +16,15 @@ The embedded server is apart: `embedded` shares one among all processes of a dat
 it, `postmaster` knows of a running one from outside, `launch` runs its programs as another user, `passwords` are those of its roles.
 """
 
-from largesse.database.distribution import Home, at_node, beside, customer_of, customers_of_code
+from largesse.database.distribution import (
+    Home,
+    arguments,
+    at_node,
+    beside,
+    customer_of,
+    customers_of_code,
+    within,
+)
 from largesse.database.orphans import end_orphans, end_orphans_for_ever
 from largesse.database.pool import (
     DATABASE_AWAY,
@@ -24,12 +33,14 @@ from largesse.database.pool import (
     Database,
     Row,
     act_for,
+    commit_as_one,
     connect_once,
     in_one_line,
     is_spread,
     scope_of,
 )
 from largesse.database.roles import Role
+from largesse.database.rounds import Customers, Rounds, places, read_at_homes
 from largesse.database.scope import LOOKUP, OPERATOR, WORKER, Scope, for_customer, for_customers
 from largesse.database.session import COMMANDS, REQUESTS, WORK, Limits
 from largesse.database.together import Part, fetch_together
@@ -44,16 +55,20 @@ __all__ = [
     "WORK",
     "WORKER",
     "Connection",
+    "Customers",
     "Database",
     "Home",
     "Limits",
     "Part",
     "Role",
+    "Rounds",
     "Row",
     "Scope",
     "act_for",
+    "arguments",
     "at_node",
     "beside",
+    "commit_as_one",
     "connect_once",
     "customer_of",
     "customers_of_code",
@@ -64,5 +79,8 @@ __all__ = [
     "for_customers",
     "in_one_line",
     "is_spread",
+    "places",
+    "read_at_homes",
     "scope_of",
+    "within",
 ]

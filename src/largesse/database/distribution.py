@@ -46,9 +46,9 @@ REFERENCE = ("clock", "currencies", "customers", "people", "service_accounts", "
 # Of every session. Nodes hear of what a transaction sets for itself: for whom it acts, how long it waits for a lock. On a PostgreSQL
 # without the extension it is the name of a setting that nobody reads.
 SESSION_SETTINGS: Mapping[str, str] = {"citus.propagate_set_commands": "local"}
-# Of sessions that serve, which look at no list of tables. The driver asks once a session what an array of records is made of, and a
-# coordinator that hides its shards calls a function for each table and type then, a million times: seconds.
-SERVING_SETTINGS: Mapping[str, str] = {"citus.override_table_visibility": "off"}
+# Of every session of a service. The engine hides its parts of tables from whoever reads the system's catalogues, which makes the driver's
+# first question about an array, in each session, take seconds. Commands compare catalogues with what should be there, and must not see them.
+SERVICE_SETTINGS: Mapping[str, str] = {"citus.override_table_visibility": "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,25 @@ def at_node(column: str, customer: str) -> str:
     """
     return f"AND {column} = {customer}::int" if customer else ""
 
+
+def within(column: str, customers: str, given: Sequence[int] | None) -> str:
+    """The part of a condition that has a statement be about the customers in an array; nothing where none are given: then it is about all.
+
+    `column` is of a table, `customers` a placeholder. Where it is said of each table, and they are neighbours, the statement is one for their
+    node, and may lock.
+    """
+    return "" if given is None else f"AND {column} = ANY({customers}::int[])"
+
+
+def arguments(given: Sequence[int] | None) -> tuple[Sequence[int], ...]:
+    """What the placeholder of `within` stands for: nothing where there is none."""
+    return () if given is None else (given,)
+
+
+# The engine commits in two phases what two of its servers have written, and does not know that tables of the coordinator's own are written:
+# after this, which changes nothing in a table that it does know of, it takes the coordinator for one of them.
+_MARK = "distribution"
+WRITE_ON_COORDINATOR = f"UPDATE {_MARK} SET since = since WHERE NOT one"  # noqa: S608 - a constant
 
 HAS_EXTENSION = "EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
 
@@ -150,7 +169,9 @@ async def distribute(session: Session) -> list[str]:
     kinds = {row["name"]: row["kind"] for row in await session.fetch(_KINDS)}
     copied = [table for table in REFERENCE if kinds.get(table) != "reference"]
     spread = [table for table in DISTRIBUTED if kinds.get(table) != "distributed"]
-    if not copied and not spread:
+    held = await session.fetch(_KEYS_TO_COPIES, list(REFERENCE), [*DISTRIBUTED, *REFERENCE])
+    has_mark = _MARK in kinds
+    if not (copied or spread or held) and has_mark:
         return []
     async with session.transaction():
         # Triggers refuse what no role may do anyway, row by row on the nodes.
@@ -158,24 +179,19 @@ async def distribute(session: Session) -> list[str]:
             "SET LOCAL citus.enable_unsafe_triggers = on; SET LOCAL citus.multi_shard_modify_mode = 'sequential';"
         )
         kept = await session.fetch(_KEYS_BETWEEN, list(DISTRIBUTED), spread)
-        for key in kept:
+        # With a foreign key to a copy the engine takes charge of a table of the coordinator's too, and of all statements about it.
+        for key in (*held, *kept):
             await session.execute(f"ALTER TABLE {key['child']} DROP CONSTRAINT {key['name']}")
-        for table in copied:
-            await session.execute(f"SELECT create_reference_table('{table}')")
-        for table in spread:
-            beside = "default" if table == DISTRIBUTED[0] else DISTRIBUTED[0]
-            await session.execute(
-                f"SELECT create_distributed_table('{table}', '{COLUMN}', colocate_with => '{beside}')"
-            )
-        for key in kept:
-            if key["child"] in DISTRIBUTED:  # a row on the coordinator cannot be held to one on a node
-                await session.execute(
-                    f"ALTER TABLE {key['child']} ADD CONSTRAINT {key['name']} {key['means']}"
-                )
+        await _spread(session, copied, spread)
+        # A row on the coordinator cannot be held to one on a node.
+        for key in (key for key in kept if key["child"] in DISTRIBUTED):
+            await session.execute(f"ALTER TABLE {key['child']} ADD CONSTRAINT {key['name']} {key['means']}")
         # Nodes work it out beside their rows, from their own copy of the clock.
         await session.execute(_CUSTOMERS_OF_CODE)
         await session.execute("ALTER FUNCTION clock_now() SET citus.allow_nested_distributed_execution = on")
-        await session.execute("INSERT INTO distribution (one) VALUES (true) ON CONFLICT DO NOTHING")
+        await session.execute(f"INSERT INTO {_MARK} (one) VALUES (true) ON CONFLICT DO NOTHING")  # noqa: S608 - a constant
+        if not has_mark:
+            await session.execute(f"SELECT citus_add_local_table_to_metadata('{_MARK}')")
     return [*copied, *spread]
 
 
@@ -188,20 +204,60 @@ async def customers_of_code(session: Session, lookups: Sequence[int]) -> set[int
     return {row["id"] for row in rows}
 
 
+async def _spread(session: Session, copied: Sequence[str], spread: Sequence[str]) -> None:
+    for table in copied:
+        await session.execute(f"SELECT create_reference_table('{table}')")
+    for table in spread:
+        beside = "default" if table == DISTRIBUTED[0] else DISTRIBUTED[0]
+        await session.execute(
+            f"SELECT create_distributed_table('{table}', '{COLUMN}', colocate_with => '{beside}')"
+        )
+
+
+# The part of each table that the customers in $1 live in, worked out once for each of them.
+_LIVING = f"""
+    living AS MATERIALIZED (
+        SELECT id, get_shard_id_for_distribution_column('{DISTRIBUTED[0]}', id) AS shardid FROM unnest($1::int[]) AS id)
+"""  # noqa: S608 - a constant
+
+
 async def homes(session: Session, customer_ids: Sequence[int]) -> dict[int, str]:
     """The node that each of these customers lives on, as host and port. Raises StartError where none are spread."""
     if not await is_spread(session):
         raise StartError("this database is one server: no customers are spread over nodes")
     rows = await session.fetch(
         f"""
+        WITH {_LIVING}
         SELECT id, n.nodename || ':' || n.nodeport AS node
-        FROM unnest($1::int[]) AS id
-        JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column('{DISTRIBUTED[0]}', id)
+        FROM living JOIN pg_dist_placement p USING (shardid)
         JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
         """,  # noqa: S608 - a constant
         customer_ids,
     )
     return {row["id"]: row["node"] for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Customers whose rows lie in the same part of each table: a statement about them alone is one for their node."""
+
+    node: int
+    customers: Sequence[int]
+
+
+async def neighbourhoods(session: Session, customer_ids: Sequence[int] | None = None) -> list[Neighbours]:
+    """These customers, else all, by where they live. For a database whose tables are spread."""
+    if customer_ids is None:
+        customer_ids = await session.fetchval("SELECT coalesce(array_agg(id), '{}') FROM customers")
+    rows = await session.fetch(
+        f"""
+        WITH {_LIVING}
+        SELECT p.groupid AS node, array_agg(id ORDER BY id) AS customers
+        FROM living JOIN pg_dist_placement p USING (shardid) GROUP BY p.groupid, p.shardid ORDER BY p.shardid
+        """,  # noqa: S608 - a constant
+        customer_ids,
+    )
+    return [Neighbours(row["node"], row["customers"]) for row in rows]
 
 
 async def _trouble_without(session: Session) -> str | None:
@@ -257,5 +313,11 @@ _KEYS_BETWEEN = """
     FROM pg_constraint
     WHERE contype = 'f' AND confrelid::regclass::text = ANY($1::text[])
       AND (conrelid::regclass::text = ANY($2::text[]) OR confrelid::regclass::text = ANY($2::text[]))
+    ORDER BY conname
+"""
+# Those of the coordinator's own tables to tables that are copied.
+_KEYS_TO_COPIES = """
+    SELECT conrelid::regclass::text AS child, quote_ident(conname) AS name FROM pg_constraint
+    WHERE contype = 'f' AND confrelid::regclass::text = ANY($1::text[]) AND conrelid::regclass::text <> ALL($2::text[])
     ORDER BY conname
 """

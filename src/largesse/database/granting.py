@@ -225,13 +225,13 @@ _Missing: TypeAlias = Callable[[Session], Awaitable[list[str]]]
 _PREPARING: tuple[_Missing, ...] = (_roles_missing, _schema_missing, _foreign_owned)
 
 # Ours are the tables, sequences and functions of who owns the record of migrations. `kind` is as GRANT says it. Sequences of
-# identity columns, and what belongs to extensions, go with what they belong to.
+# identity columns, and what belongs to extensions, go with what they belong to; so do the parts of tables that are spread, which end in a number.
 _OURS = """
     SELECT 'pg_class'::regclass AS class, c.oid, c.relowner AS owner, c.oid::regclass::text AS name,
            CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
            coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)) AS acl
     FROM pg_class c
-    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S') AND c.relname !~ '_[0-9]{5,}$'
     UNION ALL
     SELECT 'pg_proc'::regclass, p.oid, p.proowner, p.oid::regprocedure::text, 'FUNCTION',
            coalesce(p.proacl, acldefault('f', p.proowner))

@@ -205,6 +205,15 @@ def is_spread(connection: Connection) -> bool:
     )  # of a plain one of the driver's, which tests have, nothing is known
 
 
+async def commit_as_one(connection: Connection) -> None:
+    """Has what the rest of the transaction writes on a node and beside it be there together or not at all, as it is in one database.
+
+    Call it before it writes anything.
+    """
+    if is_spread(connection):
+        await connection.execute(distribution.WRITE_ON_COORDINATOR)
+
+
 async def act_for(connection: Connection, scope: Scope) -> None:
     """Lets the transaction of a look-up go on for whom it has found. Raises RuntimeError for any other."""
     await cast("Session", connection).act_for(scope)

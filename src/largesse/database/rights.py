@@ -57,7 +57,7 @@ TABLES: Mapping[str, Writes] = {
     "daily_spending": Writes(app="INSERT, UPDATE"),
     "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE"),
     "delivery_attempts": Writes(worker="INSERT, DELETE", operator="UPDATE(answer)"),
-    "distribution": Writes(),
+    "distribution": Writes(app="UPDATE(since)", worker="UPDATE(since)", operator="UPDATE(since)"),
     "draft_columns": Writes(app="INSERT, UPDATE", worker="DELETE"),
     "draft_rows": Writes(app="INSERT, DELETE"),
     "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="DELETE"),

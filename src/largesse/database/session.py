@@ -16,7 +16,7 @@ from typing import Any, cast
 import asyncpg
 
 from largesse.base.database_address import DatabaseAddress
-from largesse.database.distribution import SERVING_SETTINGS, SESSION_SETTINGS
+from largesse.database.distribution import SERVICE_SETTINGS, SESSION_SETTINGS
 from largesse.database.roles import Role, act_as, can_act_as
 from largesse.database.scope import Actor, Scope
 
@@ -164,6 +164,7 @@ class Dialer:
         self._role = role
         self._is_pooled = address.is_pooled
         session = {"application_name": limits.name, "timezone": "UTC"}
+        spread = SESSION_SETTINGS if limits.cancels else {**SESSION_SETTINGS, **SERVICE_SETTINGS}
         self._options: dict[str, Any] = {
             "command_timeout": limits.answer_s,
             # Behind PgBouncer each transaction may meet another session of the server: no statement is prepared for later,
@@ -171,15 +172,7 @@ class Dialer:
             "statement_cache_size": 0 if address.is_pooled else 100,
             "server_settings": session
             if address.is_pooled
-            else {
-                **session,
-                **_UNSAID,
-                **_KEEPALIVE,
-                **SESSION_SETTINGS,
-                **({} if limits.cancels else SERVING_SETTINGS),
-                **limits.settings,
-                "jit": "off",
-            },
+            else {**session, **_UNSAID, **_KEEPALIVE, **spread, **limits.settings, "jit": "off"},
             "connection_class": Session if limits.cancels else _DroppedSession,
         }
 

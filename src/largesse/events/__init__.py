@@ -13,6 +13,7 @@ A type more is a file, its line in the registry, and the place that records it; 
 
 from largesse.events.changes import (
     CHANGES,
+    CUSTOMERS_CHANGED,
     Change,
     change_all_orders,
     changed,
@@ -25,19 +26,22 @@ from largesse.events.changes import (
 from largesse.events.kind import EventType, Sampled
 from largesse.events.order_created import ORDER_CREATED, OrderRecord
 from largesse.events.outbox import (
+    CUSTOMERS_WAITING,
     NEXT_EVENT_ID,
     OLD,
     WAITING,
-    marked_cte,
+    marked_events,
     new_events,
     record_event,
-    waiting_cte,
+    waiting_events,
 )
 from largesse.events.registry import EVENTS
 from largesse.events.rewriting import rewrite_event
 
 __all__ = [
     "CHANGES",
+    "CUSTOMERS_CHANGED",
+    "CUSTOMERS_WAITING",
     "EVENTS",
     "NEXT_EVENT_ID",
     "OLD",
@@ -51,12 +55,12 @@ __all__ = [
     "changed",
     "changed_cte",
     "count_changes",
-    "marked_cte",
+    "marked_events",
     "new_events",
     "read_changes",
     "record_changes",
     "record_event",
     "remove_changes",
     "rewrite_event",
-    "waiting_cte",
+    "waiting_events",
 ]

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from largesse.database import Connection, Part
+from largesse.database import Connection, Customers, Part, arguments, within
 from largesse.delivery.queue.maintenance import Waiting
 
 CHANGES = Waiting("order_changes", "true", "order_changes_waiting", "id", since="changed_at")
+# Of the customers in $1, those whose orders have changed last.
+CUSTOMERS_CHANGED = """
+    SELECT customer_id FROM order_changes WHERE customer_id = ANY($1::int[]) ORDER BY id DESC LIMIT 500
+"""
 
 
 class Change(NamedTuple):
@@ -62,10 +66,15 @@ async def record_changes(
     )
 
 
-async def read_changes(connection: Connection, limit: int) -> list[Change]:
+async def read_changes(connection: Connection, limit: int, customers: Customers = None) -> list[Change]:
     """The newest changes that nobody has taken in, at most `limit`: what just happened does not wait behind a backlog."""
     rows = await connection.fetch(
-        "SELECT id, customer_id, order_id, texts FROM order_changes ORDER BY id DESC LIMIT $1", limit
+        f"""
+        SELECT id, customer_id, order_id, texts FROM order_changes
+        WHERE true {within("customer_id", "$2", customers)} ORDER BY id DESC LIMIT $1
+        """,  # noqa: S608 - a placeholder
+        limit,
+        *arguments(customers),
     )
     return [Change(*row) for row in rows]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from largesse.database import Connection, Home, beside, customer_of
-from largesse.delivery.queue.maintenance import Old, Waiting
+from largesse.delivery.queue.maintenance import LONG_AGO, Old, Waiting
 from largesse.events.kind import EventType, Payload
 
 # An event outlives its deliveries: one asked for again on its last day still has all its attempts to make.
-OLD = Old("events", "created_at", 35, "fanned_out_at < (SELECT clock_now()) - $1 * interval '1 day'")
+OLD = Old("events", "created_at", 35, f"fanned_out_at < {LONG_AGO}")
 NEXT_EVENT_ID = "nextval('events_id_seq')"
 WAITING = Waiting("events", "fanned_out_at IS NULL", "events_waiting", "id", since="created_at")
 
@@ -66,20 +66,27 @@ async def record_event(
     )
 
 
-def waiting_cte(limit: str) -> str:
-    """The part that takes the first `limit` events nobody has fanned out, as `waiting`; other workers take others."""
-    return f"""
-        waiting AS (
-            SELECT id, order_id, customer_id, environment, event, created_at FROM events
-            WHERE fanned_out_at IS NULL ORDER BY id LIMIT {limit} FOR UPDATE SKIP LOCKED)
-    """  # noqa: S608 - a placeholder
+def waiting_events(limit: str, of: str = "") -> str:
+    """SQL that takes the first `limit` events nobody has fanned out; other workers take others.
 
-
-def marked_cte() -> str:
-    """The part that marks what `waiting_cte` took as fanned out, and gives their ids as `marked`."""
-    return """
-        marked AS (
-            UPDATE events SET fanned_out_at = (SELECT clock_now()) FROM waiting
-            WHERE events.customer_id = waiting.customer_id AND events.id = waiting.id
-            RETURNING events.id)
+    `of` is one condition more (`within`).
     """
+    return f"""
+        SELECT id, order_id, customer_id, environment, event, created_at FROM events
+        WHERE fanned_out_at IS NULL {of} ORDER BY id LIMIT {limit} FOR UPDATE SKIP LOCKED
+    """  # noqa: S608 - placeholders
+
+
+def marked_events(waiting: str, of: str = "") -> str:
+    """SQL that marks events as fanned out: `waiting`, by `customer_id` and `id`. A statement, or part of one."""
+    return f"""
+        UPDATE events SET fanned_out_at = (SELECT clock_now()) FROM {waiting}
+        WHERE events.customer_id = waiting.customer_id AND events.id = waiting.id {of}
+        RETURNING events.id
+    """  # noqa: S608 - placeholders
+
+
+# Of the customers in $1, those of the first events that wait.
+CUSTOMERS_WAITING = """
+    SELECT customer_id FROM events WHERE fanned_out_at IS NULL AND customer_id = ANY($1::int[]) ORDER BY id LIMIT 500
+"""

@@ -16,12 +16,13 @@ from largesse.fulfilment.inventory import (
     import_vouchers,
     list_inventory,
 )
-from largesse.fulfilment.maintenance import expire_late, measure_inventory
+from largesse.fulfilment.maintenance import CUSTOMERS_LATE, expire_late, measure_inventory
 from largesse.fulfilment.providers import InventoryProvider, Provider, TestProvider
 from largesse.fulfilment.shipments import export_shipments, import_shipments
 from largesse.fulfilment.vouchers import Voucher
 
 __all__ = [
+    "CUSTOMERS_LATE",
     "ClaimedGift",
     "ClaimedGifts",
     "Imported",

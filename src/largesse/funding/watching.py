@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from largesse.audit import Acting
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.database import Connection
+from largesse.database import Connection, Customers, arguments, places, within
 
 TOLD_ROLES = ("admin", "finance")
 MOST_TOLD = 20  # people of an account
@@ -111,25 +111,31 @@ async def set_watch(
         )
 
 
-async def fallen(connection: Connection) -> list[tuple[int, int, list[int]]]:
-    """The accounts that have fallen below what was set since it was asked last: customer, account, and the users to tell.
+async def fallen(connection: Connection, customers: Customers = None) -> list[tuple[int, int, list[int]]]:
+    """The accounts, of those customers, else of all, that have fallen below what was set since it was asked last: customer, account, and the users to tell.
 
     Call it inside a transaction, whose commit says that they were told. Of two who ask at once, one gets each.
     """
-    rows = await connection.fetch(
-        """
-        WITH turned AS (
+    told = []
+    for neighbours in await places(connection, customers):
+        rows = await connection.fetch(
+            f"""
             UPDATE account_watches w SET is_low = a.balance_minor < w.below_minor FROM accounts a
             WHERE a.customer_id = w.customer_id AND a.id = w.account_id AND w.is_low <> (a.balance_minor < w.below_minor)
-            RETURNING w.customer_id, w.account_id, w.is_low AND a.closed_at IS NULL AS is_told
+              {within("w.customer_id", "$1", neighbours)} {within("a.customer_id", "$1", neighbours)}
+            RETURNING w.customer_id, w.account_id, w.is_low AND a.closed_at IS NULL AS is_told, ARRAY(
+                SELECT user_id FROM account_watchers x
+                WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id
+                {within("x.customer_id", "$1", neighbours)} ORDER BY user_id) AS user_ids
+            """,  # noqa: S608 - a placeholder
+            *arguments(neighbours),
         )
-        SELECT customer_id, account_id, ARRAY(
-            SELECT user_id FROM account_watchers x
-            WHERE x.customer_id = turned.customer_id AND x.account_id = turned.account_id ORDER BY user_id) AS user_ids
-        FROM turned WHERE is_told ORDER BY customer_id, account_id
-        """
-    )
-    return [(row["customer_id"], row["account_id"], row["user_ids"]) for row in rows]
+        told += [(row["customer_id"], row["account_id"], row["user_ids"]) for row in rows if row["is_told"]]
+    return sorted(told)
+
+
+# Of the customers in $1, those who have any account watched.
+CUSTOMERS_WATCHING = "SELECT DISTINCT customer_id FROM account_watches WHERE customer_id = ANY($1::int[])"
 
 
 async def _refuse(connection: Connection, customer_id: int, watch: Watch) -> None:

@@ -35,20 +35,25 @@ CODES = SealedTable(
         SELECT l.customer_id, l.order_id, l.number, l.sealed, l.code_lookup, o.reference
         FROM unnest($2::int[], $3::int[], $4::int[]) AS wanted (customer_id, order_id, number)
         JOIN lines l ON l.customer_id = wanted.customer_id AND l.order_id = wanted.order_id AND l.number = wanted.number
-        LEFT JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
-        WHERE substring(l.sealed FROM 1 FOR 4) <> $1 FOR UPDATE OF l SKIP LOCKED
+        LEFT JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id AND o.customer_id = ANY($2::int[])
+        WHERE substring(l.sealed FROM 1 FOR 4) <> $1 AND l.customer_id = ANY($2::int[]) FOR UPDATE OF l SKIP LOCKED
     """,
     renew=_renew,
     put="""
-        WITH new AS MATERIALIZED (
-            SELECT * FROM unnest($1::int[], $2::int[], $3::int[], $4::bytea[], $5::bigint[], $6::bigint[])
-                AS new (customer_id, order_id, number, sealed, lookup_before, lookup)
-        ), moved AS (
-            UPDATE pin_failures SET key = new.lookup FROM new WHERE NOT decoy AND key = lookup_before AND lookup <> key
-        )
-        UPDATE lines SET sealed = new.sealed, code_lookup = new.lookup FROM new
+        UPDATE lines SET sealed = new.sealed, code_lookup = new.lookup
+        FROM unnest($1::int[], $2::int[], $3::int[], $4::bytea[], $5::bigint[], $6::bigint[])
+            AS new (customer_id, order_id, number, sealed, lookup_before, lookup)
         WHERE lines.customer_id = new.customer_id AND lines.order_id = new.order_id AND lines.number = new.number
+          AND lines.customer_id = ANY($1::int[])
     """,
+    put_too=(
+        """
+        UPDATE pin_failures SET key = new.lookup
+        FROM unnest($1::int[], $2::int[], $3::int[], $4::bytea[], $5::bigint[], $6::bigint[])
+            AS new (customer_id, order_id, number, sealed, lookup_before, lookup)
+        WHERE NOT decoy AND key = lookup_before AND lookup <> key
+        """,
+    ),
 )
 
 
@@ -71,13 +76,14 @@ def left_emails(
             FROM unnest($2::int[], $3::int[], $4::int[]) AS wanted (customer_id, order_id, number)
             JOIN line_states s
                 ON s.customer_id = wanted.customer_id AND s.order_id = wanted.order_id AND s.number = wanted.number
-            WHERE substring(s.sealed_email FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF s SKIP LOCKED
+            WHERE substring(s.sealed_email FROM 1 FOR 4) <> $1 AND s.customer_id = ANY($2::int[])
+            FOR NO KEY UPDATE OF s SKIP LOCKED
         """,
         renew=renew,
         put="""
             UPDATE line_states SET sealed_email = new.sealed
             FROM unnest($1::int[], $2::int[], $3::int[], $4::bytea[]) AS new (customer_id, order_id, number, sealed)
             WHERE line_states.customer_id = new.customer_id AND line_states.order_id = new.order_id
-              AND line_states.number = new.number
+              AND line_states.number = new.number AND line_states.customer_id = ANY($1::int[])
         """,
     )

@@ -15,7 +15,7 @@ from prometheus_client import Counter
 
 from largesse.audit import Acting
 from largesse.base import clock
-from largesse.database import WORKER, Connection, Database
+from largesse.database import WORKER, Connection, Customers, Database, Rounds, arguments, commit_as_one
 from largesse.delivery.mail.erasing import erase_old_requeues
 from largesse.delivery.queue import plan_by_index
 from largesse.orders.erasing import erase_texts
@@ -30,11 +30,28 @@ ERASED = Counter(
 )
 
 # An order that was erased stays in front until the read models have followed; looked up one by one, so that none is sorted.
-DUE = """
-    SELECT customer_id, order_id, codes FROM report_orders r
-    WHERE erasable_since <= (SELECT clock_now()) - $1 * interval '1 day'
-      AND (SELECT erased_at FROM orders o WHERE o.customer_id = r.customer_id AND o.id = r.order_id) IS NULL
-    ORDER BY erasable_since LIMIT $2
+_NOT_ERASED = (
+    "(SELECT erased_at FROM orders o WHERE o.customer_id = r.customer_id AND o.id = r.order_id) IS NULL"
+)
+
+
+def due(condition: str) -> str:
+    """SQL for the first $2 orders at their end for $1 days."""
+    return f"""
+        SELECT customer_id, order_id, codes FROM report_orders r
+        WHERE erasable_since <= (SELECT clock_now()) - $1 * interval '1 day'
+          AND {condition}
+        ORDER BY erasable_since LIMIT $2
+    """  # noqa: S608 - constants
+
+
+DUE = due(_NOT_ERASED)
+# Where orders lie on nodes: whoever erases sees which are erased already.
+_DUE_OF = due("customer_id = ANY($3::int[])")
+_CUSTOMERS_DUE = """
+    SELECT customer_id FROM report_orders
+    WHERE erasable_since <= (SELECT clock_now()) - $2 * interval '1 day' AND customer_id = ANY($1::int[])
+    ORDER BY erasable_since LIMIT 500
 """
 
 _log = structlog.get_logger(__name__)
@@ -47,27 +64,35 @@ class Retention:
         self._database = database
         self._acting = acting
         self._days = days
+        self._rounds = Rounds(database)
 
     async def step(self) -> bool:
         """Erases the recipients of a few orders, a customer's in a transaction of their own; True when there may be more."""
         began_s = clock.passed_s()
         async with self._database.transaction(WORKER) as connection:
             await erase_old_requeues(connection, self._days)
-            due = await self._due(connection)
-        erased = 0
-        for customer_id, orders in due.items():
-            async with self._database.transaction(WORKER) as connection:
-                erased += await self._erase(connection, customer_id, orders)
+        erased = sum(await self._rounds.go(_CUSTOMERS_DUE, self._erase_due, self._days))
         if erased:
             ERASED.inc(erased)
             _log.info("recipients.erased", orders=erased)
             await asyncio.sleep(clock.passed_s() - began_s)
         return erased > 0
 
-    async def _due(self, connection: Connection) -> Mapping[int, Mapping[int, int]]:
+    async def _erase_due(self, neighbours: Customers) -> int:
+        async with self._database.transaction(WORKER) as connection:
+            orders_due = await self._due(connection, neighbours)
+        erased = 0
+        for customer_id, orders in orders_due.items():
+            async with self._database.transaction(WORKER) as connection:
+                await commit_as_one(connection)
+                erased += await self._erase(connection, customer_id, orders)
+        return erased
+
+    async def _due(self, connection: Connection, neighbours: Customers) -> Mapping[int, Mapping[int, int]]:
         """The orders that have been at their end for longest, if long enough: their codes by id, by customer."""
         await plan_by_index(connection)
-        rows = await connection.fetch(DUE, self._days, _ORDERS_AT_ONCE)
+        statement = DUE if neighbours is None else _DUE_OF
+        rows = await connection.fetch(statement, self._days, _ORDERS_AT_ONCE, *arguments(neighbours))
         due: dict[int, dict[int, int]] = defaultdict(dict)
         left = _CODES_AT_ONCE
         for row in rows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from largesse.database import Connection, Row
+from largesse.database import Connection, Customers, Row, places
 from largesse.events import Change, read_changes, record_changes, remove_changes
 from largesse.reports.reading import (
     Facts,
@@ -37,8 +37,8 @@ _ONE_AT_A_TIME = 0x72657072  # "repr"; the key of an advisory lock
 _TRY = "SELECT pg_try_advisory_xact_lock($1) FROM (SELECT FROM order_changes LIMIT 1) AS waiting"
 
 
-async def take_in(connection: Connection, limit: int = CHANGES_AT_ONCE) -> int:
-    """Takes in up to `limit` changes of orders; returns how many: 0 when there are none, or another worker is at it.
+async def take_in(connection: Connection, limit: int = CHANGES_AT_ONCE, customers: Customers = None) -> int:
+    """Takes in up to `limit` changes of orders, of those customers, else of all; returns how many: 0 when there are none, or another worker is at it.
 
     Call it inside a transaction, with which the changes and what follows from them are written or not at all. It may be begun
     again after anything: what an order adds to the sums is told by its row, not by how often it was looked at.
@@ -46,11 +46,18 @@ async def take_in(connection: Connection, limit: int = CHANGES_AT_ONCE) -> int:
     if not await connection.fetchval(_TRY, _ONE_AT_A_TIME):
         return 0
     await plan_by_keys(connection)
-    changes = await _within(connection, await read_changes(connection, limit))
+    taken = 0
+    for neighbours in await places(connection, customers):
+        taken += await _take_in(connection, limit - taken, neighbours)
+    return taken
+
+
+async def _take_in(connection: Connection, limit: int, neighbours: Customers) -> int:
+    changes = await _within(connection, await read_changes(connection, limit, neighbours), neighbours)
     if not changes:
         return 0
     keys = sorted({(change.customer_id, change.order_id) for change in changes})
-    facts = await read_facts(connection, keys)
+    facts = await read_facts(connection, keys, neighbours)
     reported = await _report(connection, facts)
     await write_orders(connection, reported)
     await add_to_sums(
@@ -58,9 +65,8 @@ async def take_in(connection: Connection, limit: int = CHANGES_AT_ONCE) -> int:
         add_changes((facts.before.get((one.customer_id, one.order_id)), _standing(one)) for one in reported),
     )
     retold = {(change.customer_id, change.order_id) for change in changes if change.texts}
-    await _add_words(
-        connection, facts, [key for key in facts.orders if key not in facts.before or key in retold]
-    )
+    new = [key for key in facts.orders if key not in facts.before or key in retold]
+    await _add_words(connection, facts, new, neighbours)
     await remove_changes(connection, changes)
     return len(changes)
 
@@ -105,10 +111,10 @@ async def _forget_words(
     await record_changes(connection, [(customer_id, order_id) for order_id in order_ids], texts=True)
 
 
-async def _within(connection: Connection, changes: Sequence[Change]) -> list[Change]:
+async def _within(connection: Connection, changes: Sequence[Change], neighbours: Customers) -> list[Change]:
     """The first of `changes` whose orders together have no more codes than one transaction takes; one at least."""
     keys = list(dict.fromkeys((change.customer_id, change.order_id) for change in changes))
-    codes = await read_code_counts(connection, keys) if keys else {}
+    codes = await read_code_counts(connection, keys, neighbours) if keys else {}
     left = _CODES_AT_ONCE
     taken: set[OrderKey] = set()
     for key in keys:
@@ -193,10 +199,12 @@ def _standing(order: ReportedOrder) -> Standing:
     )
 
 
-async def _add_words(connection: Connection, facts: Facts, keys: Sequence[OrderKey]) -> None:
+async def _add_words(
+    connection: Connection, facts: Facts, keys: Sequence[OrderKey], neighbours: Customers
+) -> None:
     if not keys:
         return
-    recipients = await read_recipients(connection, keys)
+    recipients = await read_recipients(connection, keys, neighbours)
     words = []
     for key in keys:
         order = facts.orders[key]

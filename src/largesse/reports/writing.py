@@ -143,10 +143,11 @@ _WRITE_ORDERS = f"""
 # Each by its whole key: a word alone may be that of every order.
 REMOVE_WORDS = """
     DELETE FROM report_words AS w USING (
-        SELECT o.id, o.environment, o.created_at, word COLLATE "C" AS word FROM orders AS o CROSS JOIN unnest($3::text[]) AS word
-        WHERE o.customer_id = $1 AND o.id = ANY($2::int[])) AS gone
+        SELECT o.order_id, o.environment, o.created_at, word COLLATE "C" AS word
+        FROM report_orders AS o CROSS JOIN unnest($3::text[]) AS word
+        WHERE o.customer_id = $1 AND o.order_id = ANY($2::int[])) AS gone
     WHERE w.customer_id = $1 AND w.environment = gone.environment AND w.word = gone.word AND w.created_at = gone.created_at
-      AND w.order_id = gone.id
+      AND w.order_id = gone.order_id
 """
 
 _SUMS_KEY = ("customer_id", "grain", "day", "group_id", "state")

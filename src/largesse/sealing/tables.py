@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from largesse.base.vault import Compartment, SealBroken, Vault
-from largesse.database import OPERATOR, Database, Row
+from largesse.database import OPERATOR, Database, Row, commit_as_one
+from largesse.database.distribution import DISTRIBUTED, neighbourhoods
 
 Key = tuple[Any, ...]
 
@@ -34,7 +35,8 @@ class SealedTable(NamedTuple):
     `window` reads keys: `$1` is the id of the newest key, `$2` how many rows, and from `$3` on what each part of the last key was; a row is
     the parts of its key and whether it is sealed under an older one. `take` locks rows of those keys, of which `$2` and so on are
     arrays, as far as they are sealed under another key than `$1`. `renew` opens a row of it and gives what is written instead, first
-    what is sealed. `put` writes that: arrays of the parts of the keys, and then of what `renew` gave.
+    what is sealed. `put` writes that: arrays of the parts of the keys, and then of what `renew` gave. Of a table
+    that may be spread, both say of the customers in the array of them that they are those.
     """
 
     table: str
@@ -45,6 +47,7 @@ class SealedTable(NamedTuple):
     take: str
     renew: Callable[[Vault, Row], tuple[Any, ...]]
     put: str
+    put_too: tuple[str, ...] = ()  # what else is written, from the same
 
     async def reseal_next(self, database: Database, vault: Vault, after: Key, limit: int) -> Step:
         """Seals the next `limit` rows after that key anew, as far as they are not."""
@@ -65,7 +68,25 @@ class SealedTable(NamedTuple):
     async def _reseal(
         self, database: Database, vault: Vault, newest: bytes, keys: Sequence[Key]
     ) -> tuple[int, int]:
+        resealed = broken = 0
+        for street in await self._streets(database, keys):
+            done = await self._reseal_together(database, vault, newest, street)
+            resealed, broken = resealed + done[0], broken + done[1]
+        return resealed, broken
+
+    async def _streets(self, database: Database, keys: Sequence[Key]) -> list[Sequence[Key]]:
+        """Rows that are locked together: all, but where customers are spread those of neighbours."""
+        if not database.is_spread or self.table not in DISTRIBUTED:
+            return [keys]
+        async with database.connection(OPERATOR) as connection:
+            found = await neighbourhoods(connection, sorted({key[0] for key in keys}))
+        return [[key for key in keys if key[0] in one.customers] for one in found]
+
+    async def _reseal_together(
+        self, database: Database, vault: Vault, newest: bytes, keys: Sequence[Key]
+    ) -> tuple[int, int]:
         async with database.transaction(OPERATOR) as connection:
+            await commit_as_one(connection)
             rows = await connection.fetch(self.take, newest, *zip(*keys, strict=True))
             renewed = []
             for row in rows:
@@ -74,5 +95,7 @@ class SealedTable(NamedTuple):
                 except SealBroken:
                     continue
             if renewed:
-                await connection.execute(self.put, *zip(*renewed, strict=True))
+                columns = list(zip(*renewed, strict=True))
+                for statement in (self.put, *self.put_too):
+                    await connection.execute(statement, *columns)
         return len(renewed), len(rows) - len(renewed)

@@ -74,7 +74,7 @@ REFERENCES = (
         "The API key that placed an order is known, deleted or not.",
         """
         SELECT o.id FROM orders o
-        WHERE o.api_key_id IS NOT NULL AND NOT EXISTS (SELECT FROM api_keys k WHERE k.id = o.api_key_id)
+        WHERE o.api_key_id IS NOT NULL AND o.api_key_id NOT IN (SELECT id FROM api_keys)
         """,
     ),
     Check(

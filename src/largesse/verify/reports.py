@@ -53,8 +53,8 @@ REPORTS = (
         "reports-have-orders",
         "What people list are orders that exist.",
         """
-        SELECT r.order_id FROM report_orders r
-        WHERE NOT EXISTS (SELECT FROM orders o WHERE o.id = r.order_id AND o.customer_id = r.customer_id)
+        SELECT order_id FROM (
+            SELECT customer_id, order_id FROM report_orders EXCEPT SELECT customer_id, id FROM orders) AS missing
         """,
     ),
     Check(
@@ -105,24 +105,20 @@ REPORTS = (
         "An order is found by the address of each of its recipients, unless its last change waits for a worker.",
         f"""
         WITH {_WAITING}
-        SELECT DISTINCT o.id FROM orders o JOIN lines l ON l.customer_id = o.customer_id AND l.order_id = o.id
-        WHERE l.recipient_email ~ '^[!-~]+$' AND {_TAKEN_IN}
-          AND NOT EXISTS (
-            SELECT FROM report_words w
-            WHERE (w.customer_id, w.environment, w.created_at, w.order_id)
-                  = (o.customer_id, o.environment, o.created_at, o.id)
-              AND w.word = lower(l.recipient_email COLLATE "C"))
+        SELECT DISTINCT id FROM (
+            SELECT o.customer_id, o.environment, o.created_at, o.id, lower(l.recipient_email COLLATE "C") AS word
+            FROM orders o JOIN lines l ON l.customer_id = o.customer_id AND l.order_id = o.id
+            WHERE l.recipient_email ~ '^[!-~]+$' AND {_TAKEN_IN}
+            EXCEPT SELECT customer_id, environment, created_at, order_id, word FROM report_words) AS missing
         """,  # noqa: S608 - a constant
     ),
     Check(
         "words-have-orders",
         "What is found by a word is an order that exists, where and when it was placed.",
         """
-        SELECT DISTINCT w.order_id FROM report_words w
-        WHERE NOT EXISTS (
-            SELECT FROM orders o
-            WHERE (o.id, o.customer_id, o.environment, o.created_at)
-                  = (w.order_id, w.customer_id, w.environment, w.created_at))
+        SELECT DISTINCT order_id FROM (
+            SELECT order_id, customer_id, environment, created_at FROM report_words
+            EXCEPT SELECT id, customer_id, environment, created_at FROM orders) AS missing
         """,
     ),
 )

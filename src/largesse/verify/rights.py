@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from largesse.database import Connection, Role
+from largesse.database.distribution import HAS_EXTENSION
 from largesse.database.granting import differences, policies_missing
 from largesse.database.rights import TABLES
 from largesse.database.roles import ACTING
@@ -23,13 +24,14 @@ def _listed(names: object) -> str:
 RIGHTS = (
     Check(
         "roles-are-bounded",
-        "No role is a superuser, makes roles or databases or replicates; and but for the owner none passes row-level security, "
-        "owns anything or is a member of another.",
+        "No role is a superuser, makes roles or databases or replicates; and but for the owner none owns anything or is a member of "
+        "another, nor passes row-level security, as those that have all rows do where customers are spread over nodes.",
         f"""
         SELECT rolname FROM pg_roles r
         WHERE rolname IN ({_listed(Role)}) AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication)
            OR rolname IN ({_listed(ACTING)}) AND (
-               rolbypassrls OR EXISTS (SELECT FROM pg_auth_members m WHERE m.member = r.oid)
+               rolbypassrls AND (rolname = '{Role.APP}' OR NOT {HAS_EXTENSION})
+               OR EXISTS (SELECT FROM pg_auth_members m WHERE m.member = r.oid)
                OR EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid)
                OR EXISTS (SELECT FROM pg_proc p WHERE p.proowner = r.oid))
         """,  # noqa: S608 - put together from constants, as below

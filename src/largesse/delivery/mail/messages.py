@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base.i18n import language_of
 from largesse.base.vault import Vault
 from largesse.catalogue import Details, picture_path
-from largesse.database import Connection, Row, is_spread
+from largesse.database import Connection, Customers, Row, arguments, is_spread, read_at_homes, within
 from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
 from largesse.delivery.queue import Lease, Queue, Terms, held_columns
 from largesse.lines import claim_link, open_code
@@ -50,59 +49,101 @@ async def take(
     public_url_of: Callable[[str], str],
     terms: Terms = _TERMS,
 ) -> list[Message]:
-    """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction."""
+    """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction.
+
+    One whose order lies on a node that is away is looked at again when its lease has run out.
+    """
     taken = await MESSAGES.take(connection, limit, terms=terms)
-    ids = [row["customer_id"] for row in taken], [row["id"] for row in taken]
-    orders = await connection.fetch(
+    orders, away = await _read_orders(connection, taken)
+    there = [row for row in taken if row["customer_id"] not in away]
+    named = await _read_names(connection, there, orders)
+    spread = is_spread(connection)
+    return [
+        _message(
+            row,
+            orders[row["id"]],
+            named[row["id"]],
+            vault,
+            public_url_of(row["environment"]),
+            row["customer_id"] if spread else None,
+        )
+        for row in sorted(there, key=lambda row: (row["rank_at"], row["id"]))
+    ]
+
+
+async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[dict[int, Row], set[int]]:
+    """What the orders of messages say, by the message's id, with the codes of its lines; and the customers whose node is away."""
+
+    async def read(neighbours: Customers) -> list[Row]:
+        return await connection.fetch(
+            f"""
+            SELECT taken.id, orders.reference, orders.message, orders.from_name, orders.wrapping_key, orders.value_minor,
+                   orders.currency, orders.country, orders.expiry_after_days, orders.recipient_count,
+                   orders.product_id, orders.collection_id, notified.product_id AS settled_id,
+                   -- Whoever claimed a gift has chosen a language.
+                   (SELECT language FROM line_states AS claimed
+                    WHERE claimed.customer_id = orders.customer_id AND claimed.order_id = orders.id
+                    AND claimed.number = ANY(taken.numbers::int[]) AND language IS NOT NULL
+                    {within("claimed.customer_id", "$6", neighbours)}
+                    ORDER BY claimed_at DESC LIMIT 1) AS language,
+                   ARRAY(SELECT lines.number FROM lines
+                    WHERE lines.customer_id = orders.customer_id AND lines.order_id = orders.id
+                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", neighbours)} ORDER BY lines.number) AS numbers,
+                   ARRAY(SELECT lines.sealed FROM lines
+                    WHERE lines.customer_id = orders.customer_id AND lines.order_id = orders.id
+                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", neighbours)} ORDER BY lines.number) AS sealed
+            FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::int[])
+                AS taken (customer_id, id, order_id, numbers, notified)
+            JOIN orders ON orders.customer_id = taken.customer_id AND orders.id = taken.order_id
+                {within("orders.customer_id", "$6", neighbours)}
+            -- A notification is of one line, whose number is its edition.
+            LEFT JOIN line_states AS notified ON notified.customer_id = orders.customer_id
+                AND notified.order_id = orders.id AND notified.number = taken.notified
+                {within("notified.customer_id", "$6", neighbours)}
+            """,  # noqa: S608 - a placeholder
+            [row["customer_id"] for row in taken],
+            [row["id"] for row in taken],
+            [row["order_id"] for row in taken],
+            [f"{{{','.join(map(str, row['line_numbers']))}}}" for row in taken],
+            [None if row["kind"] == "gift" else row["edition"] for row in taken],
+            *arguments(neighbours),
+        )
+
+    rows, away = await read_at_homes(connection, [row["customer_id"] for row in taken], read)
+    return {row["id"]: row for row in rows}, away
+
+
+async def _read_names(
+    connection: Connection, taken: Sequence[Row], orders: Mapping[int, Row]
+) -> dict[int, Row]:
+    """What the gifts of messages are called and how they come, by the message's id."""
+    rows = await connection.fetch(
         """
-        SELECT messages.id, orders.reference, orders.message, orders.from_name, orders.wrapping_key, orders.value_minor,
-               orders.currency, orders.country, orders.expiry_after_days, orders.recipient_count,
-               extract(epoch FROM clock_now() - coalesce(messages.trying_since, messages.created_at))::float8 AS age_s,
+        SELECT taken.id, extract(epoch FROM clock_now() - taken.since)::float8 AS age_s,
                products.name AS product, products.is_digital, collections.name AS collection,
                settled.name AS settled, carrier, tracking_number, coalesce(settled.picture, products.picture) AS picture,
                coalesce(settled.description, products.description) AS description,
                coalesce(settled.how_to_redeem, products.how_to_redeem) AS how_to_redeem,
-               coalesce(settled.terms, products.terms) AS terms,
-               -- Whoever claimed a gift has chosen a language.
-               (SELECT language FROM line_states AS claimed
-                WHERE claimed.customer_id = orders.customer_id AND claimed.order_id = orders.id
-                AND claimed.number = ANY(line_numbers) AND language IS NOT NULL
-                ORDER BY claimed_at DESC LIMIT 1) AS language
-        FROM unnest($1::int[], $2::bigint[]) AS taken (customer_id, id)
-        JOIN messages ON messages.customer_id = taken.customer_id AND messages.id = taken.id
-        JOIN orders ON orders.customer_id = messages.customer_id AND orders.id = messages.order_id
-        LEFT JOIN products ON products.id = orders.product_id
-        LEFT JOIN collections ON collections.id = orders.collection_id
-        -- A notification is of one line, whose number is its edition.
-        LEFT JOIN line_states ON kind <> 'gift' AND line_states.customer_id = orders.customer_id
-            AND line_states.order_id = orders.id AND line_states.number = edition
-        LEFT JOIN products AS settled ON settled.id = line_states.product_id
-        LEFT JOIN shipments ON kind = 'shipped' AND shipments.customer_id = orders.customer_id
-            AND shipments.order_id = orders.id AND shipments.number = edition
+               coalesce(settled.terms, products.terms) AS terms
+        FROM unnest($1::bigint[], $2::timestamptz[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[])
+            AS taken (id, since, product_id, collection_id, settled_id, customer_id, order_id, shipped)
+        LEFT JOIN products ON products.id = taken.product_id
+        LEFT JOIN collections ON collections.id = taken.collection_id
+        LEFT JOIN products AS settled ON settled.id = taken.settled_id
+        LEFT JOIN shipments ON shipments.customer_id = taken.customer_id
+            AND shipments.order_id = taken.order_id AND shipments.number = taken.shipped
         """,
-        *ids,
+        [row["id"] for row in taken],
+        [row["trying_since"] or row["created_at"] for row in taken],
+        *(
+            [orders[row["id"]][name] for row in taken]
+            for name in ("product_id", "collection_id", "settled_id")
+        ),
+        [row["customer_id"] for row in taken],
+        [row["order_id"] for row in taken],
+        [row["edition"] if row["kind"] == "shipped" else None for row in taken],
     )
-    lines = await connection.fetch(
-        """
-        SELECT messages.id, lines.number, sealed
-        FROM unnest($1::int[], $2::bigint[]) AS taken (customer_id, id)
-        JOIN messages ON messages.customer_id = taken.customer_id AND messages.id = taken.id
-        CROSS JOIN LATERAL unnest(line_numbers) AS wanted (number)
-        JOIN lines ON lines.customer_id = messages.customer_id AND lines.order_id = messages.order_id
-            AND lines.number = wanted.number
-        ORDER BY lines.number
-        """,
-        *ids,
-    )
-    order_of = {row["id"]: row for row in orders}
-    lines_of: dict[int, list[Row]] = defaultdict(list)
-    for line in lines:
-        lines_of[line["id"]].append(line)
-    spread = is_spread(connection)
-    return [
-        _message(row, order_of[row["id"]], lines_of[row["id"]], vault, public_url_of, spread)
-        for row in sorted(taken, key=lambda row: (row["rank_at"], row["id"]))
-    ]
+    return {row["id"]: row for row in rows}
 
 
 async def still_stands(connection: Connection, message: Message) -> bool:
@@ -132,21 +173,13 @@ async def put_back(connection: Connection, leases: Sequence[Lease], reason: str)
     )
 
 
-def _message(
-    row: Row,
-    order: Row,
-    lines: Sequence[Row],
-    vault: Vault,
-    public_url_of: Callable[[str], str],
-    spread: bool,
-) -> Message:
+def _message(row: Row, order: Row, named: Row, vault: Vault, public_url: str, whose: int | None) -> Message:
     reference = order["reference"]
-    whose, public_url = row["customer_id"] if spread else None, public_url_of(row["environment"])
     codes = []
-    for line in lines:
-        code = open_code(vault, line["sealed"], reference, line["number"])
+    for number, sealed in zip(order["numbers"], order["sealed"], strict=True):
+        code = open_code(vault, sealed, reference, number)
         codes.append(LetterCode(code.code_text, code.pin_text, claim_link(code, vault, public_url, whose)))
-    comes_as = CHOICE if order["collection"] else VOUCHER if order["is_digital"] else PARCEL
+    comes_as = CHOICE if named["collection"] else VOUCHER if named["is_digital"] else PARCEL
     letter = Letter(
         kind=row["kind"],
         reference=reference,
@@ -158,7 +191,7 @@ def _message(
         sender=order["from_name"],
         message=order["message"],
         wrapping_key=order["wrapping_key"],
-        gift=order["settled"] or order["product"] or order["collection"] or "",
+        gift=named["settled"] or named["product"] or named["collection"] or "",
         comes_as=comes_as,
         # What a physical gift costs is between the sender and us.
         value_minor=None if comes_as == PARCEL else order["value_minor"],
@@ -166,12 +199,12 @@ def _message(
         expiry_days=order["expiry_after_days"],
         recipients=order["recipient_count"],
         codes=codes,
-        carrier=order["carrier"],
-        tracking_number=order["tracking_number"],
-        picture=public_url + picture_path(order["picture"]) if order["picture"] else None,
-        details=Details(order["description"], order["how_to_redeem"], order["terms"]),
+        carrier=named["carrier"],
+        tracking_number=named["tracking_number"],
+        picture=public_url + picture_path(named["picture"]) if named["picture"] else None,
+        details=Details(named["description"], named["how_to_redeem"], named["terms"]),
     )
     lease = Lease(row["customer_id"], row["id"], row["fence"])
     return Message(
-        lease, row["order_id"], row["due_at"], order["age_s"], row["attempts"], row["line_numbers"], letter
+        lease, row["order_id"], row["due_at"], named["age_s"], row["attempts"], row["line_numbers"], letter
     )

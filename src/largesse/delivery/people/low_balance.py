@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from largesse.database import Connection
+from largesse.database import Connection, Customers, commit_as_one
 from largesse.delivery.outbox import mail_low_balance
 from largesse.funding.watching import TOLD_ROLES, fallen
 
@@ -20,10 +20,11 @@ class LowBalance:
     below_minor: int
 
 
-async def queue_low_balances(connection: Connection) -> int:
-    """Has everybody told whose accounts have fallen; returns how many mails. Call it inside a transaction."""
+async def queue_low_balances(connection: Connection, customers: Customers = None) -> int:
+    """Has everybody told, of those customers, else of all, whose accounts have fallen; returns how many mails. Call it inside a transaction."""
     mails = 0
-    for _, account_id, user_ids in await fallen(connection):
+    await commit_as_one(connection)
+    for _, account_id, user_ids in await fallen(connection, customers):
         await mail_low_balance(connection, account_id, user_ids)
         mails += len(user_ids)
     return mails

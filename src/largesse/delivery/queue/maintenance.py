@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from largesse.database import Connection
+from largesse.database import DATABASE_AWAY, Connection, Customers, arguments, places, within
+from largesse.database.distribution import COLUMN, DISTRIBUTED
 from largesse.delivery.queue import metrics
 
 _AT_ONCE = 5_000
+LONG_AGO = "(SELECT clock_now()) - $1 * interval '1 day'"
 _COUNTED = 10_000  # a full count would read the whole backlog, every few seconds
 
 
@@ -21,23 +23,36 @@ class Old:
     days: int
     done: str = "true"
 
-    @property
-    def statement(self) -> str:
-        """The statement that removes up to $2 rows older than $1 days."""
-        return f"""
-            DELETE FROM {self.table} WHERE ctid = ANY(ARRAY(
-                SELECT ctid FROM {self.table}
-                WHERE {self.age} < (SELECT clock_now()) - $1 * interval '1 day' AND {self.done} LIMIT $2))
-        """  # noqa: S608 - the names are constants
+    def statement(self, neighbours: Customers = None) -> str:
+        """The statement that removes up to $2 rows older than $1 days, of neighbours $3 where they are given."""
+        of = within(COLUMN, "$3", neighbours)
+        key = "ctid" if neighbours is None else f"({COLUMN}, id)"
+        old = f"SELECT {key.strip('()')} FROM {self.table} WHERE {self.age} < {LONG_AGO} AND {self.done} {of} LIMIT $2"  # noqa: S608 - constants
+        found = f"= ANY(ARRAY({old}))" if neighbours is None else f"IN ({old}) {of}"
+        statement = f"DELETE FROM {self.table} WHERE {key} {found}"  # noqa: S608 - constants
+        # What a node is to work out from its clock must not be part of a sum there.
+        return statement if neighbours is None else statement.replace(LONG_AGO, "$1::timestamptz")
 
 
 async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
-    """Removes a bite of what is old from each table; True when there may be more."""
+    """Removes a bite of what is old from each table; True when there may be more. What lies on a node that is away is left for later."""
     more = False
     for old in all_old:
-        removed = int((await connection.execute(old.statement, old.days, _AT_ONCE)).split()[-1])
-        metrics.PRUNED.labels(old.table).inc(removed)
-        more = more or removed == _AT_ONCE
+        for neighbours in await places(connection, None) if old.table in DISTRIBUTED else [None]:
+            age: object = old.days
+            try:
+                if neighbours is not None:
+                    age = await connection.fetchval(f"SELECT {LONG_AGO}", old.days)
+                done = await connection.execute(
+                    old.statement(neighbours), age, _AT_ONCE, *arguments(neighbours)
+                )
+            except DATABASE_AWAY:
+                if neighbours is None or connection.is_closed():
+                    raise
+                continue
+            removed = int(done.split()[-1])
+            metrics.PRUNED.labels(old.table).inc(removed)
+            more = more or removed == _AT_ONCE
     return more
 
 
@@ -62,7 +77,7 @@ class Waiting:
             SELECT CASE WHEN counted < $1 THEN counted ELSE greatest(counted, (
                 SELECT reltuples::bigint FROM pg_class WHERE oid = '{self.index}'::regclass)) END
             FROM (SELECT count(*) AS counted FROM (
-                SELECT FROM {self.table} WHERE {self.waits} ORDER BY {self.order} LIMIT $1) AS first) AS bounded
+                SELECT 1 FROM {self.table} WHERE {self.waits} ORDER BY {self.order} LIMIT $1) AS first) AS bounded
         """  # noqa: S608 - the names are constants
 
     @property

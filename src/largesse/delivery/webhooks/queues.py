@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from largesse.database import Connection
+from largesse.database import Connection, Customers, Row, arguments, is_spread, read_at_homes, within
 from largesse.delivery.queue import Lease, Queue, Terms, held_columns
 
 # The index of queues holds those with something pending alone, and serves a statement that says so.
@@ -65,58 +65,61 @@ class SubscriptionQueue:
 async def take_queues(
     connection: Connection, limit: int, jobs_each: int, *, failing: bool, terms: Terms = _TERMS
 ) -> list[SubscriptionQueue]:
-    """Leases up to `limit` queues that are due, each with its first due deliveries."""
+    """Leases up to `limit` queues that are due, each with its first due deliveries.
+
+    One whose events lie on a node that is away is looked at again when its lease has run out.
+    """
     taken = await SUBSCRIPTION_QUEUES.take(connection, limit, failing, terms=terms)
     leases = {
         row["subscription_id"]: Lease(row["customer_id"], row["subscription_id"], row["fence"])
         for row in taken
     }
     jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
-    rows = await connection.fetch(
-        """
-        SELECT subscription.id AS subscription_id, target_url, sealed_secret, due.id, due.event, events.order_id,
-               coalesce(due.sample, events.body) AS body, due.created_at, due.attempts, due.attempts_left
-        FROM unnest($1::int[], $2::uuid[]) AS taken (customer_id, id)
-        CROSS JOIN LATERAL (  -- one after the other by its key, whatever the planner thinks of joins
-            SELECT id, customer_id, target_url, sealed_secret FROM webhook_subscriptions
-            WHERE customer_id = taken.customer_id AND id = taken.id OFFSET 0) AS subscription
-        CROSS JOIN LATERAL (
-            SELECT * FROM deliveries
-            WHERE deliveries.customer_id = subscription.customer_id
-              AND deliveries.subscription_id = subscription.id
-              AND state = 'pending' AND due_at <= (SELECT clock_now())
-            ORDER BY due_at LIMIT $3) AS due
-        LEFT JOIN events ON events.customer_id = due.customer_id AND events.id = due.event_id
-        """,
-        [lease.customer_id for lease in leases.values()],
-        list(leases),
-        jobs_each,
-    )
+    arguments = [lease.customer_id for lease in leases.values()], list(leases), jobs_each
+    away: set[int] = set()
+    if is_spread(connection):
+        due = await connection.fetch(_DUE, *arguments)
+        bodies, away = await _read_events(connection, due)
+        rows = [
+            (*row, *bodies.get(event_id, (None, sample)))
+            for *row, customer_id, event_id, sample in due
+            if customer_id not in away
+        ]
+    else:
+        rows = [tuple(row) for row in await connection.fetch(_JOBS, *arguments)]
     queues: dict[UUID, SubscriptionQueue] = {}
-    for row in rows:
-        subscription_id = row["subscription_id"]
+    for subscription_id, target_url, sealed_secret, id_, event, *tries, order_id, body in rows:
         if subscription_id not in queues:
+            lease = leases[subscription_id]
             queues[subscription_id] = SubscriptionQueue(
-                leases[subscription_id],
-                failing,
-                leases[subscription_id].customer_id,
-                row["target_url"],
-                row["sealed_secret"],
-                [],
+                lease, failing, lease.customer_id, target_url, sealed_secret, []
             )
-        queues[subscription_id].jobs.append(
-            Job(
-                row["id"],
-                row["event"],
-                row["order_id"],
-                row["body"],
-                row["created_at"],
-                row["attempts"],
-                row["attempts_left"],
-            )
-        )
-    await leave_queues(connection, [lease for key, lease in leases.items() if key not in queues])
+        queues[subscription_id].jobs.append(Job(id_, event, order_id, body, *tries))
+    left = [lease for key, lease in leases.items() if key not in queues and lease.customer_id not in away]
+    await leave_queues(connection, left)
     return list(queues.values())
+
+
+async def _read_events(
+    connection: Connection, due: Sequence[Row]
+) -> tuple[dict[int, tuple[int, bytes]], set[int]]:
+    """The orders and the bodies of the events that are to be delivered, and the customers whose node is away."""
+    told = [row for row in due if row["event_id"] is not None]
+
+    async def read(neighbours: Customers) -> list[Row]:
+        return await connection.fetch(
+            f"""
+            SELECT events.id, events.order_id, events.body
+            FROM unnest($1::int[], $2::bigint[]) AS wanted (customer_id, id) JOIN events USING (customer_id, id)
+            WHERE true {within("events.customer_id", "$3", neighbours)}
+            """,  # noqa: S608 - a placeholder
+            [row["customer_id"] for row in told],
+            [row["event_id"] for row in told],
+            *arguments(neighbours),
+        )
+
+    rows, away = await read_at_homes(connection, [row["customer_id"] for row in told], read)
+    return {row["id"]: (row["order_id"], row["body"]) for row in rows}, away
 
 
 async def leave_queues(connection: Connection, leases: Sequence[Lease]) -> None:
@@ -163,3 +166,29 @@ async def wake_queue(connection: Connection, customer_id: int, subscription_id: 
         customer_id,
         subscription_id,
     )
+
+
+def _due(told: str, joined: str = "") -> str:
+    """SQL for the first $3 due deliveries of each of the queues of customers $1 and subscriptions $2; `told` last, of what is `joined` too."""
+    return f"""
+        SELECT subscription.id AS subscription_id, target_url, sealed_secret,
+               due.id, due.event, due.created_at, due.attempts, due.attempts_left, {told}
+        FROM unnest($1::int[], $2::uuid[]) AS taken (customer_id, id)
+        CROSS JOIN LATERAL (  -- one after the other by its key, whatever the planner thinks of joins
+            SELECT id, customer_id, target_url, sealed_secret FROM webhook_subscriptions
+            WHERE customer_id = taken.customer_id AND id = taken.id OFFSET 0) AS subscription
+        CROSS JOIN LATERAL (
+            SELECT * FROM deliveries
+            WHERE deliveries.customer_id = subscription.customer_id
+              AND deliveries.subscription_id = subscription.id
+              AND state = 'pending' AND due_at <= (SELECT clock_now())
+            ORDER BY due_at LIMIT $3) AS due
+        {joined}
+    """  # noqa: S608 - constants
+
+
+_JOBS = _due(
+    "events.order_id, coalesce(due.sample, events.body) AS body",
+    "LEFT JOIN events ON events.customer_id = due.customer_id AND events.id = due.event_id",
+)
+_DUE = _due("due.customer_id, due.event_id, due.sample")
