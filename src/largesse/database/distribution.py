@@ -107,7 +107,7 @@ def arguments(given: Sequence[int] | None) -> tuple[Sequence[int], ...]:
 # The engine commits in two phases what two of its servers have written, and does not know that tables of the coordinator's own are written:
 # after this, which changes nothing in a table that it does know of, it takes the coordinator for one of them.
 _MARK = "distribution"
-WRITE_ON_COORDINATOR = f"UPDATE {_MARK} SET since = since WHERE NOT one"  # noqa: S608 - a constant
+WRITE_ON_COORDINATOR = "UPDATE distribution SET since = since WHERE NOT one"
 
 HAS_EXTENSION = "EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
 
@@ -189,7 +189,7 @@ async def distribute(session: Session) -> list[str]:
         # Nodes work it out beside their rows, from their own copy of the clock.
         await session.execute(_CUSTOMERS_OF_CODE)
         await session.execute("ALTER FUNCTION clock_now() SET citus.allow_nested_distributed_execution = on")
-        await session.execute(f"INSERT INTO {_MARK} (one) VALUES (true) ON CONFLICT DO NOTHING")  # noqa: S608 - a constant
+        await session.execute("INSERT INTO distribution (one) VALUES (true) ON CONFLICT DO NOTHING")
         if not has_mark:
             await session.execute(f"SELECT citus_add_local_table_to_metadata('{_MARK}')")
     return [*copied, *spread]
