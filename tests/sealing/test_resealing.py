@@ -243,7 +243,7 @@ def test_what_is_locked_waits_for_another_round(place: Place) -> None:
         holder = await asyncpg.connect(place.url)
         transaction = holder.transaction()
         await transaction.start()
-        await holder.execute("SELECT FROM lines WHERE number = 3 FOR UPDATE")
+        await holder.execute("SELECT FROM lines WHERE customer_id = 1 AND number = 3 FOR UPDATE")
         resealing = asyncio.create_task(place._reseal(BOTH))
         while await asyncio.to_thread(place.older, "lines") != 1:  # noqa: ASYNC110 - another process's doing
             await asyncio.sleep(0.05)
