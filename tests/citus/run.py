@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 SUITES = (
     "tests/citus",
     "tests/web/api/test_orders.py",
+    "tests/web/api/test_send.py",
+    "tests/web/api/test_send_paying.py",
     "tests/web/api/test_webhooks.py",
     "tests/web/api/test_who_acted.py",
     "tests/web/claim/test_claiming.py",

@@ -17,7 +17,7 @@ SAM = {"email": "sam@example.com"}
 REFERENCE = re.compile(r"[0-9A-HJKMNP-TV-Z]{20}")
 CODE = re.compile(r"([0-9A-HJKMNP-TV-Z]{4}-){4}[0-9A-HJKMNP-TV-Z]")
 PIN = re.compile(r"[0-9]{6}")
-LINK = re.compile(r"https://gifts\.example/claim/[A-Za-z0-9_-]{40}")
+LINK = re.compile(r"https://gifts\.example/claim/[A-Za-z0-9_-]{40}(?:[A-Za-z0-9_-]{8})?")
 
 
 def placed(answer) -> dict[str, Any]:
