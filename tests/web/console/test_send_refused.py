@@ -161,6 +161,7 @@ def test_what_lacks_is_told_on_the_review(service: Service, sign_in: Callable[[s
     browser.post(f"{path}/recipients", rows=PEOPLE)
     browser.get(f"{path}/review")
     assert "Choose the account that pays." in browser.text
+    assert "invoice" not in browser.text, "a customer with accounts is not invoiced"
     assert browser.post(f"{path}/place").status_code == 409
     assert service.state() == before
     browser.post(f"{path}/drop")
