@@ -96,7 +96,7 @@ def check_options(options: Options) -> Options:
         return options
     return Options(
         *[
-            read_text(name, text, line_breaks=line_breaks)
+            None if text is None else read_text(name, text, line_breaks=line_breaks)
             for name, text, line_breaks in zip(OPTIONS, _values(options), _LINE_BREAKS_ALLOWED, strict=True)
         ]
     )

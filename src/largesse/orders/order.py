@@ -148,7 +148,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 def scope_of_orders(orders: Iterable[Order]) -> Scope:
     """For whom what is done with these orders at once acts: their customers."""
-    return for_customers((order.principal.customer_id, order.principal.environment) for order in orders)
+    return for_customers({(order.principal.customer_id, order.principal.environment) for order in orders})
 
 
 Outcome = Placed | Exception

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 
 import asyncpg
 import msgspec
@@ -60,6 +61,9 @@ class Written(msgspec.Struct):
 
 Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]
 
+_code_count = attrgetter("kept.code_count")
+_customer_of = attrgetter("principal.customer_id")  # orders of one customer meet at its accounts
+
 
 def is_large(code_count: int) -> bool:
     """Whether an order of so many codes goes through the lane for large ones."""
@@ -96,7 +100,7 @@ class Placer:
             max_items=max_orders,
             max_waiting=_MAX_WAITING,
             max_weight=1_000,
-            weigh=lambda order: order.code_count,
+            weigh=_code_count,
             group=_customer_of,
             max_groups=1 if database.is_spread else None,
         )
@@ -105,7 +109,7 @@ class Placer:
             tasks=1,
             max_items=1,
             max_waiting=_MAX_WAITING_CODES,
-            weigh=lambda order: order.code_count,
+            weigh=_code_count,
             room_by_weight=True,
             group=_customer_of,
         )
@@ -228,11 +232,6 @@ class Placer:
     def _tell_placed(self, orders: int) -> None:
         metrics.PLACED.inc(orders)
         self._on_placed()
-
-
-def _customer_of(order: Order) -> int:
-    """Orders of one customer meet at its accounts."""
-    return order.principal.customer_id
 
 
 def _no_ids_left() -> Unavailable:

@@ -41,7 +41,7 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
     between, a reference, say, writing the orders finds. Accounts of customers who have no order in the batch are not locked.
     Without `lock` it is told what would be decided if all accounts could be locked and nothing changed until then.
     """
-    references = [order.reference_key for order in batch if order.reference_key is not None]
+    references = [key for order in batch if (key := order.reference_key) is not None]
     row = await connection.fetchrow(
         _CONTEXTS[is_spread(connection), lock],
         len(batch),

@@ -46,7 +46,9 @@ class OrderRecipient(msgspec.Struct, frozen=True):
 
 def count_codes(given: Iterable[AskedRecipient]) -> int:
     """How many codes the recipients get in all. Raises InvalidRequest for more than an order may have."""
-    count = sum(1 if one.quantity is None else one.quantity for one in given)
+    count = 0
+    for one in given:
+        count += 1 if one.quantity is None else one.quantity
     if count > MAX_CODES:
         raise InvalidRequest(f"`recipients` must ask for at most {MAX_CODES} codes in all, not {count}.")
     return count
@@ -63,7 +65,9 @@ def read_recipients(
     errors: list[FieldError] = []
     for at, one in enumerate(given):
         try:
-            recipients.append(_read_recipient(at, one))
+            if isinstance(one, InvalidRequest):
+                raise one
+            recipients.append(check_recipient(one.email, one.name, one.quantity, at))
         except InvalidRequest as refusal:
             errors += refusal.errors
             if len(errors) == MAX_ERRORS:
@@ -84,12 +88,6 @@ def check_recipient(email: str, name: str | None, quantity: int | None, at: int 
         ) from None
     checked = None if name is None else read_text(f"recipients[{at}].name", name)
     return OrderRecipient(normal, checked, 1 if quantity is None else quantity)
-
-
-def _read_recipient(at: int, given: AskedRecipient | InvalidRequest) -> OrderRecipient:
-    if isinstance(given, InvalidRequest):
-        raise given
-    return check_recipient(given.email, given.name, given.quantity, at)
 
 
 def _refusal(errors: list[FieldError]) -> InvalidRequest:

@@ -99,8 +99,8 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
             key, total_minor = spending_key(order), order.total_minor
             context.spending[key] = context.spending.get(key, 0) + total_minor
             decided.spent[key] = decided.spent.get(key, 0) + total_minor
-        if order.reference_key is not None:
-            context.references[order.reference_key] = order.reference
+        if (reference_key := order.reference_key) is not None:
+            context.references[reference_key] = order.reference
     return decided
 
 
@@ -116,7 +116,8 @@ def _refuse(order: Order, context: BatchContext) -> Limit | None:
     elif principal.key_id is not None:
         standing = context.standings.get(principal.key_id)
         require_standing(principal, standing)
-    if order.reference_key is not None and (holder := context.references.get(order.reference_key)):
+    reference_key = order.reference_key
+    if reference_key is not None and (holder := context.references.get(reference_key)):
         raise reference_used(holder)
     account = _funding_account(order, context) if isinstance(order.source, FromAccount) else None
     if not context.locked.issuperset(order.account_ids):
@@ -155,20 +156,25 @@ def reference_used(holder: str) -> ReferenceUsed:
     )
 
 
-def _post(place: int, order: Order, context: BatchContext) -> Iterator[Entry]:
+def _post(place: int, order: Order, context: BatchContext) -> list[Entry]:
     """The order's transfer: out of the funding account, or the receivable one, into sales."""
     transfer_id = next(context.transfer_ids)
     payer_id, sales_id = order.account_ids
-    for account_id, amount_minor in ((payer_id, -order.total_minor), (sales_id, order.total_minor)):
+    total_minor, reference = order.total_minor, order.reference
+    entries = []
+    for account_id, amount_minor in ((payer_id, -total_minor), (sales_id, total_minor)):
         account = context.accounts[account_id]
         account.balance_minor += amount_minor
-        yield Entry(
-            account.customer_id,
-            account_id,
-            transfer_id,
-            "order",
-            place,
-            amount_minor,
-            account.balance_minor,
-            order_reference=order.reference,
+        entries.append(
+            Entry(
+                account.customer_id,
+                account_id,
+                transfer_id,
+                "order",
+                place,
+                amount_minor,
+                account.balance_minor,
+                order_reference=reference,
+            )
         )
+    return entries

@@ -20,6 +20,8 @@ def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> st
 def read_key(member: str, text: str | None) -> str | None:
     """The same for what a caller names something of its own by: without surrounding blanks, and as it likes otherwise."""
     key = text.strip() if text else ""
+    if key.isprintable():  # as in `read_text`
+        return key or None
     if found := unfit_key(key):
         raise refused(member, f"must hold no {found}")
-    return key or None
+    return key

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import chain, islice, repeat
+from itertools import islice, repeat
 from operator import attrgetter
 
 import msgspec
@@ -157,4 +157,4 @@ def _addressees(order: Order) -> Iterable[tuple[str | None, str | None]]:
     """The address and name of each line of an order, in the order of its codes."""
     if not order.recipients:
         return repeat((None, None), order.code_count)
-    return chain.from_iterable(repeat((r.email, r.name), r.quantity) for r in order.recipients)
+    return [(one.email, one.name) for one in order.recipients for _ in range(one.quantity)]
