@@ -16,7 +16,7 @@ import base64
 import hmac
 import os
 from binascii import b2a_base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -72,13 +72,15 @@ class _Keys:
         names = (f"{purpose}/{use}".encode("ascii") for use in ("key-id", "sealing", "lookup"))
         return cls(master_key, *names)
 
-    def lookups(self, messages: Iterable[bytes]) -> Iterator[int]:
+    def lookups(self, messages: Iterable[bytes]) -> list[int]:
         """The number that each message is found by: 64 bits of its HMAC, signed."""
         copy = self._lookup.copy
+        numbers = []
         for message in messages:
             found_by = copy()
             found_by.update(message)
-            yield int.from_bytes(found_by.finalize()[:_LOOKUP_BYTES], "big", signed=True)
+            numbers.append(int.from_bytes(found_by.finalize()[:_LOOKUP_BYTES], "big", signed=True))
+        return numbers
 
 
 _encode_rest = msgspec.msgpack.Encoder().encode
@@ -131,15 +133,15 @@ class Compartment:
 
     def lookup(self, message: bytes) -> int:
         """The number a new message is found by: 64 bits of its HMAC-SHA256, signed."""
-        return next(self._newest.lookups([message]))
+        return self._newest.lookups([message])[0]
 
     def lookup_all(self, messages: Iterable[bytes]) -> list[int]:
         """The number that each new message is found by."""
-        return list(self._newest.lookups(messages))
+        return self._newest.lookups(messages)
 
     def lookups(self, message: bytes) -> list[int]:
         """The numbers a message may be found by, one for each key of the ring, the newest first."""
-        return [next(keys.lookups([message])) for keys in self._ring.values()]
+        return [keys.lookups([message])[0] for keys in self._ring.values()]
 
     def name(self, message: bytes) -> str:
         """A look-up as 16 hexadecimal digits: the name of something that gives nothing of it away."""

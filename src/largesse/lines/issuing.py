@@ -75,7 +75,7 @@ class SealedCodes:
                 (_secret(code), _context(self._reference, number))
                 for number, code in enumerate(codes, start + self._first)
             ]
-            lookups = self._vault.codes.lookup_all(code.code for code in codes)
+            lookups = self._vault.codes.lookup_all([code.code for code in codes])
             yield from map(SealedCode, lookups, self._vault.codes.seal_all(secrets))
 
 
