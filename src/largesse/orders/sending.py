@@ -93,30 +93,28 @@ class Intake:
         InsufficientBalance, and what `Placer.place` does.
         """
         async with self._turns.turn(caller.principal.customer_id) as turn:
-            return await self._send(caller, asked, turn)
-
-    async def _send(self, caller: Caller, asked: Asked, turn: Turn[int]) -> Receipt:
-        try:
-            order = await self._prepare(caller, asked)
-        except (InvalidRequest, *QUOTE_REFUSED):
-            await self.refuse_used_reference(caller.principal, asked.external_reference)
-            raise
-        if not is_large(order.code_count):
-            await self._place(order, turn)
-            return await self._answer(order)
-        # The answer to a large order is written while the database writes its lines. Whatever becomes of the answer, and of
-        # whoever waits for it, the order is placed or refused first.
-        placing = asyncio.create_task(self._place(order, turn))
-        try:
-            answer = await self._answer(order)
-        finally:
-            await placing
-        return answer
+            try:
+                order = await self._prepare(caller, asked)
+            except (InvalidRequest, *QUOTE_REFUSED):
+                await self.refuse_used_reference(caller.principal, asked.external_reference)
+                raise
+            if not is_large(order.code_count):
+                await self._place(order, turn)
+                return await self._answer(order)
+            # The answer to a large order is written while the database writes its lines. Whatever becomes of the answer, and of
+            # whoever waits for it, the order is placed or refused first.
+            placing = asyncio.create_task(self._place(order, turn))
+            try:
+                answer = await self._answer(order)
+            finally:
+                await placing
+            return answer
 
     async def _answer(self, order: Order) -> Receipt:
-        codes = [] if order.recipients else order.codes
+        if order.recipients:
+            return Receipt(order.kept, [])
         whose = order.kept.customer_id if self._database.is_spread else None
-        return Receipt(order.kept, await give_codes(codes, self._vault, self._public_url, whose))
+        return Receipt(order.kept, await give_codes(order.codes, self._vault, self._public_url, whose))
 
     async def _place(self, order: Order, turn: Turn[int]) -> None:
         try:

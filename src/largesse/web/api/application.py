@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Router
 from largesse.base import clock
 from largesse.base.errors import NotFound, StartError
 from largesse.base.throttle import Rate, Throttle
-from largesse.identity import Caller, require_admission, require_network, require_scope
+from largesse.identity import Authenticator, Caller, require_admission, require_network, require_scope
 from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import read_query, read_secret
@@ -171,23 +171,27 @@ class Application:
 
         Time that the caller takes to send a body is its own.
         """
-        wait = self.services.patience.wait()
+        services = self.services
+        wait = services.patience.wait()
         exchange = exchange_of(scope)
         with wait:
-            caller = await self._identify(operation, scope, headers) if operation.needs_key else None
+            caller = None
+            if operation.needs_key:
+                caller = await self._identify(services.authenticator, operation, scope, headers)
             query = read_query(scope["query_string"], operation.query)
             body = b"" if operation.body is None else None
             if body is None and exchange is not None:
                 body = whole_body(headers, exchange["body"])
             if body is not None:
-                return await operation.handler(self.services, Call(caller, path, query, body, request_id))
+                return await operation.handler(services, Call(caller, path, query, body, request_id))
         body = await read_body(headers, receive)
         with wait:
-            return await operation.handler(self.services, Call(caller, path, query, body, request_id))
+            return await operation.handler(services, Call(caller, path, query, body, request_id))
 
-    async def _identify(self, operation: Operation, scope: Scope, headers: Headers) -> Caller:
-        secret = read_secret(headers)
-        caller = await self.services.authenticator.authenticate(secret, client_address(scope))
+    async def _identify(
+        self, authenticator: Authenticator, operation: Operation, scope: Scope, headers: Headers
+    ) -> Caller:
+        caller = await authenticator.authenticate(read_secret(headers), client_address(scope))
         require_network(caller.principal, caller.address)
         require_admission(caller.principal, inactive_too=not operation.needs_active)
         if operation.scope is not None:

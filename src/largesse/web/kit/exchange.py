@@ -8,7 +8,7 @@ look at headers that we have written ourselves. It is an extension of the scope,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypedDict, cast
+from typing import TypedDict
 
 from largesse.web.kit.asgi import Scope
 
@@ -26,4 +26,5 @@ class Exchange(TypedDict):
 def exchange_of(scope: Scope) -> Exchange | None:
     """The exchange of a request; None where its body has still to come, or the server is another."""
     extensions = scope.get("extensions")
-    return cast("Exchange | None", extensions.get(NAME)) if extensions else None
+    exchange: Exchange | None = extensions.get(NAME) if extensions else None
+    return exchange
