@@ -72,7 +72,7 @@ class SealedCodes:
         for start in range(0, len(self._codes), CODES_AT_ONCE):
             codes = self._codes[start : start + CODES_AT_ONCE]
             secrets = [
-                (_secret(code), _context(self._reference, number))
+                (code.code + code.pin.to_bytes(_PIN_BYTES, "big"), _context(self._reference, number))
                 for number, code in enumerate(codes, start + self._first)
             ]
             lookups = self._vault.codes.lookup_all([code.code for code in codes])
@@ -90,10 +90,6 @@ def _pin(drawn: bytes) -> int:
     while number >= _FAIR_BELOW:
         number = int.from_bytes(os.urandom(_DRAWN_BYTES), "big")
     return number % _PINS
-
-
-def _secret(code: IssuedCode) -> bytes:
-    return code.code + code.pin.to_bytes(_PIN_BYTES, "big")
 
 
 def _context(reference: str, number: int) -> bytes:

@@ -214,7 +214,7 @@ class Placer:
                 await _roll_back(connection)
                 raise
             self._ids.note(written.context.ids_left)
-            outcomes: dict[str, Outcome] = {placed.order.reference: placed for placed in written.placed}
+            outcomes: dict[str, Outcome] = {placed.order.kept.reference: placed for placed in written.placed}
             if not outcomes:
                 await _roll_back(connection)
             else:
@@ -227,7 +227,7 @@ class Placer:
                 else:
                     self._tell_placed(len(written.placed))
         metrics.count_batch(len(batch), written.refusals.values())
-        return [written.refusals.get(at) or outcomes[order.reference] for at, order in enumerate(batch)]
+        return [written.refusals.get(at) or outcomes[order.kept.reference] for at, order in enumerate(batch)]
 
     def _tell_placed(self, orders: int) -> None:
         metrics.PLACED.inc(orders)
