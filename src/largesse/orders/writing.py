@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from operator import attrgetter
 
 import msgspec
@@ -154,7 +154,12 @@ def _lines(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
 
 
 def _addressees(order: Order) -> Iterable[tuple[str | None, str | None]]:
-    """The address and name of each line of an order, in the order of its codes."""
+    """The address and name of each line of an order, in the order of its codes: as they are asked for, for they may be 5,000."""
     if not order.recipients:
         return repeat((None, None), order.code_count)
-    return [(one.email, one.name) for one in order.recipients for _ in range(one.quantity)]
+    addressees, quantities = map(_addressee, order.recipients), map(_quantity, order.recipients)
+    return chain.from_iterable(map(repeat, addressees, quantities))
+
+
+_addressee = attrgetter("email", "name")
+_quantity = attrgetter("quantity")
