@@ -29,7 +29,6 @@ from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
 
 ROWS = int(os.environ.get("PLAN_ROWS", "50000"))
 SUBSCRIPTIONS = 50
-QUEUES = ("deliveries", "subscription_queues", "messages", "mail_jobs", "events", "orders")
 VAULT = Vault((bytes(range(32)),))
 
 # Everything waits for an hour, and is due together when the clock has moved on. Deliveries are twice as many: from 80,000 on, a planner that knows
@@ -159,10 +158,10 @@ MOMENTS = {
 
 @pytest.fixture
 async def connection(clone_database: CloneFactory) -> AsyncIterator[asyncpg.Connection]:
-    """As the worker's pool has them; on a database in which only the test analyzes."""
+    """As the worker's pool has them; on a database in which only the test analyzes, so that nobody else's reading is counted."""
     connection = await asyncpg.connect(clone_database(), server_settings={"jit": "off"})
-    for table in QUEUES:
-        await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+    for table in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
+        await connection.execute(f"ALTER TABLE {table['tablename']} SET (autovacuum_enabled = off)")
     yield connection
     await connection.close()
 
@@ -195,18 +194,18 @@ async def check(connection: asyncpg.Connection, statistics: str) -> None:
 
 async def what_is_read(connection: asyncpg.Connection, step: Step) -> Read:
     """What a step reads; what it does is rolled back."""
-    before = await counted(connection)
     async with rolled_back(connection):
+        before = await counted(connection)
         await step(connection)
-    after = await counted(connection)
+        after = await counted(connection)
     return Read(after.rows - before.rows, after.blocks - before.blocks)
 
 
 async def counted(connection: asyncpg.Connection) -> Read:
-    await connection.execute("SELECT pg_stat_force_next_flush()")
+    """What this session has read, and nobody else: the counters that a transaction has before they are added to everybody's."""
     row = await connection.fetchrow(
         """
-        SELECT sum(pg_stat_get_tuples_returned(oid))::bigint AS rows, sum(pg_stat_get_blocks_fetched(oid))::bigint AS blocks
+        SELECT sum(pg_stat_get_xact_tuples_returned(oid))::bigint AS rows, sum(pg_stat_get_xact_blocks_fetched(oid))::bigint AS blocks
         FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')
         """
     )
