@@ -10,6 +10,7 @@
 `zones`        the time zones that people choose from
 `home`         the first page
 `security`     one's own password, second step and sessions
+`proving`      asking whether it is still them before what matters, with the form that waits for it
 `passkeys`     one's passkeys, and what other pages ask them
 `keys`         an administrator's pages of API keys, with `narrowing`, the part of a form that says what one is for
 `service_accounts`   and of what programs act as; `limiting` is what they may order, and who may use which funding accounts

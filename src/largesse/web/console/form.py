@@ -26,9 +26,21 @@ class Form:
         self._say = say
         self.errors: dict[str, str] = {}
 
+    def __contains__(self, name: str) -> bool:
+        return any(field == name for field, _ in self._fields)
+
     def __getitem__(self, name: str) -> str:
         """What was typed into the first field of that name, as it was; empty where there is none."""
         return next((value for field, value in self._fields if field == name), "")
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """All that was typed, as it was."""
+        return list(self._fields)
+
+    def without(self, names: Collection[str]) -> Form:
+        """The same form without the fields of those names."""
+        return Form([one for one in self._fields if one[0] not in names], self._say)
 
     def all(self, name: str) -> list[str]:
         """What was typed into each field of that name."""

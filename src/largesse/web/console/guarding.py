@@ -5,6 +5,7 @@ Every route of the application is made here from the table, so that none is with
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import msgspec
@@ -21,6 +22,7 @@ from largesse.people.secrets import new_secret
 from largesse.people.session import set_notice
 from largesse.web.console.form import Form
 from largesse.web.console.frame import Frame
+from largesse.web.console.proving import MOST_BYTES, MOST_FIELDS, ask_first, take_proof
 from largesse.web.console.routes import ENTRIES
 from largesse.web.console.table import Entry, Who
 from largesse.web.console.visit import DEVICE, NotProved, Visit
@@ -93,8 +95,8 @@ class _Guard:
                 self._set_session(visit, response)
                 return response
             return await self._show(visit)
-        except NotProved as asked:
-            return visit.see("/app/prove?" + urlencode({"next": asked.path}))
+        except NotProved:
+            return await ask_first(visit)
 
     async def _show(self, visit: Visit) -> Response:
         session = visit.session
@@ -119,11 +121,11 @@ class _Guard:
         if session is None:
             if self._entry.method != "GET":
                 return visit.trouble(401, visit.say(_ENDED))
-            return visit.see("/app/sign-in?" + urlencode({"next": _asked_for(visit.request)}))
+            return visit.see("/app/sign-in?" + urlencode({"next": visit.address}))
         if who is Who.ENTERING:
             return None
         if session.awaits_second_step:
-            return visit.see("/app/second-step?" + urlencode({"next": _asked_for(visit.request)}))
+            return visit.see("/app/second-step?" + urlencode({"next": visit.address}))
         if who is Who.SIGNED_IN:
             return None
         if session.person is None:
@@ -140,7 +142,9 @@ class _Guard:
         if entry.takes_files:
             fields, visit.files = await read_upload(visit.request, entry.limits)
         else:
-            fields = await read_fields(visit.request, entry.limits, most_fields=entry.most_fields)
+            # Room for the proof that a form may come with.
+            limits = replace(entry.limits, most_bytes=entry.limits.most_bytes + MOST_BYTES)
+            fields = await read_fields(visit.request, limits, most_fields=entry.most_fields + MOST_FIELDS)
         visit.form = Form(fields, visit.say)
         token = read_one_time_token(self._services.vault, visit.token_of, visit.form["token"])
         if token is None or not visit.token_of:
@@ -153,7 +157,7 @@ class _Guard:
             return await self._repeat(visit.session, post, kept)
         is_kept = False
         try:
-            response = await self._entry.handler(visit)
+            response = await take_proof(visit) or await self._entry.handler(visit)
             is_kept = response.status_code < 400 and not isinstance(response, StreamingResponse)
             if is_kept:
                 await self._keep(visit, post, response)
@@ -224,11 +228,6 @@ class _Guard:
             response = self._plain(request, _TROUBLE, status)
         response.headers.update(headers_of(problem))
         return response
-
-
-def _asked_for(request: Request) -> str:
-    """The page that was asked for, to go to once signed in."""
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 def _about(post: Post) -> bytes:

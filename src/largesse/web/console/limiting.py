@@ -18,7 +18,7 @@ async def limit(visit: Visit) -> Response:
     here = f"/app/service-accounts/{visit.number('account')}"
     async with visit.database.connection(person.scope) as connection:
         account = await find_account(connection, visit)
-    visit.require_proof(here)
+    visit.require_proof()
     currency = form.text("currency", 3)
     wanted = Limit(_amount(visit, "largest_order", currency), _amount(visit, "daily", currency))
     if form.errors:
@@ -48,7 +48,7 @@ async def assign(visit: Visit) -> Response:
     here = f"/app/service-accounts/{visit.number('account')}"
     async with visit.database.connection(visit.person.scope) as connection:
         account = await find_account(connection, visit)
-    visit.require_proof(here)
+    visit.require_proof()
     await assign_to(visit, Holder.SERVICE_ACCOUNT, account.id, f"service account {account.id}")
     said = visit.say("The accounts that %(name)s may use are changed, from now on.", name=account.name)
     return visit.see(here, said)

@@ -171,7 +171,7 @@ async def cancel(visit: Visit) -> Response:
 
 async def ask_codes(visit: Visit) -> Response:
     """Asks whether the codes of a batch are to be shown again, of who shows that it is still them. Raises NotFound, NotProved."""
-    visit.require_proof(f"/app/orders/{_reference(visit)}/codes")
+    visit.require_proof()
     async with visit.database.connection(visit.person.scope) as connection:
         principal, order = await _find(visit, connection)
     if order["delivery_mode"] != "manual" or not is_own(
@@ -184,7 +184,7 @@ async def ask_codes(visit: Visit) -> Response:
 async def show_codes(visit: Visit) -> Response:
     """The codes of a batch again, which is recorded. Raises NotFound, NotProved."""
     reference = _reference(visit)
-    visit.require_proof(f"/app/orders/{reference}/codes")
+    visit.require_proof()
     services = visit.services
     async with visit.database.transaction(visit.person.scope) as connection:
         principal, order = await _find(visit, connection)

@@ -51,7 +51,7 @@ async def own_passkeys(visit: Visit, session: Session) -> list[Passkey]:
 
 async def begin(visit: Visit) -> Response:
     """The form in which one more is named and made."""
-    visit.require_proof(NEW)
+    visit.require_proof()
     person, party = visit.person, visit.services.signing_in.party
     if not party.has_name:
         raise NotFound("Passkeys are for names.")
@@ -63,7 +63,7 @@ async def begin(visit: Visit) -> Response:
 
 async def add(visit: Visit) -> Response:
     """Keeps the passkey that the browser made; other sessions end. Shows the recovery codes where there were none."""
-    visit.require_proof(NEW)
+    visit.require_proof()
     person, form = visit.person, visit.form
     name = form.text("name", _MOST_NAME)
     if form.errors:
@@ -89,7 +89,7 @@ async def add(visit: Visit) -> Response:
 
 async def remove(visit: Visit) -> Response:
     """Asks for that one no longer. Raises NotFound for one that is not one's own."""
-    visit.require_proof(HERE)
+    visit.require_proof()
     person = visit.person
     async with visit.database.transaction(person.scope) as connection:
         name = await remove_passkey(connection, person.person_id, visit.number("passkey"))

@@ -123,7 +123,7 @@ async def assign(visit: Visit) -> Response:
     """Says which funding accounts somebody may use whose role has them use some alone. Raises NotFound, NotProved."""
     colleague = await _colleague(visit)
     here = f"/app/people/{colleague.id}"
-    visit.require_proof(here)
+    visit.require_proof()
     await assign_to(visit, Holder.PERSON, colleague.id, colleague.email)
     said = visit.say("The accounts that %(name)s may use are changed, from now on.", name=colleague.name)
     return visit.see(here, said)

@@ -19,6 +19,7 @@ from largesse.web.console import (
     owed,
     passkeys,
     people,
+    proving,
     security,
     service_accounts,
     top_ups,
@@ -44,12 +45,8 @@ ENTRIES = (
     Entry("GET", "/app/customers", entrance.customers, Who.SIGNED_IN, text("Choose a company")),
     Entry("POST", "/app/customers", entrance.choose_customer, Who.SIGNED_IN),
     Entry("POST", "/app/environment", entrance.switch_environment, Who.MEMBER),
-    Entry(
-        "GET", "/app/prove", security.ask_proof, Who.MEMBER, text("Is it still you?"), before_second_step=True
-    ),
-    Entry(
-        "POST", "/app/prove", security.prove, Who.MEMBER, text("Is it still you?"), before_second_step=True
-    ),
+    Entry("GET", "/app/prove", proving.ask, Who.MEMBER, proving.TITLE, before_second_step=True),
+    Entry("POST", "/app/prove", proving.prove, Who.MEMBER, proving.TITLE, before_second_step=True),
     *(
         Entry(method, path, handler, who, text("Security"), before_second_step=True)
         for method, path, handler, who in (

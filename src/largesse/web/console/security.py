@@ -23,11 +23,11 @@ from largesse.people.session import end_session_of, end_sessions, list_sessions
 from largesse.people.signing_in import Refused, Step
 from largesse.web.console.entrance import new_password, own_path
 from largesse.web.console.passkeys import HERE, asked, own_passkeys
+from largesse.web.console.proving import refused
 from largesse.web.console.visit import Visit
 from largesse.web.console.zones import known_zones, zone_choices
 
 _NOT_THAT_CODE = text("That is not the code that the app shows now. Wait for the next one and try again.")
-_NOT_THEM = text("That is not right. Try again.")
 
 
 async def show(visit: Visit) -> Response:
@@ -51,7 +51,7 @@ async def show(visit: Visit) -> Response:
 
 async def change_password(visit: Visit) -> Response:
     """Another password; other sessions end."""
-    visit.require_proof(HERE)
+    visit.require_proof()
     password = new_password(visit, visit.person.email)
     if visit.form.errors:
         return await show(visit)
@@ -61,13 +61,13 @@ async def change_password(visit: Visit) -> Response:
 
 async def app(visit: Visit) -> Response:
     """The code to scan with an app, and the field for what it shows then."""
-    visit.require_proof(f"{HERE}/app")
+    visit.require_proof()
     return _app(visit, new_totp_secret())
 
 
 async def turn_app_on(visit: Visit) -> Response:
     """Asks for codes of the app from now on; shows the recovery codes, this once, where there were none."""
-    visit.require_proof(f"{HERE}/app")
+    visit.require_proof()
     session = _session(visit)
     try:
         secret = visit.services.vault.second_steps.open(
@@ -90,7 +90,7 @@ async def turn_app_on(visit: Visit) -> Response:
 
 async def turn_app_off(visit: Visit) -> Response:
     """Asks for no codes of an app any longer."""
-    visit.require_proof(HERE)
+    visit.require_proof()
     async with visit.database.transaction(visit.person.scope) as connection:
         await forget_app(connection, visit.person.person_id)
         await visit.record(connection, "person.second_step_off", visit.person.email)
@@ -101,7 +101,7 @@ async def turn_app_off(visit: Visit) -> Response:
 
 async def recovery_codes(visit: Visit) -> Response:
     """Fresh recovery codes, this once; those of before hold no longer."""
-    visit.require_proof(HERE)
+    visit.require_proof()
     if not _session(visit).has_second_step:
         return visit.see(HERE)
     async with visit.database.transaction(LOOKUP) as connection:
@@ -137,7 +137,7 @@ async def prefer(visit: Visit) -> Response:
 
 async def require_of_all(visit: Visit) -> Response:
     """Has the customer ask everybody for a second step, or no longer."""
-    visit.require_proof(HERE)
+    visit.require_proof()
     required = visit.form["required"] == "yes"
     if required and not _session(visit).has_second_step:
         return visit.see(HERE, visit.say("Set up your own second step first."))
@@ -150,21 +150,6 @@ async def require_of_all(visit: Visit) -> Response:
             after={"required": required},
         )
     return visit.see(HERE, visit.say("Saved."))
-
-
-async def ask_proof(visit: Visit) -> Response:
-    """Asks whether it is still them."""
-    return visit.page("prove.html", next=visit.query("next"), asked=await asked(visit))
-
-
-async def prove(visit: Visit) -> Response:
-    """Takes a code of the second step, or the password where there is none."""
-    try:
-        await visit.services.signing_in.prove(_session(visit), _step(visit, "proof"), visit.origin)
-    except Refused:
-        _refused(visit, "proof")
-        return visit.page("prove.html", status=422, next=visit.form["next"], asked=await asked(visit))
-    return visit.see(own_path(visit.form["next"]))
 
 
 async def ask_second_step(visit: Visit) -> Response:
@@ -180,9 +165,11 @@ async def second_step(visit: Visit) -> Response:
     if not session.awaits_second_step:
         return visit.see("/app")
     try:
-        secret = await visit.services.signing_in.by_second_step(session, _step(visit, "code"), visit.origin)
+        secret = await visit.services.signing_in.by_second_step(
+            session, Step(visit.form["code"], visit.form["passkey"]), visit.origin
+        )
     except Refused:
-        _refused(visit, "code")
+        refused(visit, "code")
         return visit.page("second_step.html", status=422, next=visit.form["next"], asked=await asked(visit))
     visit.begin(secret)
     return visit.see(own_path(visit.form["next"]))
@@ -197,16 +184,6 @@ def _app(visit: Visit, secret: bytes) -> Response:
         typed=typed_secret(secret),
         sealed=visit.services.vault.second_steps.seal(secret, _pending(session)).hex(),
     )
-
-
-def _step(visit: Visit, typed: str) -> Step:
-    """What a form has of the second step: the field that was typed into, or what a passkey answered."""
-    return Step(code=visit.form[typed], passkey=visit.form["passkey"])
-
-
-def _refused(visit: Visit, typed: str) -> None:
-    """Notes beside what was shown that it was not right."""
-    visit.form.error("passkey" if visit.form["passkey"] else typed, visit.say(_NOT_THEM))
 
 
 def _pending(session: Session) -> bytes:

@@ -36,11 +36,7 @@ _HIGHEST = 2**31 - 1
 
 
 class NotProved(Exception):
-    """Before going on somebody is to show that it is still them; then they go on to `path`."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    """Before going on somebody is to show that it is still them."""
 
 
 _MOST_SUBJECT = 200  # characters of a file's name that the audit log keeps
@@ -84,6 +80,12 @@ class Visit:
     def database(self) -> Database:
         """The pool: `visit.database.connection(visit.person.scope)`."""
         return self.services.database
+
+    @property
+    def address(self) -> str:
+        """What was asked for: the path, with its parameters."""
+        url = self.request.url
+        return url.path + (f"?{url.query}" if url.query else "")
 
     @property
     def origin(self) -> Origin:
@@ -184,10 +186,10 @@ class Visit:
         self.notice = notice
         return see(self._frame.base + path, OF_FORMS)
 
-    def require_proof(self, path: str) -> None:
-        """Has somebody show that it is still them, unless they did a moment ago; then they go on to `path`, a page. Raises NotProved."""
+    def require_proof(self) -> None:
+        """Has somebody show that it is still them, unless they did a moment ago; then they go on to where they were. Raises NotProved."""
         if not self.person.is_proved:
-            raise NotProved(path)
+            raise NotProved
 
     def begin(self, secret: str) -> None:
         """Has the browser come back in the session of that secret."""
