@@ -8,6 +8,7 @@ from datetime import datetime
 
 from starlette.responses import Response
 
+from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n import text
 from largesse.database import Connection, Row
@@ -78,6 +79,7 @@ class Way:
     steps: list[Step]
     may_resend: bool
     may_correct: bool
+    is_wrong: bool  # what was typed to correct it
 
 
 async def show(visit: Visit) -> Response:
@@ -112,11 +114,11 @@ async def send_all_again(visit: Visit) -> Response:
 
 
 async def correct(visit: Visit) -> Response:
-    """Corrects a recipient's address and has the mail go there. Raises NotFound."""
+    """Corrects a recipient's address and has the mail go there; what is wrong is said beside it. Raises NotFound."""
     reference, old = _reference(visit), visit.form["email"]
     corrected = visit.form.email("corrected")
     if visit.form.errors:
-        return visit.see(f"/app/orders/{reference}", visit.form.errors["corrected"])
+        return await _shown(visit)
     try:
         async with visit.database.transaction(visit.person.scope) as connection:
             principal = await _principal(visit, connection)
@@ -125,11 +127,10 @@ async def correct(visit: Visit) -> Response:
             )
             await visit.record(connection, "order.readdressed", f"order {reference}")
     except (InvalidRequest, TooManyRequests) as problem:
-        return visit.see(f"/app/orders/{reference}", _said(visit, problem))
-    return visit.see(
-        f"/app/orders/{reference}",
-        visit.say("The address is corrected, and the mail goes to %(email)s.", email=corrected),
-    )
+        visit.form.error("corrected", _said(visit, problem))
+        return await _shown(visit)
+    said = visit.say("The address is corrected, and the mail goes to %(email)s.", email=corrected)
+    return visit.see(_place(visit), said)
 
 
 async def ask_cancelling(visit: Visit) -> Response:
@@ -213,6 +214,17 @@ def _reference(visit: Visit) -> str:
     return str(visit.request.path_params["reference"])
 
 
+def _place(visit: Visit) -> str:
+    """The page of the order, from the recipient on that it begins with."""
+    offset = _offset(visit)
+    return f"/app/orders/{_reference(visit)}" + (f"?from={offset}" if offset else "")
+
+
+def _offset(visit: Visit) -> int:
+    typed = visit.query("from")
+    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 6 else 0
+
+
 def _said(visit: Visit, problem: InvalidRequest | TooManyRequests) -> str:
     return visit.say("That cannot be done now: %(why)s", why=problem.detail)
 
@@ -236,9 +248,7 @@ async def _find(visit: Visit, connection: Connection) -> tuple[Principal, Row]:
 
 
 async def _shown(visit: Visit) -> Response:
-    person = visit.person
-    typed = visit.query("from")
-    offset = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 6 else 0
+    person, offset = visit.person, _offset(visit)
     async with visit.database.connection(person.scope) as connection:
         principal, order = await _find(visit, connection)
         listed = await read_listed(connection, person.customer_id, [Place(order["created_at"], order["id"])])
@@ -256,12 +266,17 @@ async def _shown(visit: Visit) -> Response:
         sees_balances = await _sees_balances(visit, connection, order)
         webhooks = await list_order_webhooks(connection, principal, order["id"], order["created_at"])
     may_act = person.may(Right.SEND) and is_own(principal, order["service_account_id"], order["user_id"])
+    ways = [_way(visit, delivery, may_act=may_act) for delivery in deliveries]
+    if visit.form.errors and not any(way.is_wrong for way in ways):
+        return visit.see(_place(visit), visit.form.errors["corrected"])
     count = order["recipient_count"] or order["code_count"]
     return visit.page(
         "order.html",
+        status=422 if visit.form.errors else 200,
         order=order,
         listed=listed[0] if listed else None,
-        ways=[_way(visit, delivery, may_act=may_act) for delivery in deliveries],
+        ways=ways,
+        offset=offset,
         older=offset + _RECIPIENTS_AT_ONCE if offset + _RECIPIENTS_AT_ONCE < count else None,
         newer=max(offset - _RECIPIENTS_AT_ONCE, 0) if offset else None,
         acts=acts,
@@ -316,4 +331,7 @@ def _way(visit: Visit, delivery: RecipientDelivery, *, may_act: bool) -> Way:
     has_claimed = any(line.claimed_at is not None for line in delivery.lines)
     has_left = delivery.state in {"sent", "captured", "bounced", "exhausted"}
     is_mailed = may_act and delivery.email is not None and is_open
-    return Way(delivery, steps, is_mailed and has_left, is_mailed and not has_claimed)
+    may_correct = is_mailed and not has_claimed
+    is_typed = email_key(delivery.email or "") == email_key(visit.form["email"])
+    is_wrong = may_correct and is_typed and "corrected" in visit.form.errors
+    return Way(delivery, steps, is_mailed and has_left, may_correct, is_wrong)
