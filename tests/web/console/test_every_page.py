@@ -53,6 +53,7 @@ def walk(service: Service) -> Walk:
             walk.pages[path] = walk.browser.get(path)
     work(service)
     walk.go("/app", "/app/forgot", "/app/customers", "/app/prove?next=%2Fapp")
+    walk.go(*links_with_deliveries(walk))
     outside = Walk(Browser(service), MARK)
     outside.go("/app/sign-in")
     set_up(service, with_password(service, "cem@acme.example"))
@@ -63,6 +64,15 @@ def walk(service: Service) -> Walk:
     invoiced.go("/app/funding")
     walk.pages |= outside.pages | between.pages | invoiced.pages
     return walk
+
+
+def links_with_deliveries(walk: Walk) -> list[str]:
+    """Where the page of a webhook leads to once something was sent there."""
+    page = next(path for path in walk.pages if re.fullmatch(r"/app/webhooks/[\w-]+", path))
+    walk.browser.get(page)
+    assert walk.browser.post(f"{page}/test").status_code == 303
+    walk.browser.get(page)
+    return walk.browser.links
 
 
 def html_of(walk: Walk) -> Iterator[tuple[str, httpx.Response]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable
 
@@ -101,6 +103,64 @@ def test_older_deliveries_are_a_page_away(service: Service, sign_in: SignIn) -> 
     ada.get(older)
     assert ada.page.text.count("Deliver again<") == 1
     assert "Newer" in ada.text
+
+
+def in_file(admin: Browser, path: str) -> list[dict[str, str]]:
+    answer = admin.get(f"{path}/deliveries.csv")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    return list(csv.DictReader(io.StringIO(answer.text.lstrip("\ufeff"))))
+
+
+def test_all_deliveries_come_as_a_file_in_which_nothing_is_computed(
+    service: Service, sign_in: SignIn
+) -> None:
+    ada = sign_in("ada@acme.example")
+    path = subscribe(ada)
+    ada.get(path)
+    assert ada.post(f"{path}/test").status_code == 303
+    [sample] = service.sql("SELECT id FROM deliveries WHERE subscription_id = $1::text::uuid", id_in(path))
+    service.sql(
+        """INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, status, answer)
+        SELECT customer_id, id, n, now(), 31, 500 + n, '=HYPERLINK("https://evil.example")'
+        FROM deliveries, generate_series(1, 2) AS n WHERE id = $1""",
+        sample["id"],
+    )
+    service.sql(
+        "INSERT INTO deliveries (customer_id, subscription_id, event, sample, due_at, created_at) "
+        "SELECT customer_id, id, 'order.created', '{}', now(), now() "
+        "FROM webhook_subscriptions, generate_series(1, 2500) WHERE id = $1::text::uuid",
+        id_in(path),
+    )
+    ada.get(path)
+    assert f"{path}/deliveries.csv" in ada.links
+    *later, first = in_file(ada, path)
+    assert len(later) == 2500, "whole, though read a thousand at a time"
+    ids = [int(row["delivery"]) for row in (*later, first)]
+    assert ids == sorted(set(ids), reverse=True)
+    assert (first["order"], first["attempts"], first["last status"]) == ("sample", "2", "502")
+    assert first["last answer"].startswith("'=HYPERLINK")
+    [taken] = service.sql(
+        "SELECT count(*) FROM audit_events WHERE act = 'file.exported' AND subject LIKE '%' || $1 || '%'",
+        id_in(path),
+    )
+    assert taken[0] == 1
+
+
+def test_deliveries_of_orders_are_told_by_reference_and_those_of_others_not_at_all(
+    service: Service, sign_in: SignIn
+) -> None:
+    ada, gil = sign_in("ada@acme.example"), sign_in("gil@globex.example")
+    path = subscribe(ada)
+    reference = service.send("gift", "coffee", value=5, codeQuantity=1).json()["reference"]
+    service.sql(
+        """INSERT INTO deliveries (customer_id, subscription_id, event, event_id, due_at, created_at)
+        SELECT e.customer_id, $1::text::uuid, 'order.created', e.id, now(), now()
+        FROM events e JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id WHERE o.reference = $2""",
+        id_in(path),
+        reference,
+    )
+    assert [row["order"] for row in in_file(ada, path)] == [reference]
+    assert gil.get(f"{path}/deliveries.csv").status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
@@ -106,6 +107,18 @@ async def list_deliveries(
         limit,
     )
     return await _with_attempts(connection, principal, rows)
+
+
+async def order_references(
+    connection: Connection, principal: Principal, order_ids: Collection[int]
+) -> dict[int, str]:
+    """The references of the orders that deliveries are about, by the orders' ids."""
+    rows = await connection.fetch(
+        "SELECT id, reference FROM orders WHERE customer_id = $1 AND id = ANY($2::int[])",
+        principal.customer_id,
+        list(order_ids),
+    )
+    return {row["id"]: row["reference"] for row in rows}
 
 
 async def list_order_webhooks(

@@ -112,6 +112,13 @@ ENTRIES = (
     Entry("GET", "/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP),
     Entry("POST", "/app/webhooks", webhooks.create, Right.SETTINGS, text("Webhooks")),
     Entry("GET", "/app/webhooks/{subscription}", webhooks.one, Right.SETTINGS, text("Webhook")),
+    Entry(
+        "GET",
+        "/app/webhooks/{subscription}/deliveries.csv",
+        webhooks.download,
+        Right.SETTINGS,
+        text("Webhook"),
+    ),
     Entry("POST", "/app/webhooks/{subscription}/test", webhooks.test, Right.SETTINGS),
     Entry("POST", "/app/webhooks/{subscription}/again", webhooks.again, Right.SETTINGS),
     Entry(

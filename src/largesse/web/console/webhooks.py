@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator, Sequence
 
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n import text
 from largesse.delivery.webhooks import (
+    DeliveryRecord,
     SubscriptionRecord,
     check_target,
     create_subscription,
     delete_subscription,
     list_deliveries,
     list_subscription_records,
+    order_references,
     parse_target,
     redeliver,
     redeliver_failed,
@@ -32,6 +35,11 @@ STATES = {
     "cancelled": ("still", text("Cancelled")),
 }
 _PAGE = 25
+_OF_FILE_AT_ONCE = 1_000
+_COLUMNS = (
+    *("delivery", "event", "order", "state", "attempts", "created at (UTC)", "finished at (UTC)"),
+    *("next attempt at (UTC)", "last status", "last error", "last answer"),
+)
 _LONGEST_URL = 2048
 _SUBJECT = re.compile(r"^`target_url` ")
 # By the libraries of Standard Webhooks, which take headers and secret as they are.
@@ -105,6 +113,47 @@ async def one(visit: Visit) -> Response:
         older=visit.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
         newest=visit.here(before=None) if before else None,
         states=STATES,
+    )
+
+
+async def download(visit: Visit) -> Response:
+    """All deliveries of a subscription as a file, newest first, each with its last attempt. Raises NotFound."""
+    subscription = await _subscription(visit)
+    return await visit.csv(f"webhook-deliveries-{subscription.id}.csv", _COLUMNS, _rows(visit, subscription))
+
+
+async def _rows(visit: Visit, subscription: SubscriptionRecord) -> AsyncIterator[Sequence[object]]:
+    before = None
+    while True:
+        async with visit.database.connection(visit.person.scope) as connection:
+            try:
+                found = await list_deliveries(
+                    connection, visit.principal, subscription.id, before=before, limit=_OF_FILE_AT_ONCE
+                )
+            except NotFound:  # removed meanwhile, with its deliveries
+                return
+            orders = await order_references(
+                connection, visit.principal, {one.order_id for one in found if one.order_id is not None}
+            )
+        for one in found:
+            yield _row(visit, one, orders)
+        if len(found) < _OF_FILE_AT_ONCE:
+            return
+        before = found[-1].id
+
+
+def _row(visit: Visit, one: DeliveryRecord, orders: dict[int, str]) -> Sequence[object]:
+    last = one.attempts[-1] if one.attempts else None
+    return (
+        one.id,
+        one.event,
+        "sample" if one.order_id is None else orders.get(one.order_id),
+        one.state,
+        len(one.attempts),
+        visit.instant(one.created_at),
+        visit.instant(one.finished_at),
+        visit.instant(one.next_attempt_at),
+        *((last.status, last.error, last.answer) if last else (None, None, None)),
     )
 
 
