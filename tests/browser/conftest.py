@@ -22,6 +22,7 @@ import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from tests.web.api.conftest import on_database
 from tests.web.console.conftest import Browser as Reader
 
 from largesse.base.hosts import by_name
@@ -85,6 +86,12 @@ class Demo:
         }
         sent = self.call("POST", f"/send/{what}", json=body | members)
         return {**sent["codes"][0], "reference": sent["reference"]}
+
+    def sql(self, statement: str, *values: Any) -> None:
+        """Does to its database what no page does, such as letting time pass."""
+        command = [str(Path(sys.executable).with_name("largesse")), "database-url", "--role", "owner"]
+        asked = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
+        on_database(asked.stdout.strip(), lambda connection: connection.execute(statement, *values))
 
     def client(self) -> Client:
         return Client(self.url)

@@ -273,6 +273,21 @@ def own_menu(keys: Keys, name: str, said: str) -> None:
     keys.press(f"^{said}$")
 
 
+def set_up_app(keys: Keys) -> list[str]:
+    """Has an app's codes asked for from now on, after one that is wrong; the recovery codes that are shown."""
+    keys.press("^Set it up$")
+    secret = base64.b32decode(keys.page.locator("code.secret").inner_text().replace(" ", ""))
+    keys.type("^The code it shows now", "000000")
+    keys.enter()
+    assert keys.focused["said"] == "The code it shows now"
+    keys.retype(_totp(secret).generate(time.time()).decode())
+    keys.enter()
+    heading(keys, "Your recovery codes")
+    codes = keys.page.locator(".codes code").all_inner_texts()
+    keys.press("^I have kept them")
+    return codes
+
+
 @pytest.mark.timeout(120)
 def test_somebody_is_invited_leaves_and_comes_back_by_a_second_step(
     visit: Callable[..., Any], demo: Any, admin: dict[str, Any]
@@ -287,24 +302,11 @@ def test_somebody_is_invited_leaves_and_comes_back_by_a_second_step(
     keys.type("^New password", PASSWORD)
     keys.press("^Save and sign in")
     heading(keys, "Home")
-    other = demo.reader()
-    other.get("/app/sign-in")
-    assert other.post("/app/sign-in", email=email, password=PASSWORD).status_code == 303
     own_menu(keys, "Stepper", "Security")
-    keys.press("^Sign out everywhere else")
-    notice(keys, "All other sessions are signed out.")
     keys.choose("^Language", "English")
     keys.press("^Save$")
     notice(keys, "Saved.")
-    keys.press("^Set it up$")
-    secret = base64.b32decode(page.locator("code.secret").inner_text().replace(" ", ""))
-    keys.type("^The code it shows now", "000000")
-    keys.enter()
-    assert keys.focused["said"] == "The code it shows now"
-    keys.retype(_totp(secret).generate(time.time()).decode())
-    keys.enter()
-    heading(keys, "Your recovery codes")
-    keys.press("^I have kept them")
+    set_up_app(keys)
     keys.press("^New recovery codes")
     recovery = page.locator(".codes code").first.inner_text()
     keys.press("^I have kept them")
@@ -323,4 +325,44 @@ def test_somebody_is_invited_leaves_and_comes_back_by_a_second_step(
     own_menu(keys, "Stepper", "Security")
     keys.press("^Turn off$")
     notice(keys, "You sign in with your password alone now.")
+    assert [said for said in one.said if "status of 422" not in said] == []
+
+
+@pytest.mark.timeout(120)
+def test_sessions_are_ended_and_a_second_step_is_asked_of_everybody(
+    visit: Callable[..., Any], demo: Any, admin: dict[str, Any]
+) -> None:
+    email = "keeper@acme.example"
+    state = demo.joined(admin, email, "Keeper", PASSWORD)
+    others = [demo.reader() for _ in range(3)]
+    for other in others:
+        other.get("/app/sign-in")
+        assert other.post("/app/sign-in", email=email, password=PASSWORD).status_code == 303
+    one = visit("phone", name="sessions", java_script_enabled=False, storage_state=state)
+    keys = Keys(one.page)
+    one.page.goto(f"{demo.url}/app")
+    own_menu(keys, "Keeper", "Security")
+    keys.press("^Sign out$")
+    notice(keys, "That session is signed out.")
+    assert sorted(other.get("/app").status_code for other in others) == [200, 200, 303], "one of them"
+    keys.press("^Sign out everywhere else")
+    notice(keys, "All other sessions are signed out.")
+    assert {other.get("/app").status_code for other in others} == {303}
+
+    [recovery, *_] = set_up_app(keys)
+    demo.sql(
+        "UPDATE sessions SET proved_at = now() - interval '1 day'"
+        " WHERE person_id = (SELECT id FROM people WHERE email = $1)",
+        email,
+    )
+    keys.press("^Require it of everybody")
+    heading(keys, "Is it still you?")
+    keys.type("^Code of your app", "000000")
+    keys.enter()
+    assert keys.focused["said"] == "Code of your app", "what was wrong has the focus"
+    keys.retype(recovery)
+    keys.enter()
+    notice(keys, "Saved.")
+    keys.press("^Leave it to each")
+    notice(keys, "Saved.")
     assert [said for said in one.said if "status of 422" not in said] == []
