@@ -120,3 +120,14 @@ def test_a_key_is_replaced_by_a_second_one(run: Run, database: str, loaded: dict
     assert run("keys", "delete", str(first["id"])).exit_code == 0
     assert_refused(run("keys", "replace", str(first["id"])), "there is no API key")
     assert "shop 3" in run("keys", "replace", str(second["id"])).stdout
+
+
+def test_a_number_that_a_key_is_called_by_is_part_of_its_name(
+    run: Run, database: str, loaded: dict[str, Any]
+) -> None:
+    made = json.loads(run(*CREATE, "--name", "Till 7", "--json").stdout)
+    names = []
+    for _ in range(3):
+        made = json.loads(run("keys", "replace", str(made["id"]), "--json").stdout)
+        names.append(made["name"])
+    assert names == ["Till 7 2", "Till 7 3", "Till 7 4"]

@@ -190,7 +190,7 @@ async def add_second_key(
     """
     row = await connection.fetchrow(
         """
-        SELECT customer_id, service_account_id, environment, key, scopes, networks FROM api_keys
+        SELECT customer_id, service_account_id, environment, key, scopes, networks, replaces FROM api_keys
         WHERE id = $1 AND deleted_at IS NULL AND ($2::int IS NULL OR customer_id = $2)
         FOR NO KEY UPDATE
         """,
@@ -207,11 +207,13 @@ async def add_second_key(
     )
     if second is not None:
         raise StartError(f"API key {second} replaces it already")
+    # One that is a second key itself has its number from here; any other's is part of its name.
+    plain = row["key"] if row["replaces"] is None else _NUMBER.sub("", row["key"])
     for number in range(2, _MOST_NUMBER):
-        name = numbered(row["key"], number)
+        name = numbered(plain, number)
         try:
             made_id, secret = await add_key(
-                connection, **{**row, "key": name}, made_by=made_by, replaces=key_id
+                connection, **{**row, "key": name, "replaces": key_id}, made_by=made_by
             )
         except NameTaken:
             continue
@@ -220,10 +222,9 @@ async def add_second_key(
 
 
 def numbered(name: str, number: int) -> str:
-    """A name with a number after it, instead of the one that it has."""
-    plain = _NUMBER.sub("", name)
+    """A name with a number after it."""
     suffix = f" {number}"
-    return plain[: MOST_NAME - len(suffix)] + suffix
+    return name[: MOST_NAME - len(suffix)] + suffix
 
 
 async def deleted_keys(

@@ -171,7 +171,7 @@ def test_the_keys_of_others_are_nobodys(service: Service, sign_in: SignIn, what:
     ("name", "second"),
     [
         ("shop", "shop 2"),
-        ("shop 2", "shop 2"),
+        ("Till 7", "Till 7 2"),
         ("x" * 100, "x" * 98 + " 2"),
         ("2", "2 2"),
         ("a 1000", "a 1000 2"),
