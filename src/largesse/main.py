@@ -136,7 +136,7 @@ async def open_services(
         vault = await open_vault(database, settings)
         chains = await chains_of(database, vault)
         stack.callback(asyncio.create_task(tell_sealing_for_ever(database, vault)).cancel)
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson(settings.public_url))
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
         patience = Patience()

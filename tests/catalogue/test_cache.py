@@ -112,7 +112,7 @@ class TestLoading:
             acme,
         )
         async with database.connection(OPERATOR) as connection:
-            snapshot = await load_snapshot(connection, CatalogueInJson())
+            snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
         assert snapshot.version == await version_in(database)
         assert snapshot.product(voucher_id, "GB", acme) == Product(
             id=voucher_id,
@@ -153,7 +153,9 @@ class TestLoading:
             """,
         )
         async with database.connection(OPERATOR) as connection:
-            product = (await load_snapshot(connection, CatalogueInJson())).product(found, "GB", 1)
+            product = (await load_snapshot(connection, CatalogueInJson("https://gifts.example"))).product(
+                found, "GB", 1
+            )
         assert product is not None
         assert product.vat_percent == {"GB": Decimal("20.12345678901234567890123456789")}
 
@@ -175,7 +177,7 @@ class TestLoading:
             )
         ]
         async with database.connection(OPERATOR) as connection:
-            snapshot = await load_snapshot(connection, CatalogueInJson())
+            snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
         assert snapshot.collection(curated, acme) == Collection(
             id=curated,
             name="Treats",
@@ -234,7 +236,7 @@ class TestLoading:
             """,
         )
         async with database.connection(OPERATOR) as connection:
-            snapshot = await load_snapshot(connection, CatalogueInJson())
+            snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
         last = msgspec.json.decode(snapshot.tell_products(1, "IE", page=50, limit=200))
         assert len(last) == 200
         assert {item["name"] for item in last} == {f"Voucher {n}" for n in range(9801, 10_001)}
@@ -244,7 +246,7 @@ class TestVersions:
     async def test_one_load_serves_until_the_version_grows(
         self, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         first = await catalogue.at(version)
         assert await catalogue.at(version) is first
@@ -254,7 +256,7 @@ class TestVersions:
     async def test_a_change_shows_to_whoever_has_seen_its_version(
         self, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         before = await catalogue.at(version)
         voucher_id = await add_voucher(other, "voucher")
@@ -288,7 +290,7 @@ class TestVersions:
     ) -> None:
         """A load caught between the version and the rows by a change gives the old of both, and whoever has
         seen the new version waits for another load."""
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         async with other.transaction():
             await other.execute("LOCK TABLE products IN ACCESS EXCLUSIVE MODE")
@@ -307,7 +309,7 @@ class TestVersions:
     async def test_a_version_that_never_comes_is_no_endless_load(
         self, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         with pytest.raises(Unavailable):
             await catalogue.at(GONE)
         assert database.loads == 2
@@ -316,7 +318,7 @@ class TestVersions:
 
 class TestSingleFlight:
     async def test_all_who_wait_share_one_load(self, database: CountingDatabase, other: Connection) -> None:
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         snapshots = await asyncio.gather(*(catalogue.at(version) for _ in range(100)))
         assert len(set(map(id, snapshots))) == 1
@@ -325,7 +327,7 @@ class TestSingleFlight:
     async def test_a_failure_goes_to_all_who_wait_and_the_next_call_loads_again(
         self, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         await other.execute("ALTER TABLE products RENAME TO mislaid")
         outcomes = await asyncio.gather(*(catalogue.at(1) for _ in range(10)), return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [asyncpg.UndefinedTableError] * 10
@@ -337,7 +339,7 @@ class TestSingleFlight:
     async def test_a_failed_reload_keeps_the_old_snapshot_for_its_version(
         self, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         before = await catalogue.at(version)
         await other.execute("ALTER TABLE products RENAME TO mislaid")
@@ -348,7 +350,7 @@ class TestSingleFlight:
     async def test_who_gives_up_does_not_end_the_load_of_others(
         self, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         async with other.transaction():
             await other.execute("LOCK TABLE products IN ACCESS EXCLUSIVE MODE")
@@ -366,7 +368,7 @@ class TestSingleFlight:
     ) -> None:
         complaints: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-        catalogue = Catalogue(database, CatalogueInJson())
+        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         async with other.transaction():
             await other.execute("LOCK TABLE products IN ACCESS EXCLUSIVE MODE")
             impatient = asyncio.create_task(catalogue.at(1))

@@ -42,7 +42,7 @@ def collection(collection_id: int, **fields: Any) -> Collection:
 
 
 def snapshot(products: list[Product] | None = None, collections: list[Collection] | None = None) -> Snapshot:
-    return Snapshot(1, products or [], collections or [], CatalogueInJson())
+    return Snapshot(1, products or [], collections or [], CatalogueInJson("https://gifts.example"))
 
 
 def product_ids(shop: Snapshot, customer_id: int = ACME, country: str = "GB", **arguments: Any) -> list[int]:

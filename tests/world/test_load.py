@@ -319,7 +319,7 @@ async def test_two_first_loads_at_once_make_everything_once(database_url: str) -
 async def test_the_catalogue_reads_what_was_loaded(connection: asyncpg.Connection) -> None:
     loaded = await load_world(connection, CHAIN, demo_world())
 
-    snapshot = await load_snapshot(connection, CatalogueInJson())
+    snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
 
     hamper = loaded.ids["products"]["autumn-hamper"]
     product = json.loads(snapshot.tell_product(hamper, "GB", loaded.ids["customers"]["acme"]))

@@ -14,7 +14,7 @@ asked for last; `telling` is how callers are told, which those who speak to them
 from largesse.catalogue.amounts import Price, collection_price, gift_price
 from largesse.catalogue.cache import Catalogue, load_snapshot
 from largesse.catalogue.collections import Collection
-from largesse.catalogue.details import Details, read_details
+from largesse.catalogue.details import NOTHING_SAID, Details, read_details
 from largesse.catalogue.own import (
     OwnCollection,
     TooManyCollections,
@@ -29,6 +29,7 @@ from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.telling import Telling, Told
 
 __all__ = [
+    "NOTHING_SAID",
     "Catalogue",
     "Collection",
     "Details",

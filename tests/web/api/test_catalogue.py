@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+NOTHING_SAID = {"description": None, "howToRedeem": None, "terms": None}
 COFFEE = {
     "name": "Coffee House e-gift",
     "isDigital": True,
@@ -18,6 +19,7 @@ COFFEE = {
     "maxAmount": 25.0,
     "requiresAmount": True,
     "label": "Coffee House e-gift (£5.00 to £25.00)",
+    "picture": None,
 }
 CINEMA = {
     "name": "Cinema e-gift",
@@ -31,6 +33,7 @@ CINEMA = {
     "maxAmount": 12.5,
     "requiresAmount": False,
     "label": "Cinema e-gift (£12.50)",
+    "picture": None,
 }
 BOOKS = {
     "name": "Bookshop e-gift",
@@ -44,6 +47,7 @@ BOOKS = {
     "maxAmount": 200.0,
     "requiresAmount": True,
     "label": "Bookshop e-gift (€5.00 to €200.00)",
+    "picture": None,
 }
 RAMEN = {
     "name": "Ramen e-gift",
@@ -57,6 +61,7 @@ RAMEN = {
     "maxAmount": 10000.0,
     "requiresAmount": True,
     "label": "Ramen e-gift (¥500 to ¥10,000)",
+    "picture": None,
 }
 DATES = {
     "name": "Dates e-gift",
@@ -70,6 +75,7 @@ DATES = {
     "maxAmount": 5.0,
     "requiresAmount": True,
     "label": "Dates e-gift (KWD 1.250 to KWD 5.000)",
+    "picture": None,
 }
 HAMPER = {
     "name": "Autumn hamper",
@@ -83,6 +89,7 @@ HAMPER = {
     "maxAmount": None,
     "requiresAmount": False,
     "label": "Autumn hamper (£52.14)",
+    "picture": None,
 }
 TREATS = {
     "name": "Treats",
@@ -167,7 +174,7 @@ def test_a_product(service, typed, name: str, country: str, shown: dict[str, Any
     one = service.client("hr").get(f"/products/{product_id}", params={"country": country})
     assert one.status_code == 200
     assert one.headers["Content-Type"] == "application/json"
-    assert typed(one.json()) == typed(expected)
+    assert typed(one.json()) == typed({**expected, **NOTHING_SAID})
     listed = service.client("hr").get("/products", params={"country": country}).json()
     assert typed(expected) in typed(listed)
 

@@ -28,6 +28,21 @@ SEND_BODY = {
     "externalReference": maybe(TEXT),
     "quote": maybe(TEXT),  # an addition
 }
+PRODUCT = {
+    "id": INT32,
+    "name": TEXT,
+    "isDigital": FLAG,
+    "currency": TEXT,
+    "currencyPrefix": TEXT,
+    "totalPrice": maybe(NUMBER),
+    "denominations": f"array of {NUMBER}",
+    "denominationChoices": f"object of {TEXT}",
+    "minAmount": maybe(NUMBER),
+    "maxAmount": maybe(NUMBER),
+    "requiresAmount": FLAG,
+    "label": TEXT,
+    "picture": maybe(TEXT),  # an addition
+}
 FIELDS_OF_SPEC = {
     "Identity": {
         "customerId": INT64,
@@ -36,19 +51,13 @@ FIELDS_OF_SPEC = {
         "serviceAccountName": TEXT,
         "environment": TEXT,
     },
-    "Product": {
-        "id": INT32,
-        "name": TEXT,
-        "isDigital": FLAG,
-        "currency": TEXT,
-        "currencyPrefix": TEXT,
-        "totalPrice": maybe(NUMBER),
-        "denominations": f"array of {NUMBER}",
-        "denominationChoices": f"object of {TEXT}",
-        "minAmount": maybe(NUMBER),
-        "maxAmount": maybe(NUMBER),
-        "requiresAmount": FLAG,
-        "label": TEXT,
+    "Product": PRODUCT,
+    # Additions: what is said of one product.
+    "ProductInFull": {
+        **PRODUCT,
+        "description": maybe(TEXT),
+        "howToRedeem": maybe(TEXT),
+        "terms": maybe(TEXT),
     },
     "Collection": {
         "id": INT32,

@@ -15,7 +15,7 @@ GB = frozenset({"GB"})
 
 
 def product_json(product: Product, country: str = "GB") -> Any:
-    return msgspec.json.decode(msgspec.json.encode(product_shape(product, country)))
+    return msgspec.json.decode(msgspec.json.encode(product_shape(product, country, "https://gifts.example")))
 
 
 def collection_json(collection: Collection) -> Any:
@@ -44,6 +44,7 @@ def test_digital_with_denominations() -> None:
         ("maxAmount", 25.0),
         ("requiresAmount", True),
         ("label", "Coffee House e-gift (£5.00 to £25.00)"),
+        ("picture", None),
     ]
 
 
@@ -96,6 +97,7 @@ def test_physical_has_the_delivered_price_of_the_country() -> None:
         "maxAmount": None,
         "requiresAmount": False,
         "label": "Autumn hamper (£52.14)",
+        "picture": None,
     }
     abroad = product_json(product, "IE")
     assert (abroad["totalPrice"], abroad["label"]) == (48.45, "Autumn hamper (£48.45)")

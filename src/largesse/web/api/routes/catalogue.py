@@ -10,10 +10,16 @@ from msgspec import UNSET, Meta, UnsetType
 
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
+from largesse.catalogue import NOTHING_SAID, read_details
 from largesse.identity import READ
 from largesse.orders import DEFAULT_COUNTRY
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.shapes.catalogue import CollectionShape, ProductShape
+from largesse.web.api.shapes.catalogue import (
+    CollectionShape,
+    ProductInFullShape,
+    ProductShape,
+    product_in_full,
+)
 from largesse.web.api.shapes.sending import Country
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
@@ -40,6 +46,7 @@ _PRODUCT = {
     "maxAmount": 10.0,
     "requiresAmount": True,
     "label": "Coffee House e-gift (£5.00 to £10.00)",
+    "picture": "https://gifts.example/pictures/5e2f0c9ab1d34f7e8a6b5c4d3e2f1a0b.png",
 }
 _COLLECTION = {
     "id": 1,
@@ -104,7 +111,11 @@ async def _products(services: Services, call: Call) -> Reply:
 async def _product(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
     country = call.query.country.upper()
-    return Reply(snapshot.tell_product(call.id(), country, call.principal.customer_id))
+    product_id = call.id()
+    told = snapshot.tell_product(product_id, country, call.principal.customer_id)
+    async with services.database.connection(call.principal.scope) as connection:
+        details = await read_details(connection, [product_id])
+    return Reply(product_in_full(told, details.get(product_id, NOTHING_SAID)))
 
 
 async def _collections(services: Services, call: Call) -> Reply:
@@ -154,11 +165,16 @@ OPERATIONS = (
         "Catalogue",
         scope=READ,
         description="As sent to `country`; a physical gift's `totalPrice` holds postage and VAT to there.",
-        shape=ProductShape,
+        shape=ProductInFullShape,
         query=ProductQuery,
         path_types=_ID,
         problems=(NotFound,),
-        example=_PRODUCT,
+        example=_PRODUCT
+        | {
+            "description": "Coffee, cake and more in 1,200 shops.",
+            "howToRedeem": "Show the code at the till.",
+            "terms": "Valid for 12 months. No refunds.",
+        },
     ),
     Operation(
         "GET",

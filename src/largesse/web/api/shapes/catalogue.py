@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from largesse.base.money import canonical, label, prefix, to_number
-from largesse.catalogue import Collection, Product, Told
+from largesse.catalogue import Collection, Details, Product, Told, picture_path
 from largesse.catalogue.prices import delivered_minor
 
 _encode = msgspec.json.Encoder().encode
@@ -75,6 +75,35 @@ class ProductShape(Struct, rename="camel", frozen=True):
             examples=["Coffee House e-gift (£5.00 to £25.00)"],
         ),
     ]
+    picture: Annotated[
+        str | None,
+        Meta(
+            description="Address of its picture, PNG, JPEG or WebP, which anybody may load; null where there is none. A picture that "
+            "changes gets another address",
+            examples=["https://gifts.example/pictures/5e2f0c9ab1d34f7e8a6b5c4d3e2f1a0b.png"],
+        ),
+    ]
+
+
+Said = Annotated[
+    str | None, Meta(description="With line breaks, in the language of the name; null where nothing is said")
+]
+
+
+class _Texts(Struct, rename="camel", frozen=True):
+    """What is said of a product."""
+
+    description: Said
+    how_to_redeem: Said
+    terms: Said
+
+
+class ProductInFullShape(ProductShape, rename="camel", frozen=True):
+    """A product that can be sent in the country asked for, with what is said of it."""
+
+    description: Annotated[Said, Meta(examples=["Coffee, cake and more in 1,200 shops."])]
+    how_to_redeem: Annotated[Said, Meta(examples=["Show the code at the till."])]
+    terms: Annotated[Said, Meta(examples=["Valid for 12 months. No refunds."])]
 
 
 class CollectionShape(Struct, rename="camel", frozen=True):
@@ -131,8 +160,8 @@ class CollectionShape(Struct, rename="camel", frozen=True):
     ]
 
 
-def product_shape(product: Product, country: str) -> ProductShape:
-    """`product` as sent in `country`, one it is sold in (else KeyError for a physical gift)."""
+def product_shape(product: Product, country: str, public_url: str) -> ProductShape:
+    """`product` as sent in `country`, one it is sold in (else KeyError for a physical gift); its picture is below the public address."""
     currency = product.currency
     limits = None if not product.is_digital else product.limits_minor
     total_minor = None if product.is_digital else delivered_minor(product, country)
@@ -150,7 +179,13 @@ def product_shape(product: Product, country: str) -> ProductShape:
         max_amount=None if limits is None else to_number(limits[1], currency),
         requires_amount=product.is_digital and len(points) != 1,
         label=_label(product.name, limits if total_minor is None else (total_minor, total_minor), currency),
+        picture=public_url + picture_path(product.picture) if product.picture else None,
     )
+
+
+def product_in_full(product: Told, said: Details) -> bytes:
+    """A ProductInFullShape in JSON, of a product as it was told."""
+    return product[:-1] + b"," + _encode(_Texts(said.description, said.how_to_redeem, said.terms))[1:]
 
 
 def collection_shape(collection: Collection) -> CollectionShape:
@@ -183,9 +218,12 @@ def collection_shape(collection: Collection) -> CollectionShape:
 class CatalogueInJson:
     """Tells the catalogue in JSON (`largesse.catalogue.Telling`)."""
 
+    def __init__(self, public_url: str) -> None:
+        self._public_url = public_url
+
     def product(self, product: Product, country: str) -> Told:
         """A ProductShape."""
-        return _encode(product_shape(product, country))
+        return _encode(product_shape(product, country, self._public_url))
 
     def collection(self, collection: Collection) -> Told:
         """A CollectionShape."""
