@@ -29,6 +29,8 @@ def test_the_catalogue(ask, world) -> None:
     assert isinstance(hamper.total_price, Decimal)
     assert hamper.total_price.as_tuple().exponent >= -2
     assert hamper != ask(lambda c: c.products.get(world.hamper))
+    assert isinstance(hamper.picture, str)
+    assert isinstance(hamper.description, str)
     cheap = ask(lambda c: c.products.list(currency="gbp", amount=Decimal("5.00"), keyword="coffee"))
     assert [product.id for product in cheap] == [world.coffee]
     assert ask(lambda c: c.products.list(amount=Decimal("0.001"))) == []

@@ -41,7 +41,7 @@ def blocking() -> None:
         assert_type(largesse.orders.resend(order.reference, "sam@example.com"), models.RecipientDelivery)
         assert_type(largesse.orders.deliveries(order.reference), Iterator[models.RecipientDelivery])
         assert_type(largesse.products.list(country="IE", amount=10), Iterator[models.Product])
-        assert_type(largesse.products.get(1), models.Product)
+        assert_type(largesse.products.get(1), models.ProductInFull)
         assert_type(largesse.collections.list(), Iterator[models.Collection])
         assert_type(largesse.templates.list(), Iterator[models.Template])
         assert_type(largesse.wrappings.list(), Iterator[models.Wrapping])

@@ -13,6 +13,7 @@ from largesse_client.models.catalogue import (
     Collection,
     CollectionKind,
     Product,
+    ProductInFull,
     Template,
     Wrapping,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "OrderRecord",
     "OrderRequest",
     "Product",
+    "ProductInFull",
     "Quote",
     "Recipient",
     "RecipientDelivery",

@@ -12,7 +12,7 @@ from largesse_client.models.orders import GiftSelectionType
 
 class Product(Shape, frozen=True, kw_only=True):
     """A product that can be sent. `value` is needed when sending it where `requires_amount`: one of `denominations`, or when
-    those are empty from `min_amount` to `max_amount`. `total_price` is a physical gift's, delivered."""
+    those are empty from `min_amount` to `max_amount`. `total_price` is a physical gift's, delivered. `picture` is an address."""
 
     id: int
     name: str
@@ -26,6 +26,15 @@ class Product(Shape, frozen=True, kw_only=True):
     max_amount: Decimal | None
     requires_amount: bool
     label: str
+    picture: str | None = None
+
+
+class ProductInFull(Product, frozen=True, kw_only=True):
+    """A product with what is said of it, each text with line breaks."""
+
+    description: str | None = None
+    how_to_redeem: str | None = None
+    terms: str | None = None
 
 
 class CollectionKind(Word):

@@ -8,7 +8,7 @@ from decimal import Decimal
 from largesse_client import arguments
 from largesse_client.binding import M, Resource, listing, operation
 from largesse_client.calls import Call, Pages, Query, by_offset, get, pages, whole
-from largesse_client.models import Collection, Product, Template, Wrapping
+from largesse_client.models import Collection, Product, ProductInFull, Template, Wrapping
 
 
 class Products(Resource[M]):
@@ -39,10 +39,10 @@ class Products(Resource[M]):
         return pages("/products", Product, query, size, then)
 
     @operation
-    def get(self, product_id: int, *, country: str = "GB") -> Call[Product]:
-        """One product as it is sent to `country`."""
+    def get(self, product_id: int, *, country: str = "GB") -> Call[ProductInFull]:
+        """One product as it is sent to `country`, with what is said of it."""
         query = {"country": arguments.country("country", country)}
-        return get(f"/products/{arguments.number('product_id', product_id)}", Product, query)
+        return get(f"/products/{arguments.number('product_id', product_id)}", ProductInFull, query)
 
 
 class Collections(Resource[M]):
