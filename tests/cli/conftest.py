@@ -82,11 +82,11 @@ def commands_in(group: click.Group) -> dict[str, click.Command]:
     return {name: command for name, command in found.items() if command is not None}
 
 
-def sql(url: str, statement: str) -> list[asyncpg.Record]:
+def sql(url: str, statement: str, *values: Any) -> list[asyncpg.Record]:
     async def fetch() -> list[asyncpg.Record]:
         connection = await asyncpg.connect(url)
         try:
-            return await connection.fetch(statement)
+            return await connection.fetch(statement, *values)
         finally:
             await connection.close()
 

@@ -65,3 +65,22 @@ def test_what_cannot_be_done_is_said_in_a_line(
     run: Run, loaded: dict[str, Any], arguments: tuple[str, ...], said: str
 ) -> None:
     assert_refused(run("users", *arguments), said)
+
+
+def test_who_has_their_second_step_forgotten_is_told_by_mail(
+    run: Run, database: str, loaded: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*INVITE)
+    sql(database, "INSERT INTO people (email, email_key, totp) VALUES ($1, $1, 'sealed')", "ada@acme.example")
+    told = "SELECT kind, change FROM people_mails WHERE person_id IS NOT NULL"
+    assert run("users", "reset", "ada@acme.example", "--second-step").exit_code == 0
+    assert sql(database, told) == [], "without a mail server"
+    monkeypatch.setenv("LARGESSE_SMTP_URL", "smtp://127.0.0.1:1")
+    for _ in range(2):
+        assert run("users", "reset", "ada@acme.example", "--second-step").exit_code == 0
+    assert sql(database, told) == [], "there was none to forget"
+    sql(database, "UPDATE people SET totp = 'sealed'")
+    assert run("users", "reset", "ada@acme.example").exit_code == 0
+    assert sql(database, told) == [], "it is kept"
+    assert run("users", "reset", "ada@acme.example", "--second-step").exit_code == 0
+    assert [tuple(row) for row in sql(database, told)] == [("second_step", "forgotten")]

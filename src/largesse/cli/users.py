@@ -129,7 +129,8 @@ async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
     address = _address(email)
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         try:
-            secret = await reset(connection, address, second_step=second_step)
+            mails = load_settings().smtp_url is not None
+            secret = await reset(connection, address, second_step=second_step, mails=mails)
             await acting.record(
                 connection, "person.reset", address, after={"keeps_second_step": not second_step}
             )

@@ -138,3 +138,20 @@ async def mail_new_device(connection: Connection, person_id: int, address: str |
         address,
         browser,
     )
+
+
+async def mail_second_step(
+    connection: Connection,
+    person_id: int,
+    change: str,
+    address: str | None = None,
+    browser: str | None = None,
+) -> None:
+    """Has a person told by mail what changed about their second step, one of the table's changes, and from where."""
+    await connection.execute(
+        "INSERT INTO people_mails (kind, person_id, change, address, browser) VALUES ('second_step', $1, $2, $3, $4)",
+        person_id,
+        change,
+        address,
+        browser,
+    )

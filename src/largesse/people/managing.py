@@ -7,10 +7,11 @@ from datetime import datetime
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.database import Connection
+from largesse.delivery.outbox import mail_second_step
 from largesse.identity import add_user, deactivate_user, set_user_role
 from largesse.people.known import find_known
 from largesse.people.links import end_links, new_link
-from largesse.people.second_step import HAS_ONE, forget_second_step
+from largesse.people.second_step import HAS_ONE, asks_second_step, forget_second_step
 from largesse.people.session import end_sessions_of_user
 
 MOST_PEOPLE = 500
@@ -125,8 +126,8 @@ async def remove(connection: Connection, customer_id: int, user_id: int) -> Coll
     return colleague
 
 
-async def reset(connection: Connection, email: str, *, second_step: bool = False) -> str:
-    """The secret of a link by which a person chooses a new password, with their `second_step` forgotten.
+async def reset(connection: Connection, email: str, *, second_step: bool = False, mails: bool = False) -> str:
+    """The secret of a link by which a person chooses a new password, with their `second_step` forgotten, which they are told where it `mails`.
 
     Raises NotFound for who has never signed in.
     """
@@ -134,6 +135,8 @@ async def reset(connection: Connection, email: str, *, second_step: bool = False
     if known is None:
         raise NotFound(f"Nobody signs in as {email}.")
     if second_step:
+        if mails and await asks_second_step(connection, known.id):
+            await mail_second_step(connection, known.id, "forgotten")
         await forget_second_step(connection, known.id)
     return await new_link(connection, "reset", person_id=known.id)
 

@@ -14,7 +14,7 @@ from largesse.base.throttle import network_of
 from largesse.base.vault import Vault
 from largesse.chains import Chains
 from largesse.database import LOOKUP, Connection, Database, act_for, for_customer
-from largesse.delivery.outbox import mail_new_device, mail_reset
+from largesse.delivery.outbox import mail_new_device, mail_reset, mail_second_step
 from largesse.identity import bind_user, note_login
 from largesse.people.allowances import Allowance, give_back, spend
 from largesse.people.known import Known, find_known, know, set_password
@@ -195,6 +195,14 @@ class SigningIn:
             await set_password(connection, person.person_id, kept)
             await end_sessions(connection, person.person_id, but=person.session_id)
             await self._record(connection, "person.password_chosen", person, origin)
+
+    async def tell_second_step(
+        self, connection: Connection, person: Person, change: str, origin: Origin
+    ) -> None:
+        """Has a person told by mail what changed about their second step, where mail can be sent; in the transaction that changes it."""
+        if self._mails:
+            browser = browser_name(origin.browser)
+            await mail_second_step(connection, person.person_id, change, origin.address, browser)
 
     async def find(self, secret: str) -> Session | None:
         """The session of a cookie; None where it has ended or never was."""

@@ -12,7 +12,13 @@ from tests.delivery.mail.conftest import PostOffice
 from largesse.database import OPERATOR, WORKER, Database, Role
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
-from largesse.delivery.outbox import mail_invitation, mail_new_device, mail_reset, mail_test
+from largesse.delivery.outbox import (
+    mail_invitation,
+    mail_new_device,
+    mail_reset,
+    mail_second_step,
+    mail_test,
+)
 from largesse.delivery.people import PeopleMailer, queue_low_balances
 from largesse.identity import add_user, bind_user
 from largesse.people.known import know, set_preferences
@@ -112,6 +118,45 @@ async def test_a_new_browser_is_told_with_where_it_is(
     assert message["Subject"] == "A new browser signed in to Largesse"
     assert "203.0.113.9" in message.get_content()
     assert secret_in(message.get_content())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("app_on", "Codes of an app are asked for"),
+        ("app_off", "No code of an app is asked for"),
+        ("passkey_added", "A passkey was added"),
+        ("passkey_removed", "A passkey was removed"),
+        ("recovery_codes", "You have new recovery codes"),
+    ],
+)
+async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice, change: str, said: str
+) -> None:
+    _, person_id = await somebody(database, f"{change}@acme.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_second_step(connection, person_id, change, "203.0.113.9", "Mozilla/5.0")
+    assert await mailer.step()
+    [message] = mail_server.messages()
+    assert message["Subject"] == "Your second step for Largesse has changed"
+    text = message.get_content().replace("\r\n", "\n")
+    assert said in text
+    assert "From: 203.0.113.9\nWith: Mozilla/5.0\n\nIf that was you" in text
+    assert secret_in(text)
+
+
+async def test_a_second_step_that_an_operator_has_forgotten_is_told_as_theirs(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    _, person_id = await somebody(database, "forgotten@acme.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_second_step(connection, person_id, "forgotten")
+        await set_preferences(connection, person_id, "fr", None)
+    assert await mailer.step()
+    [message] = mail_server.messages()
+    assert message["Subject"] == "Votre seconde étape pour Largesse a changé"
+    assert "Le responsable de ce service" in message.get_content()
+    assert "203.0.113" not in message.get_content()
 
 
 async def test_a_test_goes_as_it_is_to_who_asked_for_it_and_lets_nobody_in(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory
+from tests.web.console.authenticator import SoftPasskey
 from tests.web.console.conftest import Browser, link_for
+from tests.web.console.test_passkeys import added
+from tests.web.console.test_security import set_up
 
 PASSWORD = "four plain words here"
+CEM = "      - {email: cem@acme.example, name: Cem, role: member}\n"
+WORLD = RICH_WORLD.replace(CEM, CEM + "      - {email: dot@acme.example, name: Dot, role: viewer}\n")
 
 
 @pytest.fixture(scope="module")
 def service(start_service: ServiceFactory) -> Service:
     """One with a mail server; nothing works here that would send."""
-    return start_service(RICH_WORLD, smtp_url="smtp://127.0.0.1:1")
+    return start_service(WORLD, smtp_url="smtp://127.0.0.1:1")
 
 
 def waiting(service: Service) -> list[str]:
@@ -75,3 +82,32 @@ def test_a_browser_that_has_not_signed_in_before_is_told_of(service: Service) ->
     assert told_of(service) == 0
     enter(Browser(service))
     assert told_of(service) == 1
+
+
+def test_whatever_changes_about_a_second_step_is_told(service: Service) -> None:
+    dot = take_up(service, "dot@acme.example")
+    service.sql("DELETE FROM people_mails")
+    dot.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+    set_up(service, dot)
+    dot.get("/app/security")
+    assert dot.post("/app/security/recovery-codes").status_code == 200
+    added(dot, SoftPasskey())
+    page = dot.get("/app/security")
+    [removing] = re.findall(r"/app/security/passkeys/\d+/remove", page.text)
+    assert dot.post(removing).status_code == 303
+    dot.get("/app/security")
+    assert dot.post("/app/security/app/off").status_code == 303
+    told = service.sql(
+        """SELECT m.kind, m.change, host(m.address) AS address, m.browser LIKE '%Firefox%' AS is_known, p.email
+        FROM people_mails m JOIN people p ON p.id = m.person_id ORDER BY m.id"""
+    )
+    assert [row["change"] for row in told] == [
+        "app_on",
+        "recovery_codes",
+        "passkey_added",
+        "passkey_removed",
+        "app_off",
+    ]
+    assert {(row["kind"], row["address"], row["is_known"], row["email"]) for row in told} == {
+        ("second_step", dot.host, True, "dot@acme.example")
+    }

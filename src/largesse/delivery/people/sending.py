@@ -57,7 +57,7 @@ class PeopleMailer:
         row = await connection.fetchrow(
             """
             SELECT m.id, m.kind, m.user_id, m.person_id, m.attempts + 1 AS attempts, host(m.address) AS address, m.browser,
-                   m.created_at, m.account_id, m.content
+                   m.created_at, m.account_id, m.content, m.change
             FROM people_mails m WHERE m.due_at <= clock_now() ORDER BY m.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
             """
         )
@@ -99,6 +99,7 @@ class PeopleMailer:
             await self._address(connection, row, is_low=low is not None),
             low,
             row["content"],
+            row["change"],
         )
 
     async def _address(self, connection: Connection, row: Row, *, is_low: bool) -> str | None:

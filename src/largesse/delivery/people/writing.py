@@ -26,7 +26,7 @@ class PeopleMail:
     """One that is due. It has no repr: the link lets in."""
 
     id: int
-    kind: str  # invitation, reset, new_device, low_balance or test
+    kind: str  # invitation, reset, new_device, second_step, low_balance or test
     email: str
     language: str | None
     customer_name: str | None
@@ -37,6 +37,7 @@ class PeopleMail:
     link: str | None
     low: LowBalance | None = None  # the account, of low_balance
     content: bytes | None = None  # the whole message, where it is not written here
+    change: str | None = None  # what changed, of second_step
 
 
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:

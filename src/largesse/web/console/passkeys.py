@@ -75,6 +75,7 @@ async def add(visit: Visit) -> Response:
         async with visit.database.transaction(person.scope) as connection:
             codes = await add_passkey(connection, person.person_id, name, made)
             await end_sessions(connection, person.person_id, but=person.session_id)
+            await visit.tell_second_step(connection, "passkey_added")
             await visit.record(connection, "person.passkey_added", person.email, after={"name": name})
     except NotThePasskey:
         form.error("name", visit.say(_NOT_MADE))
@@ -95,5 +96,6 @@ async def remove(visit: Visit) -> Response:
         name = await remove_passkey(connection, person.person_id, visit.number("passkey"))
         if name is None:
             raise NotFound("There is no such passkey.")
+        await visit.tell_second_step(connection, "passkey_removed")
         await visit.record(connection, "person.passkey_removed", person.email, before={"name": name})
     return visit.see(HERE, visit.say("%(name)s is no passkey of yours any longer.", name=name))

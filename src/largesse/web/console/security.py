@@ -79,6 +79,7 @@ async def turn_app_on(visit: Visit) -> Response:
         codes = await turn_on(connection, visit.services.vault, session.person_id, secret, visit.form["code"])
         if codes is not None:
             await end_sessions(connection, session.person_id, but=session.id)
+            await visit.tell_second_step(connection, "app_on")
             await visit.record(connection, "person.second_step_on", visit.person.email)
     if codes is None:
         visit.form.error("code", visit.say(_NOT_THAT_CODE))
@@ -93,6 +94,7 @@ async def turn_app_off(visit: Visit) -> Response:
     visit.require_proof()
     async with visit.database.transaction(visit.person.scope) as connection:
         await forget_app(connection, visit.person.person_id)
+        await visit.tell_second_step(connection, "app_off")
         await visit.record(connection, "person.second_step_off", visit.person.email)
     if _session(visit).has_passkey:
         return visit.see(HERE, visit.say("No code of an app is asked for any longer."))
@@ -106,6 +108,7 @@ async def recovery_codes(visit: Visit) -> Response:
         return visit.see(HERE)
     async with visit.database.transaction(LOOKUP) as connection:
         codes = await new_recovery_codes(connection, visit.person.person_id)
+        await visit.tell_second_step(connection, "recovery_codes")
     return visit.page("recovery_codes.html", codes=codes)
 
 

@@ -148,6 +148,10 @@ class Visit:
             after=after,
         )
 
+    async def tell_second_step(self, connection: Connection, change: str) -> None:
+        """Has the person told by mail what changed about their second step, as `SigningIn` does."""
+        await self.services.signing_in.tell_second_step(connection, self.person, change, self.origin)
+
     def query(self, name: str) -> str:
         """A parameter of the address; empty where it is not given."""
         return self.request.query_params.get(name, "")
