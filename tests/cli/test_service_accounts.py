@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Run, assert_refused
+from tests.cli.conftest import Run, assert_refused, sql
 
 LIMIT = ("service-accounts", "limit", "acme/hr-bot", "--currency")
 
@@ -14,6 +14,12 @@ LIMIT = ("service-accounts", "limit", "acme/hr-bot", "--currency")
 def limits(run: Run) -> list[tuple[Any, ...]]:
     listed = json.loads(run("service-accounts", "list", "--customer", "acme", "--json").stdout)
     return [(one["key"], one["currency"], one["largest_order"], one["daily"]) for one in listed]
+
+
+def named(run: Run, name: str) -> list[dict[str, Any]]:
+    return [
+        one for one in json.loads(run("service-accounts", "list", "--json").stdout) if one["name"] == name
+    ]
 
 
 def test_limits_are_set_listed_and_taken_away(run: Run, database: str, loaded: dict[str, Any]) -> None:
@@ -49,3 +55,45 @@ def test_what_is_refused(
 ) -> None:
     assert_refused(run("service-accounts", "limit", *arguments), said)
     assert limits(run) == [("hr-bot", None, None, None)]
+
+
+def test_one_is_made_switched_off_and_on(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    done = run("service-accounts", "create", "acme", " Front till ")
+    [listed] = named(run, "Front till")
+    assert (listed["customer"], listed["active"]) == ("acme", True)
+    assert done.stdout == f"Front till is acme/{listed['key']} (id {listed['id']}).\n"
+    key = ("--customer", "acme", "--service-account", listed["key"], "--environment", "production")
+    assert run("keys", "create", *key, "--name", "till").exit_code == 0
+    called = f"acme/{listed['key']}"
+    for _ in range(2):  # said twice is done once
+        assert run("service-accounts", "switch-off", called).stdout == "Front till is switched off.\n"
+    assert [one["active"] for one in named(run, "Front till")] == [False]
+    assert run("service-accounts", "switch-on", called).stdout == "Front till is switched on.\n"
+    acts = sql(
+        database,
+        "SELECT act, split_part(actor_name, ' (', 1), after::json ->> 'active' AS active FROM audit_events WHERE subject = $1 ORDER BY id",
+        f"service account {listed['id']}",
+    )
+    assert [tuple(act) for act in acts] == [
+        ("service_account.created", "largesse service-accounts create", None),
+        ("service_account.switched", "largesse service-accounts switch-off", "false"),
+        ("service_account.switched", "largesse service-accounts switch-on", "true"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("create", "nobody", "Till"), "no customer 'nobody'"),
+        (("create", "acme", " "), "NAME must have 1 to 100 characters"),
+        (("create", "acme", "Till\x07"), "NAME must hold no"),
+        (("switch-off", "hr-bot"), "CUSTOMER/KEY"),
+        (("switch-on", "acme/crm"), "no service account 'crm'"),
+    ],
+)
+def test_what_cannot_be_made_or_switched(
+    run: Run, database: str, loaded: dict[str, Any], arguments: tuple[str, ...], said: str
+) -> None:
+    before = run("service-accounts", "list", "--json").stdout
+    assert_refused(run("service-accounts", *arguments), said)
+    assert run("service-accounts", "list", "--json").stdout == before

@@ -4,7 +4,7 @@ Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `worl
 `rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `accounts` with `assigning`, `funding` (`top-up`, `statement`), `top_ups`, `receivables`, `orders`,
 `mail`, `stock`, `shipments`, `resealing` (`reseal`), `service_accounts`, `privacy`.
 
-All share `running` (settings, the database, errors in one line), `instants`, `tables` (lists for people, `--json` and `--csv`) and `files`
+All share `running` (settings, the database, errors in one line), `instants`, `names`, `tables` (lists for people, `--json` and `--csv`) and `files`
 (progress, and files for their owner alone). A new group is a file here and a line below, which is read when the command is
 asked for; no SQL stands in this folder. `database_url` tells where the database is, for programs that speak it.
 """

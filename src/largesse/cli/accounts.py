@@ -11,8 +11,8 @@ import click
 from largesse.audit import Acting
 from largesse.base.errors import Problem, StartError
 from largesse.base.settings import ENVIRONMENTS
-from largesse.base.text import unfit
 from largesse.cli.assigning import assign, unassign
+from largesse.cli.names import read_name
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
 from largesse.database import OPERATOR, Connection
@@ -77,7 +77,7 @@ async def accounts_list(customer: str | None, form: str | None) -> None:
 @command
 async def accounts_create(customer: str, name: str, currency: str, environment: str) -> None:
     """Make the customer CUSTOMER a funding account called NAME, which begins empty and with nobody assigned to it."""
-    name = _read_name(name)
+    name = read_name(name, LONGEST_NAME)
     async with _acting() as (connection, acting):
         account_id = await add_account(
             connection,
@@ -97,7 +97,7 @@ async def accounts_create(customer: str, name: str, currency: str, environment: 
 @command
 async def accounts_rename(account: str, name: str) -> None:
     """Give the funding account ACCOUNT another name; its key stays."""
-    name = _read_name(name)
+    name = read_name(name, LONGEST_NAME)
     async with _acting() as (connection, acting):
         found = await find_funding_account(connection, account)
         await rename_account(connection, acting, name=name, **_named(found))
@@ -142,13 +142,3 @@ def _named(found: Any) -> dict[str, Any]:
         "environment": found["environment"],
         "account_id": found["id"],
     }
-
-
-def _read_name(text: str) -> str:
-    """A name as typed, without surrounding blanks. Raises StartError."""
-    name = text.strip()
-    if not 0 < len(name) <= LONGEST_NAME:
-        raise StartError(f"NAME must have 1 to {LONGEST_NAME} characters")
-    if (held := unfit(name)) is not None:
-        raise StartError(f"NAME must hold no {held}")
-    return name

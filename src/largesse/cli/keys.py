@@ -10,7 +10,7 @@ import click
 
 from largesse.base.errors import StartError
 from largesse.base.settings import ENVIRONMENTS, Network
-from largesse.base.text import unfit
+from largesse.cli.names import read_name
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.database import OPERATOR
 from largesse.identity import (
@@ -78,10 +78,7 @@ async def keys_create(
 
     It may be used for everything and from everywhere, unless --scope or --network narrow it.
     """
-    if not 0 < len(name.strip()) <= MOST_NAME:
-        raise StartError(f"--name must have 1 to {MOST_NAME} characters")
-    if found := unfit(name):
-        raise StartError(f"--name must hold no {found}")
+    name = read_name(name, MOST_NAME, argument="--name")
     wanted_scopes, wanted_networks = scopes_kept(scopes), _read_networks(networks)
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         key_id, secret = await create_key(
@@ -89,7 +86,7 @@ async def keys_create(
             customer=customer,
             service_account=service_account,
             environment=environment,
-            key=name.strip(),
+            key=name,
             scopes=wanted_scopes,
             networks=wanted_networks,
         )
@@ -100,7 +97,7 @@ async def keys_create(
             customer_id=await find_customer(connection, customer),
             environment=environment,
             after={
-                "name": name.strip(),
+                "name": name,
                 "service_account": service_account,
                 "for": scopes_said(wanted_scopes),
                 "from": networks_said(wanted_networks),

@@ -1,4 +1,4 @@
-"""`service-accounts`: who the API acts as, and what each may order."""
+"""`service-accounts`: who the API acts as: making them, switching them on and off, and what each may order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ import click
 
 from largesse.base.errors import StartError
 from largesse.base.money import AmountError, to_decimal, to_minor
+from largesse.cli.names import read_name
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, show
-from largesse.database import OPERATOR
+from largesse.database import OPERATOR, Connection
 from largesse.identity import (
+    MOST_NAME,
     Limit,
     ServiceAccountRecord,
+    TooManyServiceAccounts,
+    add_service_account,
     find_customer,
     limit_service_account,
     list_limits,
+    switch_service_account,
 )
 
 _COLUMNS = ("id", "customer", "key", "name", "active", "currency", "largest_order", "daily")
@@ -27,7 +32,7 @@ _NONE = "none"
 
 @click.group("service-accounts", cls=Commands)
 def service_accounts() -> None:
-    """See who the API acts as, and limit what each may order."""
+    """See who the API acts as; make, limit, switch off and switch on service accounts."""
 
 
 @service_accounts.command("list")
@@ -55,17 +60,11 @@ async def service_accounts_limit(
     What an order costs counts, whatever becomes of it later. A daily sum counts orders from when it was first limited, in each
     environment for itself. What no option speaks of stays as it is.
     """
-    customer, slash, key = service_account.partition("/")
-    if not slash or not customer or not key:
-        raise StartError("name the service account as CUSTOMER/KEY, by the keys of the world file")
     if largest_order is None and daily is None:
         raise StartError("say what is to change: --largest-order or --daily")
     code = currency.strip().upper()
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        found = next((one for one in await list_limits(connection, customer) if one.key == key), None)
-        if found is None:
-            raise StartError(f"customer {customer!r} has no service account {key!r}")
-        customer_id = await find_customer(connection, customer)
+        customer_id, found = await _find(connection, service_account)
         before = found.limits.get(code, Limit())
         limit = Limit(
             _read("--largest-order", largest_order, code, before.largest_order_minor),
@@ -84,6 +83,71 @@ async def service_accounts_limit(
         )
     said = limit.told(code)
     click.echo(f"{service_account} may order {said['largest_order']} at once and {said['daily']} a day.")
+
+
+@service_accounts.command("create")
+@click.argument("customer")
+@click.argument("name")
+@command
+async def service_accounts_create(customer: str, name: str) -> None:
+    """Make the customer CUSTOMER a service account called NAME, which begins without a key and with the funding accounts open to all."""
+    name = read_name(name, MOST_NAME)
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
+        customer_id = await find_customer(connection, customer)
+        try:
+            account_id, key = await add_service_account(connection, customer_id, name)
+        except TooManyServiceAccounts as error:
+            raise StartError(error.detail) from None
+        await acting.record(
+            connection,
+            "service_account.created",
+            f"service account {account_id}",
+            customer_id=customer_id,
+            after={"name": name, "key": key},
+        )
+    click.echo(f"{name} is {customer}/{key} (id {account_id}).")
+
+
+@service_accounts.command("switch-off")
+@click.argument("service_account", metavar="CUSTOMER/KEY")
+@command
+async def service_accounts_switch_off(service_account: str) -> None:
+    """Switch the service account CUSTOMER/KEY off: its keys are refused from their next request on."""
+    await _switch(service_account, active=False)
+
+
+@service_accounts.command("switch-on")
+@click.argument("service_account", metavar="CUSTOMER/KEY")
+@command
+async def service_accounts_switch_on(service_account: str) -> None:
+    """Switch the service account CUSTOMER/KEY on again, with the keys that it has."""
+    await _switch(service_account, active=True)
+
+
+async def _switch(service_account: str, *, active: bool) -> None:
+    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
+        customer_id, found = await _find(connection, service_account)
+        if found.active is not active:
+            await switch_service_account(connection, customer_id, found.id, active=active)
+            await acting.record(
+                connection,
+                "service_account.switched",
+                f"service account {found.id}",
+                customer_id=customer_id,
+                after={"name": found.name, "active": active},
+            )
+    click.echo(f"{found.name} is switched {'on' if active else 'off'}.")
+
+
+async def _find(connection: Connection, service_account: str) -> tuple[int, ServiceAccountRecord]:
+    """The customer's id, and the service account of CUSTOMER/KEY. Raises StartError."""
+    customer, _, key = service_account.partition("/")
+    if not customer or not key:
+        raise StartError("name the service account as CUSTOMER/KEY, by the keys of the world file")
+    found = next((one for one in await list_limits(connection, customer) if one.key == key), None)
+    if found is None:
+        raise StartError(f"customer {customer!r} has no service account {key!r}")
+    return await find_customer(connection, customer), found
 
 
 def _rows(record: ServiceAccountRecord) -> Iterator[dict[str, Any]]:
