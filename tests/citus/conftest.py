@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 from tests.chained import CHAIN
+from tests.orders.builder import VAULT, build_order
 
 from largesse.database import (
     OPERATOR,
@@ -21,11 +22,15 @@ from largesse.database import (
     Role,
     Scope,
     connect_once,
+    distribution,
     for_customer,
     scope_of,
 )
+from largesse.fulfilment import ClaimedGifts, InventoryProvider
 from largesse.funding import own_accounts
 from largesse.identity import Principal
+from largesse.lines.claiming import Claiming, Turns
+from largesse.orders import Placer
 from largesse.orders.order import OwnAccounts
 from largesse.world import load_world, parse_world
 
@@ -40,13 +45,16 @@ WORLD = "".join(
     funding: invoiced
     service_accounts: [{{key: bot, name: Bot, active: true}}]
     api_keys: [{{key: key, service_account: bot, environment: production}}]
-    funding_accounts: [{{key: gbp, name: Float, master: true, currency: GBP, environment: production, balance: 1000, service_accounts: all}}]
+    funding_accounts:
+      - {{key: gbp, name: Float, master: true, currency: GBP, environment: production, balance: 1000, service_accounts: all}}
+      - {{key: more, name: More, currency: GBP, environment: production, balance: 1, service_accounts: all}}
 """
     for number in range(1, CUSTOMERS + 1)
 )
 PRODUCTS = """
 products:
   - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [1]}
+  - {key: hamper, name: Hamper, digital: false, currency: GBP, cost: 1, vat_percent: {GB: 20}, postage: {GB: 1}}
 """
 
 
@@ -149,3 +157,25 @@ async def own_accounts_of(database: Database, principal: Principal) -> OwnAccoun
     async with database.connection(for_customer(principal.customer_id, "production")) as connection:
         own = await own_accounts(connection, principal.customer_id, "production", "GBP")
     return OwnAccounts(own["receivable"], own["sales"])
+
+
+async def homes_of(spread: Overheard) -> dict[int, str]:
+    async with spread.connection(OPERATOR) as connection:
+        return await distribution.homes(connection, range(1, CUSTOMERS + 1))
+
+
+async def place(spread: Overheard, customer_id: int, **more: Any) -> Any:
+    principal = principal_of(customer_id)
+    placer = Placer(spread, CHAIN)
+    try:
+        return (
+            await placer.place(build_order(principal, await own_accounts_of(spread, principal), **more))
+        ).order
+    finally:
+        await placer.close()
+
+
+def recipients(spread: Overheard) -> tuple[Claiming, ClaimedGifts]:
+    turns = Turns()
+    gifts = ClaimedGifts(spread, VAULT, "production", InventoryProvider(), turns)
+    return Claiming(spread, VAULT, "production", gifts, default_expiry_days=30, turns=turns), gifts

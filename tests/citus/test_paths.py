@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from tests.chained import CHAIN
-from tests.citus.conftest import CUSTOMERS, Asked, Overheard, Told, own_accounts_of, principal_of
-from tests.orders.builder import VAULT, build_order
+from tests.citus.conftest import CUSTOMERS, Asked, Overheard, Told, homes_of, place, principal_of, recipients
+from tests.orders.builder import VAULT
 
-from largesse.database import OPERATOR, distribution, for_customer
-from largesse.fulfilment import ClaimedGifts, InventoryProvider
+from largesse.database import distribution, for_customer
 from largesse.lines import draw_codes
 from largesse.lines.attempts import Attempt
-from largesse.lines.claiming import Claiming, Outcome, Turns
-from largesse.orders import OrderLists, Placer, cancel_order, read_order
+from largesse.lines.claiming import Outcome
+from largesse.orders import OrderLists, cancel_order, read_order
 
 WRITES_AND_READS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 # What a node is asked for: its port, and how it goes about it. Only what it does with rows of customers, as the others are everywhere.
@@ -24,28 +22,6 @@ TASK = re.compile(r"Node: host=\S+ port=(\d+)(.*?)(?=Node: |Distributed Subplan|
 SHARD = re.compile(rf" on ({'|'.join(distribution.DISTRIBUTED)})_\d+")
 # A code that is typed tells nobody whose it is: all nodes are asked, each apart.
 FOR_ALL_NODES = "customers_of_code("
-
-
-async def homes_of(spread: Overheard) -> dict[int, str]:
-    async with spread.connection(OPERATOR) as connection:
-        return await distribution.homes(connection, range(1, CUSTOMERS + 1))
-
-
-async def place(spread: Overheard, customer_id: int, **more: Any) -> Any:
-    principal = principal_of(customer_id)
-    placer = Placer(spread, CHAIN)
-    try:
-        return (
-            await placer.place(build_order(principal, await own_accounts_of(spread, principal), **more))
-        ).order
-    finally:
-        await placer.close()
-
-
-def recipients(spread: Overheard) -> tuple[Claiming, ClaimedGifts]:
-    turns = Turns()
-    gifts = ClaimedGifts(spread, VAULT, "production", InventoryProvider(), turns)
-    return Claiming(spread, VAULT, "production", gifts, default_expiry_days=30, turns=turns), gifts
 
 
 async def plan_of(spread: Overheard, told: Told) -> str:

@@ -25,6 +25,7 @@ def build_order(
     cost_minor: int = 100,
     codes: int = 1,
     external_reference: str | None = None,
+    product_id: int = 1,
 ) -> Order:
     """A batch of `codes` codes at `cost_minor` each, drawn and sealed."""
     reference = new_reference(NOW)
@@ -32,7 +33,7 @@ def build_order(
     return new_order(
         reference=reference,
         principal=principal,
-        gift=Gift("gift", 1, None, None, "GB", currency, cost_minor, cost_minor),
+        gift=Gift("gift", product_id, None, None, "GB", currency, cost_minor, cost_minor),
         wanted=Wanted(
             source="api",
             recipients=(),

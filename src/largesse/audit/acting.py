@@ -20,7 +20,7 @@ import msgspec
 
 from largesse.audit.acts import ACTS
 from largesse.chains import START, Chains, content, micros
-from largesse.database import Connection, Row
+from largesse.database import Connection, Row, commit_as_one
 
 INSTALLATION = 0  # whose what no customer's is
 
@@ -102,6 +102,7 @@ class Acting(msgspec.Struct, frozen=True):
             _json(before),
             _json(after),
         )
+        await commit_as_one(connection)
         row = await _lock_head(connection, customer_id)
         mac, head = self.chains.audit.add(row["head"], event_content(customer_id, row["at_us"], *told))
         await connection.execute(_ADD, customer_id, row["at"], *told, mac, head)

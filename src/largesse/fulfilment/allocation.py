@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from largesse.base.vault import Vault
-from largesse.database import WORKER, Connection, Database, Row, Scope, scope_of
+from largesse.database import WORKER, Connection, Database, Row, Scope, commit_as_one, scope_of
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
 from largesse.fulfilment.providers import Provider, Wanted
 from largesse.lines.lines import Line, read_progress
@@ -58,6 +58,7 @@ async def allocate_waiting(
     while True:
         async with database.transaction(scope) as connection:
             pairs = await _pair(connection, product_id, value_minor)
+            await commit_as_one(connection)
             for wait, voucher_id in pairs:
                 await _serve(connection, vault, wait, voucher_id)
         served += len(pairs)

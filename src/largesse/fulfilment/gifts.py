@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from largesse.base.vault import Vault
 from largesse.catalogue import Details, Product, read_details
-from largesse.database import LOOKUP, Connection, Database, for_customer
+from largesse.database import LOOKUP, Connection, Database, commit_as_one, for_customer
 from largesse.fulfilment.allocation import allocate_waiting, settle_product
 from largesse.fulfilment.choices import read_choices, read_product
 from largesse.fulfilment.notifications import seal_email
@@ -140,6 +140,7 @@ class ClaimedGifts:
             if gift is None:
                 raise NotPossible
             at = await _now(connection)
+            await commit_as_one(connection)
             if gift.step is Step.EXPIRED and gift.progress.state is not State.EXPIRED:
                 await record_move(connection, key, State.EXPIRED, at)
             if gift.step is step:

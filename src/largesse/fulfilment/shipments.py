@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ import msgspec
 from largesse.audit import Acting
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Connection, Database, Row
+from largesse.database import OPERATOR, Connection, Database, Row, commit_as_one
 from largesse.fulfilment.notifications import SHIPPED, write_notification
 from largesse.fulfilment.table import read_rows
 from largesse.lines.lines import Line
@@ -120,9 +120,8 @@ async def export_shipments(
         async with database.transaction(OPERATOR) as connection:
             rows = await connection.fetch(
                 """
-                SELECT s.id, o.reference, s.customer_id, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
-                FROM shipments s JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
-                JOIN products p ON p.id = s.product_id
+                SELECT s.id, s.customer_id, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
+                FROM shipments s JOIN products p ON p.id = s.product_id
                 WHERE s.environment = $1 AND s.shipped_at IS NULL AND s.sealed_address IS NOT NULL
                   AND s.id > $2 AND ($3 OR s.exported_at IS NULL)
                 ORDER BY s.id LIMIT $4 FOR UPDATE OF s
@@ -132,7 +131,8 @@ async def export_shipments(
                 again,
                 _EXPORTED_AT_ONCE,
             )
-            writer.writerows(map(_harmless, _fields(vault, row)) for row in rows)
+            references = await _references(connection, rows)
+            writer.writerows(map(_harmless, _fields(vault, row, references)) for row in rows)
             file.flush()
             await connection.execute(
                 """
@@ -154,13 +154,26 @@ async def export_shipments(
         last_id = rows[-1]["id"]
 
 
-def _fields(vault: Vault, row: Row) -> list[object]:
+async def _references(connection: Connection, parcels: Sequence[Row]) -> dict[tuple[int, int], str]:
+    """The references of the orders of parcels, by customer and id: asked for apart, as orders may lie on nodes, where parcels do not."""
+    rows = await connection.fetch(
+        """
+        SELECT customer_id, id, reference
+        FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id) JOIN orders USING (customer_id, id)
+        """,
+        [parcel["customer_id"] for parcel in parcels],
+        [parcel["order_id"] for parcel in parcels],
+    )
+    return {(row["customer_id"], row["id"]): row["reference"] for row in rows}
+
+
+def _fields(vault: Vault, row: Row, references: Mapping[tuple[int, int], str]) -> list[object]:
     """What is told of a parcel, column by column."""
     line = LineKey(row["customer_id"], row["order_id"], row["number"])
     address = _decode(vault.addresses.open(row["sealed_address"], _context(line)))
     return [
         row["id"],
-        row["reference"],
+        references[line.customer_id, line.order_id],
         line.number,
         row["key"],
         row["name"],
@@ -179,6 +192,7 @@ async def import_shipments(
     """
     shipped = before = 0
     async with database.transaction(OPERATOR) as connection:
+        await commit_as_one(connection)
         for line, row in read_rows(path, ["shipment", "carrier"], ["tracking_number"]):
             if len(row["carrier"]) > _LONGEST or len(row.get("tracking_number", "")) > _LONGEST:
                 raise StartError(

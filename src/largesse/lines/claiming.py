@@ -13,7 +13,7 @@ from largesse.base import clock
 from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import LOOKUP, Connection, Database, act_for
+from largesse.database import LOOKUP, Connection, Database, act_for, commit_as_one
 from largesse.lines.attempts import Attempt, Examined, Examiner, forget_failures, record_failure
 from largesse.lines.lines import Line, find_line, read_progress
 from largesse.lines.states import (
@@ -151,6 +151,7 @@ class Claiming:
                 if examined.line is None or not examined.is_right:
                     await record_failure(connection, examined)
                     return Claim(Outcome.REFUSED)
+                await commit_as_one(connection)
                 await forget_failures(connection, examined)
                 outcome, waits_for = await self._take(connection, examined.line, examined, language)
         if waits_for is not None:

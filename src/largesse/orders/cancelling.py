@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from largesse.chains import Chain
-from largesse.database import Connection, Row
+from largesse.database import Connection, Row, commit_as_one
 from largesse.delivery.outbox import hold_mail_back
 from largesse.funding import Entry, lock_accounts, own_accounts, payment_source, post
 from largesse.identity import Principal
@@ -38,6 +38,7 @@ async def cancel_order(
 
     Raises NotFound for an order of another customer or environment, OtherServiceAccount for one of another service account.
     """
+    await commit_as_one(connection)
     order = await find_own_order(connection, principal, reference)
     issued = await lock_issued(connection, order["customer_id"], order["id"])
     if issued:

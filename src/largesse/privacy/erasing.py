@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.database import OPERATOR, Connection, Database
+from largesse.database import OPERATOR, Connection, Database, commit_as_one
 from largesse.delivery.mail.erasing import ErasedMail, erase_from_requeues, erase_mail
 from largesse.delivery.webhooks.erasing import erase_from_answers
 from largesse.drafts.erasing import drop_drafts_with
@@ -65,9 +65,11 @@ async def erase(database: Database, email: str, found: Found, customer_id: int |
     orders = []
     for order, numbers in found.lines.items():
         async with database.transaction(OPERATOR) as connection:
+            await commit_as_one(connection)
             orders.append(await erase_lines(connection, order, numbers))
     for order in found.mentions:
         async with database.transaction(OPERATOR) as connection:
+            await commit_as_one(connection)
             texts = await erase_mentions(connection, order, email)
             if texts is not None:
                 await forget_written(connection, order[0], texts)

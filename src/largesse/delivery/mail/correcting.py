@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
-from largesse.database import Connection
+from largesse.database import Connection, commit_as_one
 from largesse.delivery.mail.resending import resend
 from largesse.delivery.outbox import lock_mail_job
 from largesse.identity import Principal
@@ -30,6 +30,7 @@ async def correct_address(
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, TooManyRequests as `resend`, and
     InvalidRequest where nobody of the order is at `email`, somebody is at `corrected`, a gift was claimed, or the mail is just leaving.
     """
+    await commit_as_one(connection)
     order = await find_own_order(connection, principal, reference)
     # Lines before the mail job, as a cancellation and an erasure lock them.
     key = (order["customer_id"], order["id"])

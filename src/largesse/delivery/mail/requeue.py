@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from largesse.base.email import ERASED_DOMAIN
-from largesse.database import OPERATOR, Connection, Database, Row
+from largesse.database import OPERATOR, Connection, Database, Row, arguments, places, within
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.queue import notify
 from largesse.events import record_changes
@@ -15,23 +15,14 @@ from largesse.events import record_changes
 _BITE = 1_000
 _START = datetime(1970, 1, 1, tzinfo=UTC), 0
 
-# The lines of a message whose codes still stand.
-_STANDING = """
-    ARRAY(SELECT line FROM unnest(line_numbers) AS line WHERE NOT EXISTS (
-        SELECT FROM line_states AS states
-        WHERE states.customer_id = messages.customer_id AND states.order_id = messages.order_id
-          AND states.number = line AND states.state = 'cancelled')
-    ORDER BY line)
-"""
-
 # What was asked for again since then was sent instead: only the last edition of an order's mail counts. A notification is of
 # one line, whose number is its edition.
 _CANDIDATES = f"""
-    SELECT customer_id, id, order_id, coalesce(finished_at, due_at) AS given_up_at FROM messages
+    SELECT customer_id, id, order_id, line_numbers, coalesce(finished_at, due_at) AS given_up_at FROM messages
     WHERE state IN ('bounced', 'exhausted', 'held')
       AND coalesce(finished_at, due_at) >= $1 AND (coalesce(finished_at, due_at), id) > ($2, $3)
       AND ($4::text IS NULL OR position(lower($4) IN lower(reason)) > 0)
-      AND {_STANDING} <> '{{}}' AND email NOT LIKE '%@{ERASED_DOMAIN}'
+      AND email NOT LIKE '%@{ERASED_DOMAIN}'
       AND NOT (kind = 'gift' AND EXISTS (
         SELECT FROM messages AS later
         WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email AND later.kind = 'gift'
@@ -54,7 +45,7 @@ async def count_given_up(database: Database, wanted: Wanted) -> int:
     after = _START
     async with database.connection(OPERATOR) as connection:
         while rows := await connection.fetch(_CANDIDATES, wanted.since, *after, wanted.reason, _BITE):
-            found += len(rows)
+            found += len(await _standing(connection, rows))
             after = rows[-1]["given_up_at"], rows[-1]["id"]
     return found
 
@@ -81,7 +72,6 @@ async def requeue(database: Database, wanted: Wanted) -> int:
                 return made
             after = rows[-1]["given_up_at"], rows[-1]["id"]
             made += await _make_due(connection, rows, rank=made)
-            await record_changes(connection, {(row["customer_id"], row["order_id"]) for row in rows})
             await connection.execute("UPDATE mail_requeues SET messages = $2 WHERE id = $1", run_id, made)
             await notify(connection)
 
@@ -89,29 +79,56 @@ async def requeue(database: Database, wanted: Wanted) -> int:
 async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -> int:
     """Makes one bite of messages due, one after the other behind the `rank` before it, so that new mail passes between."""
     # A cancellation locks the mail job too: it is either seen here, or sees what is pending.
-    await connection.execute(
-        """
-        SELECT FROM mail_jobs JOIN unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
-            USING (customer_id, order_id)
-        ORDER BY order_id FOR UPDATE OF mail_jobs
-        """,
-        [row["customer_id"] for row in rows],
-        [row["order_id"] for row in rows],
-    )
+    for neighbours in await places(connection, None):
+        await connection.execute(
+            f"""
+            SELECT FROM mail_jobs JOIN unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
+                USING (customer_id, order_id)
+            WHERE true {within("mail_jobs.customer_id", "$3", neighbours)} ORDER BY order_id FOR UPDATE OF mail_jobs
+            """,
+            [row["customer_id"] for row in rows],
+            [row["order_id"] for row in rows],
+            *arguments(neighbours),
+        )
+    standing = await _standing(connection, rows)
     made = await connection.execute(
-        f"""
+        """
         UPDATE messages SET
             state = 'pending', attempts = 0, fault = NULL, finished_at = NULL, trying_since = now, due_at = at,
-            rank_at = at, line_numbers = {_STANDING}
-        FROM unnest($1::int[], $2::bigint[]) WITH ORDINALITY AS wanted (wanted_of, wanted_id, place),
+            rank_at = at, line_numbers = standing::int[]
+        FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY AS wanted (wanted_of, wanted_id, standing, place),
             (SELECT clock_now()) AS clock (now),
-            LATERAL (SELECT now + ((place + $3) / $4::int) * $5::float8 * interval '1 second') AS turn (at)
-        WHERE customer_id = wanted_of AND id = wanted_id AND state IN ('bounced', 'exhausted', 'held') AND {_STANDING} <> '{{}}'
-        """,  # noqa: S608 - made of constants
-        [row["customer_id"] for row in rows],
-        [row["id"] for row in rows],
+            LATERAL (SELECT now + ((place + $4) / $5::int) * $6::float8 * interval '1 second') AS turn (at)
+        WHERE customer_id = wanted_of AND id = wanted_id AND state IN ('bounced', 'exhausted', 'held')
+        """,
+        [row["customer_id"] for row, _ in standing],
+        [row["id"] for row, _ in standing],
+        [f"{{{','.join(map(str, numbers))}}}" for _, numbers in standing],
         rank,
         RANKED_TOGETHER,
         RANK_GAP_S,
     )
+    await record_changes(connection, {(row["customer_id"], row["order_id"]) for row, _ in standing})
     return int(made.split()[-1])
+
+
+async def _standing(connection: Connection, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
+    """Those of the messages that have lines whose codes still stand, each with these. Orders may lie on nodes, where messages do not."""
+    cancelled = await connection.fetch(
+        """
+        SELECT DISTINCT customer_id, order_id, number
+        FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id) JOIN line_states USING (customer_id, order_id)
+        WHERE state = 'cancelled'
+        """,
+        [row["customer_id"] for row in rows],
+        [row["order_id"] for row in rows],
+    )
+    gone = {tuple(line) for line in cancelled}
+    standing = [
+        (
+            row,
+            [n for n in sorted(row["line_numbers"]) if (row["customer_id"], row["order_id"], n) not in gone],
+        )
+        for row in rows
+    ]
+    return [(row, numbers) for row, numbers in standing if numbers]

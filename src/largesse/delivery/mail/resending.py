@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from largesse.base.email import ERASED_DOMAIN, email_key, is_erased
 from largesse.base.errors import InvalidRequest, TooManyRequests
-from largesse.database import Connection, Row
+from largesse.database import Connection, Row, commit_as_one
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.mail.records import RecipientDelivery
 from largesse.delivery.queue import notify
@@ -33,6 +33,7 @@ async def resend(
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, InvalidRequest when the address
     is no recipient of it or the first mail has not left yet, TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
     """
+    await commit_as_one(connection)
     found = await find_own_order(connection, principal, reference)
     order = (found["customer_id"], found["id"])
     first = await _own_message(connection, order, email)
@@ -81,6 +82,7 @@ async def resend_unclaimed(
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed.
     """
+    await commit_as_one(connection)
     found = await find_own_order(connection, principal, reference)
     order = (found["customer_id"], found["id"])
     # As `resend`, which locks one of them.
