@@ -69,7 +69,7 @@ test-patroni: install-dev  ## Orders while Patroni's leader is killed ten times 
 	PATRONI_KILLS=$(KILLS) $(BIN)/pytest -s tests/patroni
 
 test-citus: install-dev  ## Tests on a Citus cluster that the program CLUSTER starts (docs/testing.md); PYTEST_ARGS= replaces its suites
-	LARGESSE_TEST_CLUSTER='$(CLUSTER)' $(BIN)/python tests/citus/run.py $(if $(filter command line,$(origin PYTEST_ARGS)),$(PYTEST_ARGS))
+	LARGESSE_TEST_CLUSTER='$(CLUSTER)' CITUS_KILLS=$(KILLS) $(BIN)/python -m tests.citus.run $(if $(filter command line,$(origin PYTEST_ARGS)),$(PYTEST_ARGS))
 
 test-client-%: install  ## The Python client's tests on another Python, such as test-client-3.13
 	python$* -m venv --clear build/client-$*

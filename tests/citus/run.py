@@ -1,19 +1,13 @@
-"""Runs suites on a Citus cluster: `make test-citus CLUSTER=program`.
-
-The program is not part of this project. `program start FOLDER --nodes 2` starts servers and prints JSON with `url`, the
-coordinator's address, and `servers`, of which each has a `port`, the coordinator first; `program stop FOLDER` stops them.
-"""
+"""Runs suites on a Citus cluster: `make test-citus CLUSTER=program` (tools/citus_cluster.py says what the program does)."""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
+import signal
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
-from urllib.parse import urlsplit
+
+from tools.citus_cluster import PROGRAM, running
 
 SUITES = (
     "tests/citus",
@@ -38,47 +32,25 @@ SUITES = (
     "tests/verify/test_audit.py::test_the_audit_sees_one_snapshot_and_holds_nobody_up",
     "tests/worker/test_worker.py",
 )
-_START_LIMIT_S = 120
 
 
 def main() -> None:
     """Ends with the exit code of pytest."""
-    program = os.environ.get("LARGESSE_TEST_CLUSTER", "")
-    if not program:
+    if not PROGRAM:
         sys.stdout.write(
             "Skipped: no cluster. CLUSTER= names a program that starts one (docs/testing.md, Citus).\n"
         )
         return
-    folder = Path(tempfile.mkdtemp(prefix="largesse-citus-"))
-    folder.chmod(0o755)
-    try:
-        started = subprocess.run(
-            [program, "start", str(folder), "--nodes", "2"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_START_LIMIT_S,
-        )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # who is told to stop stops the cluster, too
+    with running() as cluster:
+        coordinator, *nodes = [cluster.url_of(server, "postgres") for server in cluster.servers]
+        addresses = {"LARGESSE_TEST_DATABASE_URL": coordinator, "LARGESSE_TEST_NODES": " ".join(nodes)}
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *(sys.argv[1:] or SUITES)],
-            env={**os.environ, **_addresses(json.loads(started.stdout))},
+            env={**os.environ, **addresses},
             check=False,
         )
-    finally:
-        subprocess.run([program, "stop", str(folder)], check=False, timeout=_START_LIMIT_S)
-        shutil.rmtree(folder)
     sys.exit(done.returncode)
-
-
-def _addresses(cluster: dict[str, object]) -> dict[str, str]:
-    """Where the tests find the servers: each by the address of its maintenance database."""
-    url = urlsplit(str(cluster["url"]))._replace(path="/postgres")
-    servers: list[dict[str, int]] = cluster["servers"]  # type: ignore[assignment]
-    user = f"{url.username}@" if url.username else ""
-    coordinator, *nodes = [
-        url._replace(netloc=f"{user}{url.hostname}:{server['port']}").geturl() for server in servers
-    ]
-    return {"LARGESSE_TEST_DATABASE_URL": coordinator, "LARGESSE_TEST_NODES": " ".join(nodes)}
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ async def test_placing_an_order_asks_one_node_which_commits_it_as_its_own(spread
                 await placer.place(order)
                 assert spread.asked.nodes == {homes[customer_id]}, spread.asked.commands
                 assert spread.asked.prepared == []
+                assert all(command.count("BEGIN") < 2 for _, command in spread.asked.commands)
     finally:
         await placer.close()
 

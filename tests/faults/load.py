@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -28,14 +28,19 @@ class Reply:
     retry_after: str | None
 
 
+# The path, the API key and the body of an order, by its number.
+Ordering = Callable[[Installation, int], tuple[str, str, dict[str, Any]]]
+
+
 class Load:
     """Clients that place numbered orders of every kind, each again and again until it is known to be placed.
 
-    Order n carries the external reference `order-n`, so that a repeated one is answered 409 once it exists.
+    Order n carries the external reference `order-n`, so that a repeated one is answered 409 once it exists. `ordering` makes others.
     """
 
-    def __init__(self, installation: Installation) -> None:
+    def __init__(self, installation: Installation, ordering: Ordering | None = None) -> None:
         self._installation = installation
+        self._ordering = ordering or order
         self._numbers = itertools.count(1)
         self._changed = asyncio.Condition()
         self.url: str | None = None  # None: nobody serves, clients wait
@@ -44,6 +49,7 @@ class Load:
         self.replies: list[Reply] = []
         self.stopping = False
         self.pause_s = 0.0  # of a client after each order
+        self.retry_s = 0.02  # until it sends one again
 
     @asynccontextmanager
     async def running(self, clients: int = CLIENTS, *, hang_up_s: float = PATIENCE_S) -> AsyncIterator[None]:
@@ -93,7 +99,7 @@ class Load:
                 elif reply.status in {401, 402}:
                     break
                 else:
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(self.retry_s)
             await asyncio.sleep(self.pause_s)
 
     async def _address(self) -> str | None:
@@ -103,7 +109,7 @@ class Load:
             return self.url
 
     async def _send(self, session: aiohttp.ClientSession, url: str, number: int) -> Reply:
-        path, key, body = order(self._installation, number)
+        path, key, body = self._ordering(self._installation, number)
         sent_at = time.monotonic()
         try:
             async with session.post(

@@ -10,6 +10,7 @@ See docs/decisions/0054-spread-by-customer.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -109,6 +110,10 @@ def arguments(given: Sequence[int] | None) -> tuple[Sequence[int], ...]:
 _MARK = "distribution"
 WRITE_ON_COORDINATOR = "UPDATE distribution SET since = since WHERE NOT one"
 
+# As what a coordinator tells of a node whose connection broke within a statement: faults of its own, by these words.
+LOST_NODE: tuple[type[asyncpg.PostgresError], ...] = (asyncpg.InternalServerError, asyncpg.PostgresIOError)
+_LOST_NODE_WORDS = re.compile(r"connection|could not (receive|send) data|SSL SYSCALL|failed to COPY to shard")
+
 HAS_EXTENSION = "EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
 
 
@@ -116,6 +121,11 @@ async def is_spread(session: Session) -> bool:
     """Whether the database is one whose tables are spread over nodes."""
     spread: bool = await session.fetchval(f"SELECT {HAS_EXTENSION}")
     return spread
+
+
+def is_of_lost_node(error: asyncpg.PostgresError) -> bool:
+    """Whether one of LOST_NODE is that a node was lost."""
+    return _LOST_NODE_WORDS.search(str(error)) is not None
 
 
 async def trouble(session: Session) -> str | None:

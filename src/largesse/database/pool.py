@@ -130,6 +130,10 @@ class Database:
         try:
             lend(scope, is_spread=self.is_spread)
             yield cast("Connection", connection)
+        except distribution.LOST_NODE as error:
+            if self.is_spread and distribution.is_of_lost_node(error):
+                raise asyncpg.ConnectionFailureError(str(error)) from error
+            raise
         finally:
             take_back()
             if _is_lost(connection):
@@ -206,9 +210,9 @@ def is_spread(connection: Connection) -> bool:
 
 
 async def commit_as_one(connection: Connection) -> None:
-    """Has what the rest of the transaction writes on a node and beside it be there together or not at all, as it is in one database.
+    """Has what the transaction writes on a node and beside it be there together or not at all, as it is in one database.
 
-    Call it before it writes anything.
+    Call it inside the transaction.
     """
     if is_spread(connection):
         await connection.execute(distribution.WRITE_ON_COORDINATOR)

@@ -122,6 +122,12 @@ class Session(asyncpg.Connection):
         """Runs statements, as the driver does; what begins a transaction says in the same message who acts, and for whom."""
         if query.startswith("BEGIN") and (said := self._said):
             query = f"{query.rstrip(';')}; {said}"
+        if self.is_spread and query.startswith("BEGIN"):
+            # A coordinator repeats for its nodes the whole message that sets something, once for each thing set: BEGIN is none of it.
+            begin, _, query = query.partition(";")
+            begun: str = await super().execute(begin, timeout=timeout)
+            if not query.strip():
+                return begun
         done: str = await super().execute(query, *args, timeout=timeout)
         return done
 

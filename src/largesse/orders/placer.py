@@ -20,7 +20,7 @@ import structlog
 from largesse.base.batching import Batcher
 from largesse.base.errors import Problem, Unavailable
 from largesse.chains import Chain
-from largesse.database import DATABASE_AWAY, Connection, Database
+from largesse.database import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
 from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch
@@ -220,7 +220,10 @@ class Placer:
             else:
                 try:
                     await connection.execute("COMMIT")
-                except DATABASE_AWAY:
+                except DATABASE_FAILED as error:
+                    # One server that refuses a COMMIT has undone it. A coordinator may refuse what its node has done.
+                    if not (self._database.is_spread or isinstance(error, DATABASE_AWAY)):
+                        raise
                     orders = [placed.order for placed in written.placed]
                     unsettled = self._settler.settle(orders, written.context.transaction_id)
                     outcomes = dict(zip(outcomes, unsettled, strict=True))

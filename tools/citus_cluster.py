@@ -1,0 +1,91 @@
+"""A cluster of its own, by a program that is not part of this project (docs/testing.md, Citus).
+
+`program start FOLDER --nodes 2` starts servers, or those of them again that do not run, and prints JSON with `url`, the
+coordinator's address, and `servers`, of which each has a `port` and its folder, `data`, the coordinator first. `program add-node
+FOLDER` starts one more, which holds nothing yet, and prints the same; `program stop FOLDER` stops them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+PROGRAM = os.environ.get("LARGESSE_TEST_CLUSTER", "")
+_LIMIT_S = 120
+
+
+class Cluster:
+    """A coordinator and its nodes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.url = ""
+        self.servers: list[dict[str, Any]] = []
+
+    def start(self) -> None:
+        """Starts what does not run."""
+        self._tell(self._run("start", "--nodes", "2"))
+
+    def add_node(self) -> None:
+        """Adds a node that holds nothing yet."""
+        self._tell(self._run("add-node"))
+
+    def stop(self) -> None:
+        """Stops all of them in good order."""
+        self._run("stop")
+
+    def url_of(self, server: dict[str, Any], database: str) -> str:
+        """The address of a database on one of the servers."""
+        url = urlsplit(self.url)
+        user = f"{url.username}@" if url.username else ""
+        return url._replace(netloc=f"{user}{url.hostname}:{server['port']}", path=f"/{database}").geturl()
+
+    def pid_of(self, server: dict[str, Any]) -> int:
+        """The process that all others of a server are children of."""
+        return int(Path(server["data"], "postmaster.pid").read_text().splitlines()[0])
+
+    def kill(self, server: dict[str, Any]) -> None:
+        """Ends a server as a machine that loses its power does: nothing more is written, answered or given back."""
+        pid = self.pid_of(server)
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in (pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+
+    def _run(self, command: str, *options: str) -> str:
+        done = subprocess.run(
+            [PROGRAM, command, str(self._folder), *options],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_LIMIT_S,
+        )
+        return done.stdout
+
+    def _tell(self, told: str) -> None:
+        found = json.loads(told)
+        self.url, self.servers = found["url"], found["servers"]
+
+
+@contextmanager
+def running() -> Iterator[Cluster]:
+    """A coordinator and two nodes, in a folder of their own."""
+    folder = Path(tempfile.mkdtemp(prefix="largesse-citus-"))
+    folder.chmod(0o755)
+    cluster = Cluster(folder)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        with suppress(subprocess.CalledProcessError):
+            cluster.stop()
+        shutil.rmtree(folder)
