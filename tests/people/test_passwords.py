@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from argon2 import PasswordHasher
+from argon2 import PasswordHasher, extract_parameters
 
 from largesse.base.errors import Unavailable
 from largesse.people.passwords import Passwords, weakness
@@ -25,8 +25,11 @@ async def test_only_the_right_one_is_right(passwords: Passwords) -> None:
         assert not await passwords.is_right(kept, wrong)
 
 
-async def test_nobodys_password_is_never_right(passwords: Passwords) -> None:
-    assert not await passwords.is_right(None, "a password that nobody has")
+async def test_nobodys_password_is_never_right_and_takes_as_long(passwords: Passwords) -> None:
+    for guess in ("a password that nobody has", "", "\0" * 32):
+        assert not await passwords.is_right(None, guess)
+    kept = await passwords.hash("four plain words here")
+    assert extract_parameters(passwords._nobodys) == extract_parameters(kept)
     assert not await passwords.is_right("broken", "a password that nobody has")
 
 

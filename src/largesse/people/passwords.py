@@ -7,6 +7,7 @@ password that nobody has is.
 from __future__ import annotations
 
 import asyncio
+import base64
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -54,7 +55,7 @@ class Passwords:
         self._hasher = hasher or PasswordHasher(time_cost=_PASSES, memory_cost=_MEMORY_KIB, parallelism=1)
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
-        self._nobodys = self._hasher.hash("a password that nobody has")
+        self._nobodys = _of_nobody(self._hasher)
 
     async def hash(self, password: str) -> str:
         """What is kept of a password."""
@@ -87,6 +88,15 @@ class Passwords:
         except (VerificationError, InvalidHashError):
             return ""
         return kept
+
+
+def _of_nobody(hasher: PasswordHasher) -> str:
+    """What no password comes to: to compare one with it takes as long as with any other, and to make it takes no time."""
+    salt, digest = (
+        base64.b64encode(bytes(size)).decode().rstrip("=") for size in (hasher.salt_len, hasher.hash_len)
+    )
+    costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
+    return f"$argon2id$v=19${costs}${salt}${digest}"
 
 
 def weakness(password: str, email: str) -> str | None:
