@@ -21,9 +21,7 @@ QUIET = {"LARGESSE_PUBLIC_URL": "https://gifts.example.com", "LARGESSE_MAIL_FROM
 
 @pytest.fixture(scope="module")
 def installation(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    one = Installation.external(tmp_path_factory.mktemp("start"), module_database_url)
-    one.run("migrate")
-    return one
+    return Installation.external(tmp_path_factory.mktemp("start"), module_database_url)
 
 
 def doubts(installation: Installation, folder: Path, arguments: list[str], **environ: str) -> dict[str, str]:

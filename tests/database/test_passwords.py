@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -61,7 +62,9 @@ def largesse(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
+@cache
 def address(data_dir: Path, role: str) -> str:
+    """Where a role finds the database, as the command says: the same for as long as the server runs."""
     done = largesse(data_dir, "database-url", "--role", role)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
