@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
+from tests.browser.conftest import AXE_OPTIONS
 from tests.web.console.everything import Walk, entry_of, send_gift
 
 LOOKS = tuple(itertools.product((390, 768, 1280), ("light", "dark")))
@@ -87,9 +88,7 @@ class Look:
         self._page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         wrong = [f"{one} is beyond the edge" for one in self._page.evaluate(BEYOND)]
         wrong += [f"no focus is seen on {one}" for one in self._page.evaluate(FOCUS)]
-        # What axe would load once more, style sheets, it needs for none of its rules that hold here.
-        options = {"resultTypes": ["violations"], "preload": False}
-        options |= {"runOnly": ["color-contrast"]} if again else {}
+        options = AXE_OPTIONS | ({"runOnly": ["color-contrast"]} if again else {})
         found = AxeResults(self._page.evaluate("(options) => axe.run(options)", options))
         return [*wrong, found.generate_report()] if found.violations_count else wrong
 

@@ -9,6 +9,7 @@ from itertools import cycle
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
+from tests.browser.conftest import AXE_OPTIONS
 from tests.delivery.mail.test_letter import CODE, a_letter, bodies
 
 from largesse.base.i18n import LANGUAGES
@@ -38,7 +39,9 @@ def test_letters_fit_a_phone_and_can_be_read_by_all(browser: Browser, scheme: st
         width, window = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width <= window, kind
         found = Axe().run(
-            page, options={"rules": {"landmark-one-main": {"enabled": False}, "region": {"enabled": False}}}
+            page,
+            options=AXE_OPTIONS
+            | {"rules": {one: {"enabled": False} for one in ("landmark-one-main", "region")}},
         )
         assert found.violations_count == 0, found.generate_report()
     page.close()
