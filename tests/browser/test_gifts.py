@@ -43,3 +43,15 @@ def test_a_collection_and_a_template_of_it_are_made_without_script_by_keyboard(
     }
     assert demo.call("POST", "/send/template", json=body)["totalCost"] == 25.0
     assert one.said == []
+
+
+def test_the_mail_and_the_page_of_a_gift_stand_beside_each_other_on_a_tablet(
+    visit: Visits, demo: Any, admin: dict[str, Any]
+) -> None:
+    page = visit("desktop", storage_state=admin, viewport={"width": 768, "height": 1024}).page
+    page.goto(f"{demo.url}/app/templates/{demo.call('GET', '/templates')[0]['id']}")
+    mail, claim = (page.locator(f"iframe[title='{title}']") for title in ("The mail", "The page of the gift"))
+    assert mail.bounding_box()["y"] == claim.bounding_box()["y"]
+    mail.scroll_into_view_if_needed()
+    heading = page.frame_locator("iframe[title='The mail']").get_by_role("heading", level=1)
+    assert 0 < heading.bounding_box()["y"] - mail.bounding_box()["y"] < 120, "nothing blank above it"
