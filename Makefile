@@ -22,7 +22,7 @@ INSTALLED_DEV := .venv/.installed-dev
 # Where whoever calls this wants no bytecode, the hundreds of processes of the tests would each compile all they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo test pytest test-bounds test-pgbouncer test-patroni test-citus check format lock docs dist bench performance-doc clean
+.PHONY: help install install-dev demo test pytest test-bounds test-pgbouncer test-patroni test-citus check format lock docs dist bench bench-citus performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -123,6 +123,9 @@ dist: install-dev  ## The wheels and source archives of both packages in dist/, 
 
 bench: install-dev  ## All benchmarks, some 20 minutes; BENCH_ARGS=--quick only tries whether they run
 	$(BIN)/python -m bench $(BENCH_ARGS)
+
+bench-citus: install-dev  ## Orders on a Citus cluster that the program CLUSTER starts: processor time, and how evenly customers are spread
+	LARGESSE_TEST_CLUSTER='$(CLUSTER)' $(BIN)/python -m bench.citus $(BENCH_ARGS)
 
 bench-%: install-dev  ## One benchmark, such as bench-orders-hot
 	$(BIN)/python -m bench $(BENCH_ARGS) $*

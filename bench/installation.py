@@ -179,7 +179,7 @@ class Installation:
 
     async def chain(self, connection: asyncpg.Connection[asyncpg.Record]) -> Chain:
         """The chain of the ledger's entries."""
-        vault = load_vault(load_settings({"LARGESSE_DATA_DIR": str(self.data_dir)}))
+        vault = load_vault(load_settings(self.environment))
         return (await open_chains(connection, vault, keep=True)).entries
 
     @contextmanager
