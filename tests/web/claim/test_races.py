@@ -1,6 +1,7 @@
 """Claims that race really race: over HTTP, many at once, each on the database."""
 
 import asyncio
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,6 +21,8 @@ from largesse.verify import audit
 Codes = Callable[..., list[dict[str, str]]]
 
 _AT_ONCE = 100
+# How many race: few in the suite, more on demand.
+CLAIMS = int(os.environ.get("RACING_CLAIMS", "300"))
 
 
 def path_of(code: dict[str, str]) -> str:
@@ -58,12 +61,12 @@ def flood(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., li
     return run
 
 
-def test_a_thousand_claims_of_one_code_give_it_once(
+def test_many_claims_of_one_code_give_it_once(
     service: Any, codes: Codes, flood: Callable[..., list[int]]
 ) -> None:
     code = codes("collection", "treats", value=10)[0]
-    statuses = Counter(flood([(path_of(code), {"pin": code["pin"]})] * 1_000))
-    assert statuses == {303: 1, 409: 999}
+    statuses = Counter(flood([(path_of(code), {"pin": code["pin"]})] * CLAIMS))
+    assert statuses == {303: 1, 409: CLAIMS - 1}
     lookup = Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
     events = service.sql(
         "SELECT event FROM line_events JOIN lines USING (order_id, number) WHERE code_lookup = $1", lookup
@@ -83,10 +86,11 @@ def test_of_fifty_guesses_at_once_five_are_evaluated(
     assert flood([(path_of(code), {"pin": code["pin"]})]) == [403]
 
 
-def test_three_hundred_numbers_go_to_the_first_of_five_hundred_and_each_once(
+def test_numbers_for_three_in_five_go_to_the_first_and_each_once(
     service: Any, codes: Codes, flood: Callable[..., list[int]], on_pool: Callable[..., Any], tmp_path: Path
 ) -> None:
-    issued = codes("gift", "cinema", 500)
+    fifth = CLAIMS // 5
+    issued = codes("gift", "cinema", 5 * fifth)
     file = tmp_path / "numbers.csv"
 
     def fill(first: int, count: int) -> Any:
@@ -101,26 +105,26 @@ def test_three_hundred_numbers_go_to_the_first_of_five_hundred_and_each_once(
 
         return on_pool(work)
 
-    assert fill(0, 300).added == 300
-    assert Counter(flood([(path_of(code), {"pin": code["pin"]}) for code in issued])) == {303: 500}
+    assert fill(0, 3 * fifth).added == 3 * fifth
+    assert Counter(flood([(path_of(code), {"pin": code["pin"]}) for code in issued])) == {303: 5 * fifth}
     product = service.ids["products"]["cinema"]
     handed = service.sql("SELECT order_id, number FROM vouchers WHERE product_id = $1", product)
-    assert len(handed) == 300
-    assert len({tuple(row) for row in handed} - {(None, None)}) == 300
+    assert len(handed) == 3 * fifth
+    assert len({tuple(row) for row in handed} - {(None, None)}) == 3 * fifth
     waiting = service.sql(
         "SELECT order_id, number FROM voucher_waits WHERE product_id = $1 ORDER BY since, id", product
     )
-    assert len(waiting) == 200
-    assert fill(300, 120).served == 120
+    assert len(waiting) == 2 * fifth
+    assert fill(3 * fifth, fifth).served == fifth
     left = service.sql(
         "SELECT order_id, number FROM voucher_waits WHERE product_id = $1 ORDER BY since, id", product
     )
-    assert [tuple(row) for row in left] == [tuple(row) for row in waiting[120:]], "the oldest were served"
-    assert fill(420, 100).served == 80
+    assert [tuple(row) for row in left] == [tuple(row) for row in waiting[fifth:]], "the oldest were served"
+    assert fill(4 * fifth, fifth + 20).served == fifth
     states = Counter(
         row["state"] for row in service.sql("SELECT state FROM line_states WHERE product_id = $1", product)
     )
-    assert states == {"fulfilled": 500}
+    assert states == {"fulfilled": 5 * fifth}
     assert (
         service.sql("SELECT count(*) FROM vouchers WHERE product_id = $1 AND order_id IS NULL", product)[0][0]
         == 20
@@ -172,7 +176,9 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
     service: Any, run_on_database: Callable[..., Any], on_pool: Callable[..., Any]
 ) -> None:
     before = service.balance("gbp")
-    orders = [service.send("collection", "treats", value=10, codeQuantity=10).json() for _ in range(100)]
+    orders = [
+        service.send("collection", "treats", value=10, codeQuantity=10).json() for _ in range(CLAIMS // 10)
+    ]
     key = {"Authorization": f"Bearer {service.keys['hr']}"}
 
     async def race(_: Any) -> Counter[str]:
@@ -208,13 +214,13 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
             references,
         )
     )
-    assert states["claimed"] + states["cancelled"] == 1_000
-    assert states["claimed"] > 50, states
-    assert states["cancelled"] > 50, states
+    assert states["claimed"] + states["cancelled"] == 10 * len(orders)
+    assert states["claimed"] > len(orders) / 2, states
+    assert states["cancelled"] > len(orders) / 2, states
     assert outcomes == {
         "claim 303": states["claimed"],
         "claim 410": states["cancelled"],
-        "cancel 200": 100,
+        "cancel 200": len(orders),
     }
     assert service.balance("gbp") == pytest.approx(before - 10 * states["claimed"])
 
