@@ -57,6 +57,11 @@ def _memory_has_room() -> bool:
 if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _memory_has_room():
     os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
+# Whoever could speak TLS, each client of HTTP and each process of the service, reads the world's authorities first, which takes longer
+# than many requests. Nothing beyond this machine is asked here: one authority, which is nobody's, is read sooner.
+if "DIST_INDEX" not in os.environ:
+    os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
+
 # Settings of a developer's shell must not reach what the tests start.
 for _name in [name for name in os.environ if name.startswith("LARGESSE_")]:
     if not _name.startswith("LARGESSE_TEST_"):
