@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+from tests.background import run as run_here
+from tests.chained import chain_of
+
 from largesse.database import postmaster
+from largesse.database.migrate import upgrade
+from largesse.world import load_world, parse_world
 
 PATIENCE_S = 45.0  # until something that must happen counts as not happening
 
@@ -102,8 +108,12 @@ class Installation:
         return cls(folder, {"LARGESSE_DATA_DIR": str(folder / "data")}, filled.world)
 
     def fill(self, world: str = WORLD) -> None:
-        """Migrates and loads the world."""
+        """Migrates and loads the world; what needs no process of its own is done in this one."""
         (self.folder / "world.yaml").write_text(world)
+        if not self.is_embedded:
+            key = bytes.fromhex(self.environ["LARGESSE_MASTER_KEY"])
+            self.world = run_here(_fill(self.environ["LARGESSE_DATABASE_URL"], key, world))
+            return
         self.run("migrate")
         self.world = json.loads(self.run("load", "world.yaml", "--json"))
 
@@ -164,6 +174,19 @@ class Installation:
 
     def _environ(self) -> dict[str, str]:
         return {**os.environ, **self.environ}
+
+
+async def _fill(url: str, master_key: bytes, world: str) -> dict[str, Any]:
+    """What `load --json` would print."""
+    await upgrade(url)
+    connection = await asyncpg.connect(url)
+    try:
+        chain = await chain_of(connection, master_key)
+        loaded = await load_world(connection, chain, parse_world(world.encode(), "world.yaml"))
+    finally:
+        await connection.close()
+    told: dict[str, Any] = json.loads(loaded.to_json())
+    return told
 
 
 @dataclass

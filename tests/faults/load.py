@@ -49,7 +49,8 @@ class Load:
         self.replies: list[Reply] = []
         self.stopping = False
         self.pause_s = 0.0  # of a client after each order
-        self.retry_s = 0.02  # until it sends one again
+        # Until it sends one again: sooner, and what is to come up again would share the processors with who only asks whether it has.
+        self.retry_s = 0.15
 
     @asynccontextmanager
     async def running(self, clients: int = CLIENTS, *, hang_up_s: float = PATIENCE_S) -> AsyncIterator[None]:
