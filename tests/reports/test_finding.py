@@ -13,16 +13,25 @@ import pytest
 from tests.background import run_in_thread
 from tests.reports.generator import MESSAGES, SOURCES, generate
 
+from largesse.database import Database, Role, for_customer
 from largesse.reports.filters import GroupFilter, OrderFilter, Place
 from largesse.reports.finding import find_orders, place_of
 from largesse.reports.searching import LOOKED_AT, MAX_MEANT, read_terms
-from largesse.reports.standing import OrderState
+from largesse.reports.standing import SUMS, OrderState
 from largesse.reports.summing import add_up, together
 from largesse.reports.writing import REMOVE_WORDS
 from largesse.verify.audit import _run
 from largesse.verify.reports import REPORTS
 
 ORDERS = 6_000
+GROUPS = 1_000
+SUMS_OF_MANY_GROUPS = f"""
+    INSERT INTO report_groups (customer_id, environment, currency, source, product_id, collection_id, account_id, service_account_id, user_id)
+    SELECT 1, 'production', 'GBP', 'source ' || n, 0, 0, 0, 0, 0 FROM generate_series(1, {GROUPS}) AS n;
+    INSERT INTO report_sums
+    SELECT 1, grain, current_date - n, id, 'waiting', 1, {", ".join("0" for _ in SUMS[1:])} FROM report_groups, generate_series(0, 99) AS n, unnest(ARRAY['day', 'month']) AS grain
+    WHERE source LIKE 'source %'
+"""
 NAIVE = """
     SELECT o.created_at, o.id FROM orders o
     JOIN lines l ON l.order_id = o.id
@@ -228,6 +237,25 @@ async def test_what_is_told_apart_is_all_there_is_together(connection: asyncpg.C
     added = await add_up(connection, quarter, by)
     assert len(added) > 1
     assert together(added) == await add_up(connection, quarter)
+
+
+async def test_sums_are_read_by_their_days_and_not_once_for_each_group(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await generate(connection, 10)
+    await connection.execute(SUMS_OF_MANY_GROUPS)
+    await connection.execute("ANALYZE report_groups, report_sums")
+    await connection.close()
+    database = await Database.connect(database_url, role=Role.APP)
+    try:
+        async with database.connection(for_customer(1, "production")) as connection:
+            added = await add_up(connection, wanted())
+            scans = await connection.fetchval(
+                "SELECT pg_stat_get_xact_numscans('report_sums_pkey'::regclass)"
+            )
+    finally:
+        await database.close()
+    assert sum(one.sums.orders for one in added) >= 100 * GROUPS
+    assert scans < 20
 
 
 async def test_claims_count_on_the_days_they_were_made(connection: asyncpg.Connection) -> None:
