@@ -258,6 +258,26 @@ async def test_sums_are_read_by_their_days_and_not_once_for_each_group(database_
     assert scans < 20
 
 
+@pytest.mark.parametrize("search", ["thank", "guest1 thank"])
+async def test_of_what_a_search_goes_through_each_order_is_looked_up_by_itself(
+    filled_url: str, search: str
+) -> None:
+    database = await Database.connect(filled_url, role=Role.APP)
+    try:
+        async with database.connection(for_customer(1, "production")) as connection:
+            found = await find_orders(
+                connection, wanted(search=search, group=GroupFilter(source="api")), LOOKED_AT
+            )
+            scans = await connection.fetchval(
+                "SELECT pg_stat_get_xact_numscans('report_orders_grouped'::regclass)"
+                " + pg_stat_get_xact_numscans('report_orders'::regclass)"
+            )
+    finally:
+        await database.close()
+    assert found.places
+    assert scans == 0
+
+
 async def test_claims_count_on_the_days_they_were_made(connection: asyncpg.Connection) -> None:
     day = date.today() - timedelta(days=30)  # noqa: DTZ011
     (added,) = await add_up(connection, wanted(since=day, until=day))

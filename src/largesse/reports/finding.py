@@ -146,20 +146,23 @@ async def _passing(
 ) -> set[Place]:
     """Those of `candidates` that pass the filter and have a word of each of the terms."""
     said = wanted.group.said
+    # OFFSET has each candidate looked up by itself: the planner would go through all orders of a word or a group, of which it expects few.
     found_by = "".join(
         f"""
         AND EXISTS (
             SELECT FROM report_words AS w
             WHERE w.customer_id = $1 AND w.environment = $2 AND w.word = ANY(${at}::text[])
-              AND w.created_at = o.created_at AND w.order_id = o.order_id)
+              AND w.created_at = o.created_at AND w.order_id = o.order_id OFFSET 0)
         """
         for at, _ in enumerate(terms, 5 + len(said))
     )
     rows = await connection.fetch(
         f"""
         SELECT o.created_at, o.order_id FROM unnest($3::int[]) AS candidate (order_id)
-        JOIN report_orders AS o ON o.customer_id = $1 AND o.order_id = candidate.order_id
-        JOIN report_groups AS g ON g.customer_id = $1 AND g.id = o.group_id
+        CROSS JOIN LATERAL (
+            SELECT * FROM report_orders WHERE customer_id = $1 AND order_id = candidate.order_id OFFSET 0) AS o
+        CROSS JOIN LATERAL (
+            SELECT * FROM report_groups WHERE customer_id = $1 AND id = o.group_id OFFSET 0) AS g
         WHERE o.environment = $2 AND o.state = ANY($4::text[]) {_having(wanted, 5)} {found_by}
         """,  # noqa: S608 - constants
         wanted.customer_id,
