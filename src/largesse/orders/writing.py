@@ -7,7 +7,6 @@ an array for each column, and the columns are named where they are read. The lin
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice, repeat
@@ -30,8 +29,10 @@ from largesse.orders.spending import add_spending
 from largesse.orders.writing_at_home import EVENT_BODY, Rows, write_at_home
 
 _encode = msgspec.json.Encoder().encode
-_ROWS_AT_ONCE = 100
-_PIECES_AHEAD = 2
+# Lines of large orders that go in one statement: of 100 instead, they take a third more of the processor.
+_ROWS_AT_ONCE = 500
+# Of these, lines whose codes are sealed before other requests get their turn: a millisecond.
+_SEALED_AT_ONCE = 100
 
 
 async def write_orders(
@@ -132,9 +133,9 @@ async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]
     """
     wanted = list(orders)
     lines = _lines(wanted)
-    pieces = deque(asyncio.create_task(_take(lines)) for _ in range(_PIECES_AHEAD))
-    while piece := await pieces.popleft():
-        pieces.append(asyncio.create_task(_take(lines)))
+    taking = asyncio.create_task(_take(lines))
+    while piece := await taking:
+        taking = asyncio.create_task(_take(lines))
         if is_spread(connection):
             await insert_lines(connection, piece, account_id=wanted[0][1].account_ids[1])
         else:
@@ -143,7 +144,11 @@ async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]
 
 async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
     """The next piece; taking lines seals their codes."""
-    return list(islice(lines, _ROWS_AT_ONCE))
+    piece: list[LineColumns] = []
+    while len(piece) < _ROWS_AT_ONCE and (some := list(islice(lines, _SEALED_AT_ONCE))):
+        piece += some
+        await asyncio.sleep(0)
+    return piece
 
 
 def _lines(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
