@@ -33,6 +33,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "person.passkey_added": "somebody set up a passkey as a second step",
         "person.passkey_removed": "a passkey was removed",
         "person.password_chosen": "somebody chose a new password",
+        "person.recovery_codes": "fresh recovery codes were made for a second step",
         "person.removed": "somebody's place was taken away",
         "person.reset": "a link for a new password was made",
         "person.role_changed": "somebody was given another role",

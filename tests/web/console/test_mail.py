@@ -91,6 +91,8 @@ def test_whatever_changes_about_a_second_step_is_told(service: Service) -> None:
     set_up(service, dot)
     dot.get("/app/security")
     assert dot.post("/app/security/recovery-codes").status_code == 200
+    [recorded] = service.sql("SELECT subject FROM audit_events WHERE act = 'person.recovery_codes'")
+    assert recorded["subject"].startswith("dot@")
     added(dot, SoftPasskey())
     page = dot.get("/app/security")
     [removing] = re.findall(r"/app/security/passkeys/\d+/remove", page.text)

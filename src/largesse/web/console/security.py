@@ -106,9 +106,10 @@ async def recovery_codes(visit: Visit) -> Response:
     visit.require_proof()
     if not _session(visit).has_second_step:
         return visit.see(HERE)
-    async with visit.database.transaction(LOOKUP) as connection:
+    async with visit.database.transaction(visit.person.scope) as connection:
         codes = await new_recovery_codes(connection, visit.person.person_id)
         await visit.tell_second_step(connection, "recovery_codes")
+        await visit.record(connection, "person.recovery_codes", visit.person.email)
     return visit.page("recovery_codes.html", codes=codes)
 
 
