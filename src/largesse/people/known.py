@@ -48,6 +48,14 @@ async def set_password(connection: Connection, person_id: int, password: str) ->
     await connection.execute("UPDATE people SET password = $2 WHERE id = $1", person_id, password)
 
 
+async def set_first_password(connection: Connection, person_id: int, password: str) -> bool:
+    """The same for who has none; False where they have one."""
+    done = await connection.execute(
+        "UPDATE people SET password = $2 WHERE id = $1 AND password IS NULL", person_id, password
+    )
+    return done == "UPDATE 1"
+
+
 async def set_preferences(
     connection: Connection, person_id: int, language: str | None, zone: str | None
 ) -> None:

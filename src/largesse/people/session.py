@@ -60,6 +60,7 @@ class Session:
     zone: str | None
     notice: str | None  # what the next page says
     memberships: int  # customers there are to choose from
+    has_password: bool  # who was let in by a link may have none
     has_app: bool  # that shows codes
     has_passkey: bool
     awaits_second_step: bool  # the password was right; until the second step nothing is shown
@@ -71,6 +72,11 @@ class Session:
     def has_second_step(self) -> bool:
         """Whether the person has one, of whatever kind."""
         return self.has_app or self.has_passkey
+
+    @property
+    def can_prove(self) -> bool:
+        """Whether there is anything by which the person can show that it is them."""
+        return self.has_password or self.has_second_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +157,7 @@ async def find_session(database: Database, secret: str) -> Session | None:
                    p.email, p.language, p.zone, u.user_id, u.name, u.role,
                    u.customer_id, u.customer_name, u.plan, u.funding,
                    s.awaits_second_step, s.proved_at > clock_now() - $3::interval AS is_proved,
-                   p.totp IS NOT NULL AS has_app, {HAS_PASSKEY} AS has_passkey, u.requires_second_step,
+                   p.password IS NOT NULL AS has_password, p.totp IS NOT NULL AS has_app, {HAS_PASSKEY} AS has_passkey, u.requires_second_step,
                    (SELECT count(*) FROM memberships(p.id)) AS memberships
             FROM sessions s JOIN people p ON p.id = s.person_id
             LEFT JOIN LATERAL memberships(p.id) u ON u.user_id = s.user_id
@@ -190,6 +196,7 @@ async def find_session(database: Database, secret: str) -> Session | None:
         row["zone"],
         row["notice"],
         row["memberships"],
+        row["has_password"],
         row["has_app"],
         row["has_passkey"],
         row["awaits_second_step"],

@@ -17,7 +17,7 @@ from largesse.database import LOOKUP, Connection, Database, act_for, for_custome
 from largesse.delivery.outbox import mail_new_device, mail_reset, mail_second_step
 from largesse.identity import bind_user, note_login
 from largesse.people.allowances import Allowance, give_back, spend
-from largesse.people.known import Known, find_known, know, set_password
+from largesse.people.known import Known, find_known, know, set_first_password, set_password
 from largesse.people.links import ENDED, Link, find_link, use_link
 from largesse.people.passkeys import take_passkey
 from largesse.people.passwords import LONGEST, Passwords
@@ -187,6 +187,19 @@ class SigningIn:
             await self._check_password(session.email, step.code, origin)
         async with self._database.connection(LOOKUP) as connection:
             await note_proof(connection, session.id)
+
+    async def choose_password(self, person: Person, password: str, origin: Origin) -> None:
+        """The first password of who was let in by a link: there is nothing else by which to show that it is still them.
+
+        Other sessions end. Raises Refused where they have a password by now.
+        """
+        kept = await self._passwords.hash(password)
+        async with self._database.transaction(person.scope) as connection:
+            if not await set_first_password(connection, person.person_id, kept):
+                raise Refused
+            await end_sessions(connection, person.person_id, but=person.session_id)
+            await note_proof(connection, person.session_id)
+            await self._record(connection, "person.password_chosen", person, origin)
 
     async def change_password(self, person: Person, password: str, origin: Origin) -> None:
         """Gives a person another password, and ends their other sessions."""

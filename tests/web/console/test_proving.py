@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.test_security import PASSWORD, with_password
 
 SignIn = Callable[[str], Browser]
@@ -131,3 +131,40 @@ def test_a_form_that_was_as_long_as_may_be_is_carried_whole(service: Service, ad
     assert ada.page.status_code == 422
     assert "at most 100 are allowed" in ada.text
     assert "x" * 15_000 in ada.page.text
+
+
+def test_who_has_no_password_yet_chooses_one_and_the_form_is_carried_out(service: Service) -> None:
+    service.sql("UPDATE people SET password = NULL WHERE email = 'gil@globex.example'")
+    gil = signed_in(service, "gil@globex.example")
+    service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
+    gil.get("/app/security")
+    gil.page = gil.post("/app/security/required", required="")
+    assert "you have no password yet" in gil.text
+    waiting = carried(gil)
+    send(gil, "/app/security/required", {**waiting, "proof": "short"})
+    assert gil.page is not None
+    assert gil.page.status_code == 422
+    assert "At least 10 characters" in gil.text
+    assert carried(gil) == waiting
+    assert password_of(service, "gil@globex.example") is None
+    send(gil, "/app/security/required", {**waiting, "proof": "four plain words here"})
+    assert gil.page.status_code == 303
+    assert "Saved." in gil.get("/app/security").text
+    chosen = password_of(service, "gil@globex.example")
+    assert chosen is not None
+    recorded = service.sql(
+        "SELECT subject FROM audit_events WHERE act = 'person.password_chosen' AND subject LIKE 'gil@%'"
+    )
+    assert len(recorded) == 1
+    service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
+    gil.get("/app/security")
+    gil.page = gil.post("/app/security/required", required="")
+    assert "Is it still you?" in gil.text
+    send(gil, "/app/security/required", {**carried(gil), "proof": "four other words here"})
+    assert "That is not right" in gil.text
+    assert password_of(service, "gil@globex.example") == chosen, "who has one is asked for it"
+
+
+def password_of(service: Service, email: str) -> str | None:
+    kept: str | None = service.sql("SELECT password FROM people WHERE email = $1", email)[0][0]
+    return kept

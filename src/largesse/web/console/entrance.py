@@ -85,7 +85,7 @@ async def follow(visit: Visit) -> Response:
         if found.kind == "invitation" and found.is_member:
             return await _take_up(visit, secret, found)
         password = new_password(visit, found.email)
-        if visit.form.errors:
+        if password is None:
             return visit.page("link.html", status=422, link=found)
         visit.begin(await signing_in.by_new_password(secret, password, visit.origin))
     except NotFound:
@@ -125,12 +125,13 @@ async def nothing(visit: Visit) -> Response:
     raise NotFound(visit.request.url.path)
 
 
-def new_password(visit: Visit, email: str) -> str:
-    """The new password of a form; what is wrong with it is noted there."""
-    password = visit.form["password"]
+def new_password(visit: Visit, email: str, field: str = "password") -> str | None:
+    """The new password of a form; None where something is wrong with it, which is noted there."""
+    password = visit.form[field]
     weak = weakness(password, email)
     if weak:
-        visit.form.error("password", visit.say(WEAK[weak], shortest=SHORTEST, longest=LONGEST))
+        visit.form.error(field, visit.say(WEAK[weak], shortest=SHORTEST, longest=LONGEST))
+        return None
     return password
 
 

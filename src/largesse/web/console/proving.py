@@ -3,6 +3,8 @@
 Who asked for a page goes on to it. A form that was posted is carried along: its fields stand hidden in the form that asks, which goes where the
 first one went and has its token, so that it meets every guard again; then it is carried out. What is secret in it is not carried, and asked for
 once more. No form with files asks for proof: none could be carried.
+
+Who was let in by a link and has no password yet has nothing to show. They choose one, the first time that it matters.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from starlette.responses import Response
 
 from largesse.base.i18n import text
 from largesse.people.signing_in import Refused, Step
-from largesse.web.console.entrance import own_path
+from largesse.web.console.entrance import new_password, own_path
 from largesse.web.console.passkeys import asked
 from largesse.web.console.visit import Visit
 
 PROOF = "proof"  # the field by which a form is one that proves
 TITLE = text("Is it still you?")
+_CHOOSE = text("Choose a password")
 MOST_BYTES = 4096  # of what the form that asks adds to the one it carries
 MOST_FIELDS = 3
 _ADDED = frozenset({PROOF, "passkey", "username"})
@@ -55,9 +58,13 @@ async def take_proof(visit: Visit) -> Response | None:
     if not session.person.is_proved:
         signing_in = visit.services.signing_in
         try:
-            await signing_in.prove(session, Step(visit.form[PROOF], visit.form["passkey"]), visit.origin)
+            if session.can_prove:
+                await signing_in.prove(session, Step(visit.form[PROOF], visit.form["passkey"]), visit.origin)
+            elif password := new_password(visit, session.email, PROOF):
+                await signing_in.choose_password(session.person, password, visit.origin)
         except Refused:
             refused(visit, PROOF)
+        if visit.form.errors:
             return await ask_first(visit)
         visit.session = await signing_in.find(visit.token_of) or session
     visit.form = visit.form.without(_ADDED)
@@ -72,10 +79,11 @@ def refused(visit: Visit, typed: str) -> None:
 async def _asking(
     visit: Visit, action: str, carried: Sequence[tuple[str, str]], *, has_secret: bool = False
 ) -> Response:
+    can_prove = visit.session is None or visit.session.can_prove
     return visit.page(
         "prove.html",
         status=422 if visit.form.errors else 200,
-        title=visit.say(TITLE),
+        title=visit.say(TITLE if can_prove else _CHOOSE),
         action=action,
         carried=carried,
         has_secret=has_secret,

@@ -53,7 +53,7 @@ async def change_password(visit: Visit) -> Response:
     """Another password; other sessions end."""
     visit.require_proof()
     password = new_password(visit, visit.person.email)
-    if visit.form.errors:
+    if password is None:
         return await show(visit)
     await visit.services.signing_in.change_password(visit.person, password, visit.origin)
     return visit.see(HERE, visit.say("Your password is changed, and your other sessions are signed out."))
