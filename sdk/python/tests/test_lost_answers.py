@@ -13,7 +13,7 @@ import pytest
 
 from largesse_client import AsyncLargesse, Largesse, errors
 
-ORDERS = int(os.environ.get("CLIENT_ORDERS", "300"))
+ORDERS = int(os.environ.get("CLIENT_ORDERS", "100"))
 
 
 def test_every_order_is_placed_once(largesse_server, largesse, world, drop_answers, balance) -> None:

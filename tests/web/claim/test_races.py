@@ -22,7 +22,7 @@ Codes = Callable[..., list[dict[str, str]]]
 
 _AT_ONCE = 100
 # How many race: few in the suite, more on demand.
-CLAIMS = int(os.environ.get("RACING_CLAIMS", "300"))
+CLAIMS = int(os.environ.get("RACING_CLAIMS", "100"))
 
 
 def path_of(code: dict[str, str]) -> str:
