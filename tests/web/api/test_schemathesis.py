@@ -1,7 +1,6 @@
 """Schemathesis over the OpenAPI document, against the running service: no 5xx, nothing outside the document.
 
-Each operation gets 15 examples beside the systematic ones, or as many as asked for:
-`make pytest PYTEST_ARGS=tests/web/api/test_schemathesis.py SCHEMATHESIS_EXAMPLES=200`.
+Each operation gets 5 examples beside the systematic ones, or as many as SCHEMATHESIS_EXAMPLES says: docs/testing.md.
 
 An operation's test is built when it runs, not by Schemathesis' pytest plugin: that builds all of them, seconds of work, as it
 collects, in each of pytest's processes.
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from conftest import Service, ServiceFactory
 
 KEY = new_secret("production")
-EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES") or 15)
+EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "5"))
 
 # How many of each the rich world has.
 COUNTS = {"productId": 10, "collectionId": 5, "templateId": 6, "accountId": 9}
