@@ -310,7 +310,7 @@ def test_five_thousand_codes_to_recipients(service) -> None:
 
 def test_thousands_of_unusual_addresses_hold_nobody_up(service) -> None:
     """Each is looked at closely, which takes a while in all; meanwhile others are served."""
-    recipients = [{"email": f"s\u00f6ren{n}@b\u00fccher{n}.example.com"} for n in range(5000)]
+    recipients = [{"email": f"s\u00f6ren{n}@b\u00fccher{n}.example.com"} for n in range(2000)]
     body = service.body("gift", "shop", value=0.01, recipients=recipients)
     waits: list[float] = []
     with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=service.url) as other:
@@ -324,5 +324,5 @@ def test_thousands_of_unusual_addresses_hold_nobody_up(service) -> None:
             assert other.get("/me", headers=headers).status_code == 200
             waits.append(monotonic() - asked)
         took = monotonic() - began
-    assert placed(sending.result())["recipientCount"] == 5000
+    assert placed(sending.result())["recipientCount"] == 2000
     assert max(waits) < took / 2
