@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -45,7 +45,20 @@ METRICS = {
     if metric.name.startswith("largesse_")
 }
 
-document = pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relative_to(ROOT)))
+
+def of_each_document(holds: Callable[[Path], None]) -> Callable[[], None]:
+    """A test that goes through all documents and says what is wrong in which: a test of each would take longer than what it does."""
+
+    def test() -> None:
+        wrong = []
+        for path in ALL:
+            try:
+                holds(path)
+            except AssertionError as error:
+                wrong.append(f"{path.relative_to(ROOT)}: {error}")
+        assert not wrong, "\n".join(wrong)
+
+    return test
 
 
 def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
@@ -147,19 +160,19 @@ def test_limits_are_those_of_the_code(about: str, limit: str) -> None:
 # Nothing else is named
 
 
-@document
+@of_each_document
 def test_settings_that_are_named_exist(path: Path) -> None:
     named = set(re.findall(r"\bLARGESSE_[A-Z_]+\b", path.read_text()))
     assert named <= {*SETTINGS, *OF_SAMPLES, *OF_ASSISTANTS}
 
 
-@document
+@of_each_document
 def test_metrics_that_are_named_exist(path: Path) -> None:
     named = set(re.findall(r"\blargesse_[a-z_]+(?:_seconds|_total)\b", path.read_text()))
     assert named <= METRICS
 
 
-@document
+@of_each_document
 def test_commands_that_are_named_exist(path: Path) -> None:
     for span in code(path.read_text()):
         if found := re.search(r"(?:^|/bin/)(largesse(?: [a-z-]+)+)(.*)", span.split("#")[0]):
@@ -170,7 +183,7 @@ def test_commands_that_are_named_exist(path: Path) -> None:
                 assert set(re.findall(r"--[a-z-]+", found[2])) <= options(COMMANDS[name]), span
 
 
-@document
+@of_each_document
 def test_operations_that_are_named_exist(path: Path) -> None:
     known = {(operation.method, operation.path) for operation in OPERATIONS}
     known |= {("GET", page.path) for page in docs_pages(load_settings({}))}
@@ -179,7 +192,7 @@ def test_operations_that_are_named_exist(path: Path) -> None:
             assert (found[1], found[2]) in known, span
 
 
-@document
+@of_each_document
 def test_make_targets_that_are_named_exist(path: Path) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for span in code(path.read_text()):
@@ -187,7 +200,7 @@ def test_make_targets_that_are_named_exist(path: Path) -> None:
             assert found[1] in targets or found[1].startswith("bench-"), span
 
 
-@document
+@of_each_document
 def test_links_lead_somewhere(path: Path) -> None:
     text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -229,7 +242,7 @@ def test_decisions_are_numbered_once() -> None:
     assert len(numbers) == len(set(numbers))
 
 
-@document
+@of_each_document
 def test_paths_that_are_named_exist(path: Path) -> None:
     for span in code(path.read_text()):
         if re.fullmatch(r"(docs|src|tests|bench)/[\w./-]+", span):
