@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
+import asyncpg
 import pytest
+from tests.background import run_in_thread
+from tests.reports.generator import generate
 from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
 
 from largesse.base.vault import Vault
@@ -17,8 +20,27 @@ from largesse.verify import audit
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
 
+ORDERS = 6_000
 T = TypeVar("T")
 Pooled = Callable[[Callable[[Database], Awaitable[T]]], T]
+
+
+@pytest.fixture(scope="module")
+def filled_url(module_database_url: str) -> str:
+    async def fill() -> None:
+        connection = await asyncpg.connect(module_database_url)
+        await generate(connection, ORDERS)
+        await connection.close()
+
+    run_in_thread(fill())
+    return module_database_url
+
+
+@pytest.fixture
+async def connection(filled_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(filled_url)
+    yield connection
+    await connection.close()
 
 
 @pytest.fixture

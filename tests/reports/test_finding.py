@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import pytest
-from tests.background import run_in_thread
 from tests.reports.generator import MESSAGES, SOURCES, generate
 
+from largesse.base import clock
 from largesse.database import Database, Role, for_customer
 from largesse.reports.filters import GroupFilter, OrderFilter, Place
 from largesse.reports.finding import find_orders, place_of
 from largesse.reports.searching import LOOKED_AT, MAX_MEANT, read_terms
-from largesse.reports.standing import SUMS, OrderState
-from largesse.reports.summing import add_up, together
+from largesse.reports.standing import SUMS, OrderState, Sums
+from largesse.reports.summing import _parts, add_up, together
 from largesse.reports.writing import REMOVE_WORDS
 from largesse.verify.audit import _run
 from largesse.verify.reports import REPORTS
 
-ORDERS = 6_000
 GROUPS = 1_000
 SUMS_OF_MANY_GROUPS = f"""
     INSERT INTO report_groups (customer_id, environment, currency, source, product_id, collection_id, account_id, service_account_id, user_id)
@@ -38,24 +36,6 @@ NAIVE = """
     JOIN report_orders r ON r.order_id = o.id
     WHERE o.customer_id = $1 AND o.environment = $2
 """
-
-
-@pytest.fixture(scope="module")
-def filled_url(module_database_url: str) -> str:
-    async def fill() -> None:
-        connection = await asyncpg.connect(module_database_url)
-        await generate(connection, ORDERS)
-        await connection.close()
-
-    run_in_thread(fill())
-    return module_database_url
-
-
-@pytest.fixture
-async def connection(filled_url: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(filled_url)
-    yield connection
-    await connection.close()
 
 
 def wanted(**members: Any) -> OrderFilter:
@@ -276,6 +256,26 @@ async def test_of_what_a_search_goes_through_each_order_is_looked_up_by_itself(
         await database.close()
     assert found.places
     assert scans == 0
+
+
+async def test_sums_that_are_not_asked_for_are_not_read(connection: asyncpg.Connection) -> None:
+    (all_of_them,) = await add_up(connection, wanted())
+    (some,) = await add_up(connection, wanted(), only=("orders", "claimed"))
+    assert all_of_them.sums.spent_minor > 0
+    assert some.sums == Sums(orders=all_of_them.sums.orders, claimed=all_of_them.sums.claimed)
+
+
+def test_a_month_that_is_under_way_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: datetime(2030, 3, 15, 12, tzinfo=UTC))
+    month, today, next_month = date(2030, 3, 1), date(2030, 3, 15), date(2030, 4, 1)
+    assert list(_parts(month, today, by_day=False)) == [("month", month, next_month)]
+    assert list(_parts(date(2029, 12, 30), today, by_day=False)) == [
+        ("day", date(2029, 12, 30), date(2030, 1, 1)),
+        ("month", date(2030, 1, 1), next_month),
+    ]
+    assert list(_parts(month, today, by_day=True)) == [("day", month, date(2030, 3, 16))]
+    yesterday = today - timedelta(days=1)
+    assert list(_parts(month, yesterday, by_day=False)) == [("day", month, today)]
 
 
 async def test_claims_count_on_the_days_they_were_made(connection: asyncpg.Connection) -> None:

@@ -21,14 +21,23 @@ from largesse.reports.earlier import earlier_gifts
 from largesse.reports.filters import GroupFilter, OrderFilter, Place
 from largesse.reports.finding import Found, find_orders, place_of
 from largesse.reports.keeping import forget_recipient, forget_texts, take_in
-from largesse.reports.listing import Choices, ListedOrder, OrderPage, list_page, read_choices, read_listed
+from largesse.reports.listing import (
+    Choices,
+    ListedOrder,
+    OrderPage,
+    list_page,
+    read_choices,
+    read_listed,
+    search_page,
+)
 from largesse.reports.rebuilding import rebuild
-from largesse.reports.standing import OrderState, Sums
-from largesse.reports.summing import Added, add_up, add_up_found, together
+from largesse.reports.standing import SUMS, OrderState, Sums
+from largesse.reports.summing import Added, add_up, together
 from largesse.reports.templates import MOST_COUNTED, TemplateUses, template_uses
 
 __all__ = [
     "MOST_COUNTED",
+    "SUMS",
     "Added",
     "Choices",
     "Found",
@@ -41,7 +50,6 @@ __all__ = [
     "Sums",
     "TemplateUses",
     "add_up",
-    "add_up_found",
     "earlier_gifts",
     "find_orders",
     "forget_recipient",
@@ -51,6 +59,7 @@ __all__ = [
     "read_choices",
     "read_listed",
     "rebuild",
+    "search_page",
     "take_in",
     "template_uses",
     "together",

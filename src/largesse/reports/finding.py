@@ -7,14 +7,16 @@ are gone through, a bounded number at once; who wants more goes on from there.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple
 
 from largesse.database import Connection
 from largesse.reports.filters import OrderFilter, Place
-from largesse.reports.searching import LOOKED_AT, Term, read_candidates, read_terms
-from largesse.reports.standing import OrderState
+from largesse.reports.searching import LOOKED_AT, Term, read_candidates, read_orders_among, read_terms
+from largesse.reports.standing import OrderState, Sums
 
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
@@ -24,11 +26,16 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 class Found:
     """Orders that pass a filter, the newest first. `goes_on` is where to look for more in the direction that was asked for.
 
-    A search may have to go on where nothing was found yet.
+    A search may have to go on where nothing was found yet; `sums` are what the orders it has found add up to, by currency.
     """
 
     places: list[Place]
     goes_on: Place | None = None
+    sums: dict[str, Sums] = field(default_factory=dict)
+
+    def first(self, limit: int) -> Found:
+        """What a search would have found that looks for at most so many."""
+        return Found(self.places[:limit], self.places[limit - 1]) if len(self.places) > limit else self
 
 
 async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -> Place | None:
@@ -43,12 +50,23 @@ async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -
 
 
 async def find_orders(
-    connection: Connection, wanted: OrderFilter, limit: int, *, past: Place | None = None, newer: bool = False
+    connection: Connection,
+    wanted: OrderFilter,
+    limit: int,
+    *,
+    past: Place | None = None,
+    newer: bool = False,
+    terms: Sequence[Term] | None = None,
 ) -> Found:
-    """At most `limit` orders that pass the filter: the newest, or from a place on the next older, or the next `newer` ones."""
+    """At most `limit` orders that pass the filter: the newest, or from a place on the next older, or the next `newer` ones.
+
+    `terms` are those of the filter's search, of who has read them.
+    """
     reach = _Reach(wanted, past, newer=newer)
     if wanted.search.strip():
-        found = await _search(connection, wanted, limit, reach)
+        if terms is None:
+            terms = await read_terms(connection, wanted)
+        found = await _search(connection, wanted, terms, limit, reach)
     else:
         query = _grouped(wanted, reach) if wanted.group.said or wanted.states else _plain(reach)
         states = list(wanted.states or OrderState)
@@ -63,7 +81,7 @@ async def find_orders(
         )
         places = [Place(*row) for row in rows]
         found = Found(places[:limit], places[limit - 1] if len(places) > limit else None)
-    return Found(found.places[::-1], found.goes_on) if newer else found
+    return replace(found, places=found.places[::-1]) if newer else found
 
 
 class _Reach:
@@ -122,29 +140,65 @@ def _having(wanted: OrderFilter, first: int) -> str:
     return "".join(f" AND g.{name} = ${at}" for at, name in enumerate(wanted.group.said, first))
 
 
-async def _search(connection: Connection, wanted: OrderFilter, limit: int, reach: _Reach) -> Found:
-    terms = await read_terms(connection, wanted)
+async def _search(
+    connection: Connection, wanted: OrderFilter, terms: Sequence[Term], limit: int, reach: _Reach
+) -> Found:
     common = [term for term in terms if term.orders is None]
     few = [term.orders for term in terms if term.orders is not None]
+    # Where nothing else is asked of them, no more are gone through than are wanted.
+    is_all_asked = len(common) == 1 and not (few or wanted.group.said or wanted.states)
+    looked_at = min(limit + 1, LOOKED_AT) if is_all_asked else LOOKED_AT
     if few:
         candidates = reach.sort(frozenset.intersection(*few))
     elif common:
         candidates = await read_candidates(
-            connection, wanted, common.pop(0), reach.bounds, reach.order, reach.arguments
+            connection, wanted, common.pop(0), reach.bounds, reach.order, reach.arguments, looked_at
         )
     else:
         return Found([])
-    passing = await _passing(connection, wanted, candidates, common)
-    places = [place for place in candidates if place in passing]
-    if len(places) > limit:
-        return Found(places[:limit], places[limit - 1])
-    return Found(places, candidates[-1] if not few and len(candidates) == LOOKED_AT else None)
+    end = candidates[-1] if not few and len(candidates) == looked_at else None
+    likely, common = await _narrow(connection, wanted, candidates, common)
+    passing = await _passing(connection, wanted, likely, common, limit + 1)
+    places = [one.place for one in passing[:limit]]
+    return Found(places, places[-1] if len(passing) > limit else end, _sums(passing[:limit]))
+
+
+async def _narrow(
+    connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term]
+) -> tuple[Sequence[Place], list[Term]]:
+    """Those of `candidates` that may have a word of each of the terms, and the terms that each of them is still to be asked for.
+
+    A term of many words costs a look for each of them. Where few orders of that time have any, these are read instead.
+    """
+    left = []
+    for term in terms:
+        known = None
+        if len(candidates) * len(term.words) > LOOKED_AT:
+            known = await read_orders_among(connection, wanted, term, candidates)
+        if known is None:
+            left.append(term)
+        else:
+            candidates = [place for place in candidates if place in known]
+    return candidates, left
+
+
+class _Passing(NamedTuple):
+    """An order that passes, and what it adds to the sums."""
+
+    place: Place
+    codes: int
+    spent_minor: int
+    currency: str
 
 
 async def _passing(
-    connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term]
-) -> set[Place]:
-    """Those of `candidates` that pass the filter and have a word of each of the terms."""
+    connection: Connection,
+    wanted: OrderFilter,
+    candidates: Sequence[Place],
+    terms: Sequence[Term],
+    limit: int,
+) -> list[_Passing]:
+    """The first `limit` of `candidates` that pass the filter and have a word of each of the terms."""
     said = wanted.group.said
     # OFFSET has each candidate looked up by itself: the planner would go through all orders of a word or a group, of which it expects few.
     found_by = "".join(
@@ -154,25 +208,38 @@ async def _passing(
             WHERE w.customer_id = $1 AND w.environment = $2 AND w.word = ANY(${at}::text[])
               AND w.created_at = o.created_at AND w.order_id = o.order_id OFFSET 0)
         """
-        for at, _ in enumerate(terms, 5 + len(said))
+        for at, _ in enumerate(terms, 6 + len(said))
     )
     rows = await connection.fetch(
         f"""
-        SELECT o.created_at, o.order_id FROM unnest($3::int[]) AS candidate (order_id)
+        SELECT o.created_at, o.order_id, o.codes, o.spent_minor, g.currency
+        FROM unnest($3::int[]) WITH ORDINALITY AS candidate (order_id, at)
         CROSS JOIN LATERAL (
             SELECT * FROM report_orders WHERE customer_id = $1 AND order_id = candidate.order_id OFFSET 0) AS o
         CROSS JOIN LATERAL (
             SELECT * FROM report_groups WHERE customer_id = $1 AND id = o.group_id OFFSET 0) AS g
-        WHERE o.environment = $2 AND o.state = ANY($4::text[]) {_having(wanted, 5)} {found_by}
+        WHERE o.environment = $2 AND o.state = ANY($4::text[]) {_having(wanted, 6)} {found_by}
+        ORDER BY candidate.at LIMIT $5
         """,  # noqa: S608 - constants
         wanted.customer_id,
         wanted.environment,
         [place.order_id for place in candidates],
         list(wanted.states or OrderState),
+        limit,
         *said.values(),
         *(term.words for term in terms),
     )
-    return {Place(*row) for row in rows}
+    return [_Passing(Place(*row[:2]), *row[2:]) for row in rows]
+
+
+def _sums(passing: Iterable[_Passing]) -> dict[str, Sums]:
+    sums: dict[str, Sums] = defaultdict(Sums)
+    for _, codes, spent_minor, currency in passing:
+        of_currency = sums[currency]
+        of_currency.orders += 1
+        of_currency.codes += codes
+        of_currency.spent_minor += spent_minor
+    return sums
 
 
 def _instant(day: date | None, otherwise: datetime) -> datetime:

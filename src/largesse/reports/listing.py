@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.database import Connection
 from largesse.reports.filters import OrderFilter, Place
-from largesse.reports.finding import find_orders
+from largesse.reports.finding import Found, find_orders
+from largesse.reports.searching import LOOKED_AT, read_terms
+from largesse.reports.summing import Added
 
 MAX_CHOICES = 5_000  # groups whose names are offered
 
@@ -54,6 +57,33 @@ async def list_page(
 ) -> OrderPage:
     """At most `limit` orders that pass the filter: the newest, those before a place, or those after one."""
     found = await find_orders(connection, wanted, limit, past=after or before, newer=after is not None)
+    return await _page(connection, wanted, found, before, after)
+
+
+async def search_page(
+    connection: Connection,
+    wanted: OrderFilter,
+    limit: int,
+    *,
+    before: Place | None = None,
+    after: Place | None = None,
+) -> tuple[OrderPage, list[Added], bool]:
+    """A page of a filter that searches, the sums of what it finds by currency, and whether these are all: of many, the newest are added up."""
+    terms = await read_terms(connection, wanted)
+    newest = await find_orders(connection, wanted, LOOKED_AT, terms=terms)
+    found = newest.first(limit)
+    if before or after:
+        found = await find_orders(
+            connection, wanted, limit, past=after or before, newer=after is not None, terms=terms
+        )
+    page = await _page(connection, wanted, found, before, after)
+    sums = [Added(currency, currency, newest.sums[currency]) for currency in sorted(newest.sums)]
+    return page, sums, newest.goes_on is None
+
+
+async def _page(
+    connection: Connection, wanted: OrderFilter, found: Found, before: Place | None, after: Place | None
+) -> OrderPage:
     orders = await read_listed(connection, wanted.customer_id, found.places)
     goes_on = None if found.goes_on is None else found.goes_on.order_id
     if after is not None:
@@ -100,37 +130,32 @@ async def read_choices(
     connection: Connection, customer_id: int, environment: str, *, user_id: int | None = None
 ) -> Choices:
     """What a customer's orders in an environment can be filtered by, or those that a user has placed."""
-    rows = await connection.fetch(
-        """
-        SELECT g.source, p.id AS product_id, l.id AS collection_id, coalesce(p.name, l.name) AS gift,
-               a.id AS account_id, a.name AS account, s.id AS service_account_id, u.id AS user_id,
-               coalesce(u.name, s.name) AS placed_by
-        FROM (SELECT * FROM report_groups WHERE customer_id = $1 AND environment = $2 AND ($4::int IS NULL OR user_id = $4)
-              ORDER BY id DESC LIMIT $3) AS g
-        LEFT JOIN products AS p ON p.id = g.product_id
-        LEFT JOIN collections AS l ON l.id = g.collection_id
-        LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = g.account_id
-        LEFT JOIN service_accounts AS s ON s.id = g.service_account_id
-        LEFT JOIN users AS u ON u.id = g.user_id
-        """,
-        customer_id,
-        environment,
-        MAX_CHOICES,
-        user_id,
-    )
-    sources, gifts, accounts, placed_by = set(), set(), set(), set()
+    rows = await connection.fetch(_CHOICES, customer_id, environment, MAX_CHOICES, user_id)
+    named: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in rows:
-        sources.add((row["source"], row["source"]))
-        if row["gift"]:
-            of = f"product-{row['product_id']}" if row["product_id"] else f"collection-{row['collection_id']}"
-            gifts.add((of, row["gift"]))
-        if row["account"]:
-            accounts.add((str(row["account_id"]), row["account"]))
-        if row["placed_by"]:
-            of = f"person-{row['user_id']}" if row["user_id"] else f"key-{row['service_account_id']}"
-            placed_by.add((of, row["placed_by"]))
-    return Choices(*(_by_name(pairs) for pairs in (sources, gifts, accounts, placed_by)))
+        if row["name"]:
+            named[row["of"]].append((row["key"], row["name"]))
+    return Choices(*(sorted(named[of], key=_by_name) for of in ("sources", "gifts", "accounts", "placed_by")))
 
 
-def _by_name(pairs: set[tuple[str, str]]) -> list[tuple[str, str]]:
-    return sorted(pairs, key=lambda pair: (pair[1].casefold(), pair[0]))
+# The groups are read once, and of what they have in common each name.
+_CHOICES = """
+    WITH g AS MATERIALIZED (
+        SELECT source, product_id, collection_id, account_id, service_account_id, user_id FROM report_groups
+        WHERE customer_id = $1 AND environment = $2 AND ($4::int IS NULL OR user_id = $4) ORDER BY id DESC LIMIT $3)
+    SELECT DISTINCT 'sources' AS of, source AS key, source AS name FROM g
+    UNION ALL
+    SELECT 'gifts', 'product-' || id, name FROM products WHERE id IN (SELECT product_id FROM g)
+    UNION ALL
+    SELECT 'gifts', 'collection-' || id, name FROM collections WHERE id IN (SELECT collection_id FROM g)
+    UNION ALL
+    SELECT 'accounts', id::text, name FROM accounts WHERE customer_id = $1 AND id IN (SELECT account_id FROM g)
+    UNION ALL
+    SELECT 'placed_by', 'person-' || id, name FROM users WHERE id IN (SELECT user_id FROM g)
+    UNION ALL
+    SELECT 'placed_by', 'key-' || id, name FROM service_accounts WHERE id IN (SELECT service_account_id FROM g)
+"""
+
+
+def _by_name(pair: tuple[str, str]) -> tuple[str, str]:
+    return pair[1].casefold(), pair[0]

@@ -57,18 +57,22 @@ async def _read_term(
     ranges = sorted(beginning for beginning in beginnings if len(beginning) >= _SHORTEST)
     orders = await _of_reference(connection, wanted, typed.upper())
     for beginning in ranges:
-        rows = await connection.fetch(
-            """
-            SELECT created_at, order_id FROM report_words
-            WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 LIMIT $5
-            """,
-            *_range(wanted, beginning),
-            LOOKED_AT,
-        )
-        orders.update(Place(*row) for row in rows)
-        if len(rows) == LOOKED_AT:
+        rows = await connection.fetch(_FEW, *_range(wanted, beginning), LOOKED_AT - 1)
+        if rows and rows[0]["order_id"] is None:
             return await _common(connection, wanted, typed, ranges)
+        orders.update(Place(*row) for row in rows)
     return Term(typed, frozenset(orders), [])
+
+
+# The orders of the words that begin so, or one row of nothing where these are more than $5: those many are only counted.
+_FEW = """
+    WITH many AS MATERIALIZED (
+        SELECT FROM report_words WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 OFFSET $5 LIMIT 1)
+    SELECT NULL::timestamptz AS created_at, NULL::int AS order_id FROM many
+    UNION ALL
+    SELECT created_at, order_id FROM report_words
+    WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 AND NOT EXISTS (SELECT FROM many)
+"""
 
 
 async def _of_reference(connection: Connection, wanted: OrderFilter, reference: str) -> set[Place]:
@@ -120,21 +124,47 @@ async def read_candidates(
     bounds: str,
     order: str,
     arguments: Sequence[object],
+    limit: int,
 ) -> list[Place]:
-    """The first LOOKED_AT orders that have one of a common term's words, within bounds and in an order of `finding`."""
-    rows = await connection.fetch(
+    """The first so many orders that have one of a common term's words, within bounds and in an order of `finding`."""
+    # Each word's orders come from the index in the order of the list, and are merged: none is read that is not wanted.
+    of_words = " UNION ALL ".join(
         f"""
-        SELECT DISTINCT created_at, order_id FROM unnest($6::text[]) AS meant (word)
-        CROSS JOIN LATERAL (
-            SELECT created_at, order_id FROM report_words AS o
-            WHERE o.customer_id = $1 AND o.environment = $2 AND o.word = meant.word AND {bounds}
-            ORDER BY {order} LIMIT $7) AS candidate
-        ORDER BY {order} LIMIT $7
-        """,  # noqa: S608 - constants
+        (SELECT created_at, order_id FROM report_words
+         WHERE customer_id = $1 AND environment = $2 AND word = ${at} AND {bounds} ORDER BY {order} LIMIT $6)
+        """  # noqa: S608 - constants
+        for at, _ in enumerate(term.words, 7)
+    )
+    rows = await connection.fetch(
+        f"SELECT DISTINCT created_at, order_id FROM ({of_words}) AS candidate ORDER BY {order} LIMIT $6",  # noqa: S608 - constants
         wanted.customer_id,
         wanted.environment,
         *arguments,
-        term.words,
-        LOOKED_AT,
+        limit,
+        *term.words,
     )
     return [Place(*row) for row in rows]
+
+
+async def read_orders_among(
+    connection: Connection, wanted: OrderFilter, term: Term, candidates: Sequence[Place]
+) -> frozenset[Place] | None:
+    """Which orders of the time of `candidates` have one of a common term's words; None where those are more than LOOKED_AT."""
+    ends = candidates[0], candidates[-1]
+    rows = await connection.fetch(
+        """
+        SELECT o.created_at, o.order_id FROM unnest($5::text[]) AS meant (word)
+        CROSS JOIN LATERAL (
+            SELECT created_at, order_id FROM report_words
+            WHERE customer_id = $1 AND environment = $2 AND word = meant.word AND created_at BETWEEN $3 AND $4
+            LIMIT $6) AS o
+        LIMIT $6
+        """,
+        wanted.customer_id,
+        wanted.environment,
+        min(ends).created_at,
+        max(ends).created_at,
+        term.words,
+        LOOKED_AT + 1,
+    )
+    return frozenset(Place(*row) for row in rows) if len(rows) <= LOOKED_AT else None

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import chain
 from typing import Any
 
+from largesse.base import clock
 from largesse.database import Connection
 from largesse.reports.filters import OrderFilter
-from largesse.reports.finding import find_orders
-from largesse.reports.searching import LOOKED_AT
 from largesse.reports.standing import SUMS, OrderState, Sums
 
 _FIRST, _LAST = date(1, 1, 1), date(9999, 12, 31)
@@ -41,16 +40,18 @@ class Added:
     sums: Sums
 
 
-async def add_up(connection: Connection, wanted: OrderFilter, by: str = "currency") -> list[Added]:
+async def add_up(
+    connection: Connection, wanted: OrderFilter, by: str = "currency", *, only: Sequence[str] = SUMS
+) -> list[Added]:
     """The sums of the orders that pass a filter, told apart by one of BY and by currency, in the order of both.
 
-    Claims and cancellations are those of the filter's days, of whatever day their orders are. A filter that searches for words
-    cannot be added up.
+    `only` names those that are read, which is quicker; the others are 0. Claims and cancellations are those of the filter's days, of
+    whatever day their orders are. A filter that searches for words cannot be added up.
     """
     assert not wanted.search.strip(), "words have no sums"
     parts = list(_parts(wanted.since or _FIRST, wanted.until or _LAST, by_day=by == "day"))
     read = " UNION ALL ".join(
-        _SUMS_OF_PART.format(*range(at, at + 3)) for at in range(4, 4 + 3 * len(parts), 3)
+        _SUMS_OF_PART.format(", ".join(only), *range(at, at + 3)) for at in range(4, 4 + 3 * len(parts), 3)
     )
     said = wanted.group.said
     having = "".join(f" AND g.{name} = ${at}" for at, name in enumerate(said, 4 + 3 * len(parts)))
@@ -59,7 +60,7 @@ async def add_up(connection: Connection, wanted: OrderFilter, by: str = "currenc
     await connection.execute("SET LOCAL enable_nestloop = off")
     rows = await connection.fetch(
         f"""
-        SELECT {BY[by]} AS key, g.currency, {", ".join(f"sum(s.{name})::bigint AS {name}" for name in SUMS)}
+        SELECT {BY[by]} AS key, g.currency, {", ".join(f"sum(s.{name})::bigint AS {name}" for name in only)}
         FROM ({read}) AS s JOIN report_groups AS g ON g.customer_id = $1 AND g.id = s.group_id
         WHERE g.environment = $2 {having}
         GROUP BY 1, 2 ORDER BY 1, 2
@@ -71,14 +72,14 @@ async def add_up(connection: Connection, wanted: OrderFilter, by: str = "currenc
         *said.values(),
     )
     await connection.execute("SET LOCAL enable_nestloop = on")
-    return [Added(row["key"], row["currency"], Sums(*(row[name] for name in SUMS))) for row in rows]
+    return [Added(row["key"], row["currency"], Sums(**{name: row[name] for name in only})) for row in rows]
 
 
-# Its grain, and its days from the first to before the last.
-_SUMS_OF_PART = f"""
-    SELECT group_id, state, day, {", ".join(SUMS)} FROM report_sums
-    WHERE customer_id = $1 AND state = ANY($3::text[]) AND grain = ${{}} AND day >= ${{}} AND day < ${{}}
-"""  # noqa: S608 - constants
+# Which sums, its grain, and its days from the first to before the last.
+_SUMS_OF_PART = """
+    SELECT group_id, state, day, {} FROM report_sums
+    WHERE customer_id = $1 AND state = ANY($3::text[]) AND grain = ${} AND day >= ${} AND day < ${}
+"""
 
 
 def together(added: Iterable[Added]) -> list[Added]:
@@ -90,7 +91,12 @@ def together(added: Iterable[Added]) -> list[Added]:
 
 
 def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, date, date]]:
-    """Days from `since` to `until` as whole months and the days around them: grain, first day, day after the last."""
+    """Days from `since` to `until` as whole months and the days around them: grain, first day, day after the last.
+
+    A month that is under way is read whole, as days to come have no sums.
+    """
+    if not by_day and (today := clock.now().date()) <= until:
+        until = max(until, _next_month(today) - timedelta(days=1))
     end = until if until == _LAST else until + timedelta(days=1)
     first_month = since if since.day == 1 else _next_month(since)
     end_months = end.replace(day=1)
@@ -106,21 +112,3 @@ def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, dat
 
 def _next_month(day: date) -> date:
     return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
-
-
-async def add_up_found(connection: Connection, wanted: OrderFilter) -> tuple[list[Added], bool]:
-    """The sums by currency of the orders that a search finds, and whether these are all: of many, the newest are added up."""
-    found = await find_orders(connection, wanted, LOOKED_AT)
-    rows = await connection.fetch(
-        """
-        SELECT g.currency, count(*) AS orders, sum(o.codes)::bigint AS codes, sum(o.spent_minor)::bigint AS spent_minor
-        FROM unnest($2::int[]) AS found (order_id)
-        JOIN report_orders AS o ON o.customer_id = $1 AND o.order_id = found.order_id
-        JOIN report_groups AS g ON g.customer_id = $1 AND g.id = o.group_id
-        GROUP BY 1 ORDER BY 1
-        """,
-        wanted.customer_id,
-        [place.order_id for place in found.places],
-    )
-    sums = [Added(row[0], row[0], Sums(orders=row[1], codes=row[2], spent_minor=row[3])) for row in rows]
-    return sums, found.goes_on is None

@@ -65,6 +65,7 @@ async def show(visit: Visit) -> Response:
             connection,
             OrderFilter(customer_id=person.customer_id, environment=person.environment, since=since.date()),
             by="account",
+            only=("spent_minor", "refunded_minor"),
         )
         top_ups = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
         owed = (

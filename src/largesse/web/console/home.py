@@ -27,6 +27,7 @@ _NEWEST = 8
 _UNCLAIMED_DAYS = 30
 _UNUSED_DAYS = 90
 _DRAWN = 4  # accounts that have a line
+_SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # of a month's sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,9 @@ async def show(visit: Visit) -> Response:
         matters += await _waiting(visit, connection, accounts)
         drawn = accounts[:_DRAWN]
         history = await read_history(connection, person.customer_id, [account.id for account in drawn])
-        now = await add_up(connection, wanted)
-        before = await add_up(connection, replace(wanted, since=month.before_since, until=month.before_until))
+        now = await add_up(connection, wanted, only=_SHOWN)
+        last = replace(wanted, since=month.before_since, until=month.before_until)
+        before = await add_up(connection, last, only=_SHOWN)
         page = await list_page(connection, own_filter(visit), _NEWEST)
     return visit.page(
         "home.html",
@@ -93,12 +95,13 @@ async def _matters(visit: Visit, connection: Connection, accounts: Sequence[Seen
     """What needs attention of whom this page is for."""
     matters = []
     wanted, person = own_filter(visit), visit.person
-    refused = await add_up(connection, replace(wanted, states=(OrderState.BOUNCED,)))
+    refused = await add_up(connection, replace(wanted, states=(OrderState.BOUNCED,)), only=("orders",))
     if count := sum(one.sums.orders for one in refused):
         said = visit.say("Orders with mail that was refused: %(count)s", count=count)
         matters.append(Matter(said, "/app/orders?state=bounced"))
     until = clock.now().date() - timedelta(days=_UNCLAIMED_DAYS)
-    late = await add_up(connection, replace(wanted, states=(OrderState.WAITING,), until=until))
+    waiting = replace(wanted, states=(OrderState.WAITING,), until=until)
+    late = await add_up(connection, waiting, only=("orders",))
     if count := sum(one.sums.orders for one in late):
         said = visit.say("Orders unclaimed for %(days)s days: %(count)s", days=_UNCLAIMED_DAYS, count=count)
         matters.append(Matter(said, f"/app/orders?state=waiting&until={until}"))

@@ -10,15 +10,14 @@ from largesse.base.money import to_decimal
 from largesse.database import Connection
 from largesse.people import Reach, Right
 from largesse.reports import (
-    Added,
     ListedOrder,
     OrderFilter,
     Place,
     add_up,
-    add_up_found,
     list_page,
     place_of,
     read_choices,
+    search_page,
 )
 from largesse.web.console.order_filters import STATES, read_filter
 from largesse.web.console.visit import Visit
@@ -50,8 +49,12 @@ async def show(visit: Visit) -> Response:
             await _place(connection, visit, wanted, "before"),
             await _place(connection, visit, wanted, "after"),
         )
-        page = await list_page(connection, wanted, _AT_ONCE, before=before, after=after)
-        sums, is_all = await _sums(connection, wanted)
+        if wanted.search.strip():
+            page, sums, is_all = await search_page(connection, wanted, _AT_ONCE, before=before, after=after)
+        else:
+            page = await list_page(connection, wanted, _AT_ONCE, before=before, after=after)
+            added = await add_up(connection, wanted, only=("orders", "spent_minor"))
+            sums, is_all = [one for one in added if one.sums.orders], True
         own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
         choices = await read_choices(connection, person.customer_id, person.environment, user_id=own)
     is_filtered = any(
@@ -86,12 +89,6 @@ async def _place(connection: Connection, visit: Visit, wanted: OrderFilter, name
     if not (typed.isascii() and typed.isdigit() and len(typed) < 10):
         return None
     return await place_of(connection, wanted, int(typed))
-
-
-async def _sums(connection: Connection, wanted: OrderFilter) -> tuple[list[Added], bool]:
-    if wanted.search.strip():
-        return await add_up_found(connection, wanted)
-    return [one for one in await add_up(connection, wanted) if one.sums.orders], True
 
 
 async def _rows(visit: Visit, wanted: OrderFilter) -> AsyncIterator[Sequence[object]]:

@@ -15,7 +15,17 @@ from largesse.base.i18n import text
 from largesse.base.money import to_decimal
 from largesse.database import Connection
 from largesse.people import Reach, Right
-from largesse.reports import Added, Choices, GroupFilter, OrderFilter, Sums, add_up, read_choices, together
+from largesse.reports import (
+    SUMS,
+    Added,
+    Choices,
+    GroupFilter,
+    OrderFilter,
+    Sums,
+    add_up,
+    read_choices,
+    together,
+)
 from largesse.web.console.charts import Bar, bars
 from largesse.web.console.order_filters import NO_DAY, read_day
 from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, Period, free_period, period_of
@@ -37,6 +47,12 @@ AGES = {
     "later": text("Later"),
 }
 _NOTHING = Sums()
+_SHOWN = (
+    "orders",
+    "spent_minor",
+    "claimed",
+    "refunded_minor",
+)  # of what a period is compared with, and of its parts
 _TOO_LONG = text("At most %(most)s days, the first no later than the last.")
 _FIGURES = (
     "orders",
@@ -68,11 +84,10 @@ async def show(visit: Visit) -> Response:
     period, by = _asked(visit)
     wanted = own_filter(visit, since=period.since, until=period.until)
     async with visit.database.connection(visit.person.scope) as connection:
-        before = await add_up(
-            connection, replace(wanted, since=period.before_since, until=period.before_until)
-        )
+        compared = replace(wanted, since=period.before_since, until=period.before_until)
+        before = await add_up(connection, compared, only=_SHOWN)
         over_time = await add_up(connection, wanted, period.grain)
-        parts = await _parts(connection, visit, wanted, by)
+        parts = await _parts(connection, visit, wanted, by, only=_SHOWN)
     totals = together(over_time)
     file = visit.here().replace("/app/reports", "/app/reports.csv", 1)
     return visit.page(
@@ -139,10 +154,10 @@ def _period(visit: Visit, today: date) -> Period:
 
 
 async def _parts(
-    connection: Connection, visit: Visit, wanted: OrderFilter, by: str
+    connection: Connection, visit: Visit, wanted: OrderFilter, by: str, *, only: Sequence[str] = SUMS
 ) -> list[tuple[str, Added]]:
     """The sums by what orders have in common, with its name; what most was spent on comes first."""
-    added = await add_up(connection, wanted, by)
+    added = await add_up(connection, wanted, by, only=only)
     choices = await read_choices(connection, wanted.customer_id, wanted.environment)
     names = _names(choices, by)
     nobody = {
