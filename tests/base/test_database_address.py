@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse.base.database_address import DatabaseAddress, for_programs
+from largesse.base.database_address import DatabaseAddress, address_at, for_programs
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
 
@@ -151,3 +151,23 @@ def test_the_documents_give_addresses_that_can_be_read() -> None:
 
 def test_an_address_keeps_its_password_to_itself() -> None:
     assert "hidden" not in repr(DatabaseAddress.parse("postgresql://a:hidden@db/x"))
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "other"),
+    [
+        (
+            "postgresql://me:a%40b@one:5432/largesse?sslmode=require",
+            "two",
+            "postgresql://me:a%40b@two:6432/largesse?sslmode=require",
+        ),
+        ("postgresql://one/largesse", "::1", "postgresql://[::1]:6432/largesse"),
+        (
+            "postgresql://me@/largesse?host=%2Frun%2Fpostgresql&port=5432",
+            "two",
+            "postgresql://me@two:6432/largesse",
+        ),
+    ],
+)
+def test_the_same_database_on_another_server(address: str, host: str, other: str) -> None:
+    assert address_at(address, host, 6432) == other

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 from tests.chained import CHAIN
+from tests.citus.world import PRODUCTS
 from tests.orders.builder import VAULT, build_order
 
 from largesse.database import (
@@ -26,6 +27,8 @@ from largesse.database import (
     for_customer,
     scope_of,
 )
+from largesse.database.nodes import Node
+from largesse.database.session import Dialer
 from largesse.fulfilment import ClaimedGifts, InventoryProvider
 from largesse.funding import own_accounts
 from largesse.identity import Principal
@@ -51,11 +54,6 @@ WORLD = "".join(
 """
     for number in range(1, CUSTOMERS + 1)
 )
-PRODUCTS = """
-products:
-  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [1]}
-  - {key: hamper, name: Hamper, digital: false, currency: GBP, cost: 1, vat_percent: {GB: 20}, postage: {GB: 1}}
-"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -66,13 +64,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Asked:
-    """What the coordinator has asked of its nodes, each with the node's address."""
+    """What nodes were asked, each with the node's address: by whoever is entered, or of itself."""
 
     def __init__(self) -> None:
         self.commands: list[tuple[str, str]] = []
 
-    def __call__(self, _: Any, message: Any) -> None:
-        if text := re.match(r"issuing (.*)", message.message, re.DOTALL):
+    def __call__(self, connection: Any, message: Any) -> None:
+        if text := re.match(r"executing the command locally: (.*)", message.message, re.DOTALL):
+            if connection.beside is not None:  # what a coordinator does itself is asked of no node
+                self.commands.append((":".join(map(str, connection._addr)), text[1]))
+        elif text := re.match(r"issuing (.*)", message.message, re.DOTALL):
             found = re.search(r"@([\w.]+:\d+)", message.detail or "")
             self.commands.append((found[1] if found else "", text[1]))
 
@@ -100,45 +101,54 @@ class Overheard(Database):
     asked = Asked()
     told: list[Told]
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
-        super().__init__(pool)
+    def __init__(self, pool: asyncpg.Pool, dialer: Dialer) -> None:
+        super().__init__(pool, dialer)
         self.told = []
 
     @asynccontextmanager
     async def session(self, scope: Scope) -> AsyncIterator[Connection]:
-        async with super().session(scope) as connection:
-            listening = self.asked
+        async with super().session(scope) as connection, self.listening(connection, scope):
+            yield connection
 
-            acting = [scope]
+    @asynccontextmanager
+    async def listening(self, connection: Connection, scope: Scope) -> AsyncIterator[None]:
+        """Notes what is told in a session as long as it is lent."""
+        listening = self.asked
+        acting = [scope]
 
-            def note(query: asyncpg.connection.LoggedQuery) -> None:
-                with contextlib.suppress(LookupError):  # given back before this is called
-                    acting[0] = scope_of(connection)
-                self.told.append(Told(acting[0], query.query, query.args))
+        def note(query: asyncpg.connection.LoggedQuery) -> None:
+            with contextlib.suppress(LookupError):  # given back before this is called
+                acting[0] = scope_of(connection)
+            self.told.append(Told(acting[0], query.query, query.args))
 
-            connection.add_log_listener(listening)
-            connection.add_query_logger(note)
-            try:
-                yield connection
-                await asyncio.sleep(0)  # what was told last is noted
-            finally:
-                connection.remove_log_listener(listening)
-                connection.remove_query_logger(note)
+        await connection.execute("SET citus.log_remote_commands = on")
+        connection.add_log_listener(listening)
+        connection.add_query_logger(note)
+        try:
+            yield
+            await asyncio.sleep(0)  # what was told last is noted
+        finally:
+            connection.remove_log_listener(listening)
+            connection.remove_query_logger(note)
 
 
 @pytest.fixture
-async def spread(database_url: str) -> AsyncIterator[Overheard]:
+async def spread(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Overheard]:
     """A cluster with customers, as who serves."""
-    name = database_url.rpartition("/")[2]
-    administrator = await asyncpg.connect(database_url)
-    await administrator.execute(f'ALTER DATABASE "{name}" SET citus.log_remote_commands = on')
-    await administrator.close()
     async with connect_once(database_url, OPERATOR, role=Role.OPERATOR) as connection:
         await load_world(
             connection, CHAIN, parse_world(f"customers:{WORLD}{PRODUCTS}".encode(), "world.yaml")
         )
     database = await Overheard.connect(database_url, role=Role.APP)
-    assert isinstance(database, Overheard)
+
+    lend = Node.session
+
+    @asynccontextmanager
+    async def session(node: Node, scope: Scope) -> AsyncIterator[Connection]:
+        async with lend(node, scope) as connection, database.listening(connection, scope):
+            yield connection
+
+    monkeypatch.setattr(Node, "session", session)
     try:
         yield database
     finally:

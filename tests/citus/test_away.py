@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.background import Statements
-from tests.citus.conftest import CUSTOMERS, NODES, PRODUCTS
+from tests.citus.conftest import CUSTOMERS, NODES
+from tests.citus.world import world_of
 from tests.web.api.conftest import Service, run_on_database, service, start_service
 from tests.web.claim.conftest import Recipient, link
 
@@ -18,20 +19,7 @@ from largesse.lines import draw_codes
 
 __all__ = ["run_on_database", "service", "start_service"]
 
-WORLD = f"""
-customers:{
-    "".join(
-        f'''
-  - key: c{number}
-    name: Customer {number}
-    plan: enterprise
-    funding: invoiced
-    service_accounts: [{{key: bot{number}, name: Bot}}]
-    api_keys: [{{key: key{number}, service_account: bot{number}, environment: production}}]
-'''
-        for number in range(1, CUSTOMERS + 1)
-    )
-}{PRODUCTS}"""
+WORLD = world_of(range(1, CUSTOMERS + 1))
 
 
 @contextmanager

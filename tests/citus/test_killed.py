@@ -1,4 +1,4 @@
-"""A node is killed and started again while orders come in: `make test-citus`, docs/scaling.md.
+"""A node is killed and started again, and customers move to a third one, while orders come in: `make test-citus`, docs/scaling.md.
 
 On a cluster of its own, as what is killed others would miss.
 """
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
-from tests.citus.conftest import PRODUCTS
+from tests.citus.world import world_of
 from tests.faults.installation import Installation, Service
 from tests.faults.load import Load, Ordering
 from tools.citus_cluster import PROGRAM, Cluster, running
@@ -35,24 +35,13 @@ from largesse.database import (
 KILLS = int(os.environ.get("CITUS_KILLS", "0"))
 CUSTOMERS = range(1, 13)
 CALM_S, AWAY_S = 6.0, 4.0
-SHARDS = 4
+SHARDS = 6  # few, as each that moves takes its time
+MOVED_WITHIN_S = 900
 
 pytestmark = [
     pytest.mark.skipif(not (PROGRAM and KILLS), reason="only with a cluster: make test-citus"),
     pytest.mark.timeout(900 + 60 * KILLS),
 ]
-
-WORLD = "customers:" + "".join(
-    f"""
-  - key: c{number}
-    name: Customer {number}
-    plan: enterprise
-    funding: invoiced
-    service_accounts: [{{key: bot{number}, name: Bot}}]
-    api_keys: [{{key: key{number}, service_account: bot{number}, environment: production}}]
-"""
-    for number in CUSTOMERS
-)
 
 
 class Killable(NamedTuple):
@@ -69,7 +58,7 @@ def killable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killable]:
     with running() as cluster:
         asyncio.run(prepare(cluster.url))
         installation = Installation.external(folder, cluster.url)
-        installation.fill(WORLD + PRODUCTS)
+        installation.fill(world_of(CUSTOMERS))
         service = installation.serve()
         yield Killable(cluster, installation, service)
         service.kill()
@@ -238,3 +227,41 @@ async def test_a_node_that_dies_within_a_statement_is_away(killable: Killable) -
     finally:
         await asyncio.to_thread(killable.cluster.start)
         await database.close()
+
+
+async def test_customers_move_to_a_third_node_while_they_order(
+    killable: Killable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = await homes_of(killable)
+    async with ordering_by_all(killable, "moved") as loads:
+        await asyncio.gather(*(load.settle(5) for load in loads.values()))
+        began = time.monotonic()
+        await asyncio.sleep(3 * CALM_S)
+        added = time.monotonic()
+        await asyncio.to_thread(killable.cluster.add_node)
+        await rebalance(killable.cluster.url)
+        done = time.monotonic()
+        await asyncio.gather(*(load.settle(5) for load in loads.values()))
+        statuses = Counter(reply.status for load in loads.values() for reply in load.replies)
+    told = await check(killable, loads, "moved")
+    after = await homes_of(killable)
+    stayed = [customer for customer in CUSTOMERS if after[customer] == before[customer]]
+    before_ms = p99_ms(loads, [Window(began, added, stayed)])
+    meanwhile_ms = p99_ms(loads, [Window(added, done, stayed)])
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{len(CUSTOMERS) - len(stayed)} of {len(CUSTOMERS)} customers moved to a third node within {done - added:.0f} s: {told}; {statuses}; "
+            f"p99 of the others {before_ms:.0f} ms before, {meanwhile_ms:.0f} ms meanwhile\n"
+        )
+    assert len(stayed) < len(CUSTOMERS)
+    assert len(set(after.values())) == 3
+    assert statuses.keys() <= {200, 409, 503}
+    assert meanwhile_ms <= 2 * before_ms
+
+
+async def rebalance(url: str) -> None:
+    """Spreads what there is over all nodes, as docs/scaling.md says."""
+    connection = await asyncpg.connect(url)
+    await connection.execute("SELECT citus_rebalance_start()")
+    await connection.execute("SELECT citus_rebalance_wait()", timeout=MOVED_WITHIN_S)
+    await connection.close()

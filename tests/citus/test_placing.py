@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 import pytest
 from tests.chained import CHAIN
-from tests.citus.conftest import CUSTOMERS, Asked, Overheard, own_accounts_of, principal_of
+from tests.citus.conftest import CUSTOMERS, Asked, Overheard, homes_of, own_accounts_of, principal_of
 from tests.orders.builder import build_order
 
 from largesse.database import OPERATOR, distribution, for_customer, migrate
@@ -88,3 +88,35 @@ async def test_rows_of_others_are_refused_by_the_node_and_nothing_is_seen_withou
         await spread.execute(for_customer(1, "production"), forged)
     with pytest.raises(asyncpg.PostgresError):
         await spread.fetch(OPERATOR, "SELECT FROM orders")
+
+
+async def test_orders_of_who_has_moved_are_passed_on(spread: Overheard, database_url: str) -> None:
+    placer = Placer(spread, CHAIN)
+    principal = principal_of(1)
+    own = await own_accounts_of(spread, principal)
+    try:
+        await placer.place(build_order(principal, own, external_reference="before"))
+        await move(database_url, 1)
+        home = (await homes_of(spread))[1]
+        spread.asked = Asked()
+        await placer.place(build_order(principal, own, external_reference="after"))
+    finally:
+        await placer.close()
+    assert spread.asked.nodes == {home}, "by the node where the customer lived a moment ago"
+    assert any(command.startswith("COMMIT") for _, command in spread.asked.commands), "which is another"
+    assert spread.asked.prepared == []
+    scope = for_customer(1, "production")
+    assert await spread.fetchval(scope, "SELECT count(*) FROM orders WHERE customer_id = 1") == 2
+
+
+async def move(database_url: str, customer_id: int) -> None:
+    """Moves a customer, and its neighbours, to another node."""
+    connection = await asyncpg.connect(database_url)
+    await connection.execute(
+        f"""
+        SELECT citus_move_shard_placement(p.shardid, p.nodename, p.nodeport, n.nodename, n.nodeport, 'block_writes')
+        FROM pg_dist_shard_placement p JOIN pg_dist_node n ON n.groupid <> 0 AND n.nodeport <> p.nodeport
+        WHERE p.shardid = get_shard_id_for_distribution_column('accounts', {customer_id})
+        """
+    )
+    await connection.close()

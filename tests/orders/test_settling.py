@@ -28,7 +28,7 @@ async def _outcome(unsettled: Unsettled) -> Outcome:
 @pytest.mark.parametrize("ending", ["COMMIT", "ROLLBACK"])
 async def test_nothing_is_said_before_the_old_transaction_has_ended(town: Town, ending: str) -> None:
     """The server is still at it when settling begins; no other transaction's locks matter."""
-    settler = Settler(town.database)
+    settler = Settler()
     orders = [town.order(1), town.order(2)]
     async with town.database.connection(OPERATOR) as old, town.locked(3):
         await old.execute("BEGIN")
@@ -42,7 +42,7 @@ async def test_nothing_is_said_before_the_old_transaction_has_ended(town: Town, 
             """,
             orders[0].reference,
         )
-        unsettled = settler.settle(orders, number)
+        unsettled = settler.settle(town.database, orders, number)
         outcomes = asyncio.gather(*(_outcome(one) for one in unsettled))
         await asyncio.wait([outcomes], timeout=1)
         assert not outcomes.done()
@@ -58,14 +58,14 @@ async def test_nothing_is_said_before_the_old_transaction_has_ended(town: Town, 
 
 
 async def test_a_transaction_that_a_promoted_standby_never_saw_has_ended(town: Town) -> None:
-    (unsettled,) = Settler(town.database).settle([town.order(1)], str(2**40))
+    (unsettled,) = Settler().settle(town.database, [town.order(1)], str(2**40))
     assert isinstance(await asyncio.wait_for(_outcome(unsettled), 30), Unavailable)
 
 
 async def test_who_settles_keeps_nobody_waiting(town: Town, database_url: str) -> None:
     """More transactions hang than are settled at once, and other orders are placed beside them."""
     hanging = await Database.connect(database_url)
-    placer, settler = Placer(town.database, CHAIN), Settler(town.database)
+    placer, settler = Placer(town.database, CHAIN), Settler()
     try:
         settling = []
         async with AsyncExitStack() as stack:
@@ -73,7 +73,7 @@ async def test_who_settles_keeps_nobody_waiting(town: Town, database_url: str) -
                 old = await stack.enter_async_context(hanging.connection(OPERATOR))
                 await stack.enter_async_context(old.transaction())
                 number = await old.fetchval("SELECT pg_current_xact_id()::text")
-                settling += settler.settle([town.order(customer)], number)
+                settling += settler.settle(town.database, [town.order(customer)], number)
             async with asyncio.timeout(30):
                 await asyncio.gather(*(placer.place(town.order(customer)) for customer in range(1, 8)))
             assert await town.placed() == 7

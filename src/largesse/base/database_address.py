@@ -58,6 +58,15 @@ def for_programs(url: str, role: str) -> str:
     return _join(parts, query)
 
 
+def address_at(address: str, host: str, port: int) -> str:
+    """The address of the same database on another server, for the same login."""
+    parts = urlsplit(address)
+    user, at, _ = parts.netloc.rpartition("@")
+    named = f"[{host}]" if ":" in host else host
+    query = [one for one in parse_qsl(parts.query, keep_blank_values=True) if one[0] not in {"host", "port"}]
+    return _join(parts, query, netloc=f"{user}{at}{named}:{port}")
+
+
 class _NumberAsHost(ValueError):
     """A port where a host should be."""
 

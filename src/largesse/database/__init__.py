@@ -7,8 +7,8 @@ pool is used. `migrate` brings the schema up to date: one SQL file for each step
 
 `roles` are those as whom processes act, `rights` what each may do with which table, `policies` which rows of it the serving process has, and
 `granting` makes all of it so. `distribution`
-says which tables are spread over nodes, where there are any, and spreads them; `together` runs as one statement what is several there, and
-`rounds` has work done at one node after the other.
+says which tables are spread over nodes, where there are any, and spreads them; `together` runs as one statement what is several there, `nodes` opens sessions where a customer lives,
+and `rounds` has work done at one node after the other.
 
 `saving` brings the rows of any one table in line with a list, for rooms that take world files.
 
@@ -25,6 +25,7 @@ from largesse.database.distribution import (
     customers_of_code,
     within,
 )
+from largesse.database.nodes import Nodes
 from largesse.database.orphans import end_orphans, end_orphans_for_ever
 from largesse.database.pool import (
     DATABASE_AWAY,
@@ -33,6 +34,7 @@ from largesse.database.pool import (
     Database,
     Row,
     act_for,
+    beside_of,
     commit_as_one,
     connect_once,
     in_one_line,
@@ -59,6 +61,7 @@ __all__ = [
     "Database",
     "Home",
     "Limits",
+    "Nodes",
     "Part",
     "Role",
     "Rounds",
@@ -68,6 +71,7 @@ __all__ = [
     "arguments",
     "at_node",
     "beside",
+    "beside_of",
     "commit_as_one",
     "connect_once",
     "customer_of",

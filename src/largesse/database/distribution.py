@@ -247,6 +247,21 @@ async def homes(session: Session, customer_ids: Sequence[int]) -> dict[int, str]
     return {row["id"]: row["node"] for row in rows}
 
 
+async def entries(session: Session, customer_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
+    """Where who acts for a customer may go straight: host and port of each one's node. None of those who are to be reached by the coordinator alone."""
+    rows = await session.fetch(
+        f"""
+        WITH {_LIVING}
+        SELECT id, n.nodename, n.nodeport
+        FROM living JOIN pg_dist_placement p USING (shardid)
+        JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
+        WHERE n.groupid <> 0 AND n.metadatasynced
+        """,  # noqa: S608 - a constant
+        customer_ids,
+    )
+    return {row["id"]: (row["nodename"], row["nodeport"]) for row in rows}
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbours:
     """Customers whose rows lie in the same part of each table: a statement about them alone is one for their node."""

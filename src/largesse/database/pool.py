@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import asyncpg
 import structlog
@@ -57,21 +57,25 @@ class Database:
     Whoever takes one says for whom it acts (largesse.database.scope).
     """
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool, dialer: Dialer) -> None:
         self._pool = pool
+        self.dialer = dialer
         self._waiting = 0
         self.is_spread = False  # whether customers are spread over nodes (largesse.database.distribution)
 
     @classmethod
     async def connect(
         cls, url: str, *, role: Role | None = None, max_connections: int = 10, limits: Limits = REQUESTS
-    ) -> Database:
+    ) -> Self:
         """Opens the pool, whose sessions act as `role`; None: as whoever logs in, which is for tests and benchmarks.
 
         Raises one of DATABASE_AWAY when the server cannot be reached, and StartError when whoever logs in may not act so.
         """
-        address = DatabaseAddress.parse(url)
-        dialer = Dialer(address, limits, role)
+        return await cls.open(Dialer(DatabaseAddress.parse(url), limits, role), max_connections)
+
+    @classmethod
+    async def open(cls, dialer: Dialer, max_connections: int = 10) -> Self:
+        """As `connect`, of sessions that are opened so."""
         pool = await asyncpg.create_pool(
             min_size=0,
             max_size=max_connections,
@@ -79,13 +83,13 @@ class Database:
             connection_class=Session,
             connect=dialer.dial,
         )
-        database = cls(pool)
+        database = cls(pool, dialer)
         try:
             async with database.connection(OPERATOR) as connection:
-                if address.is_pooled:
+                if dialer.is_pooled:
                     await _check_limits(connection)
-                elif role is not None:
-                    await _check_role(connection, role, limits)
+                elif dialer.role is not None:
+                    await _check_role(connection, dialer.role, dialer.limits)
                 database.is_spread = await distribution.is_spread(connection)
         except StartError:
             await pool.close()
@@ -207,6 +211,11 @@ def is_spread(connection: Connection) -> bool:
     return bool(
         getattr(connection, "is_spread", False)
     )  # of a plain one of the driver's, which tests have, nothing is known
+
+
+def beside_of(connection: Connection) -> Connection:
+    """Where the coordinator's own tables and sequences are asked: its session, where `connection` is one on a node, else that itself."""
+    return getattr(connection, "beside", None) or connection
 
 
 async def commit_as_one(connection: Connection) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import socket
 from dataclasses import dataclass
 from typing import Any, cast
 
 import asyncpg
 
-from largesse.base.database_address import DatabaseAddress
+from largesse.base.database_address import DatabaseAddress, address_at
 from largesse.database.distribution import SERVICE_SETTINGS, SESSION_SETTINGS
 from largesse.database.roles import Role, act_as, can_act_as
 from largesse.database.scope import Actor, Scope
@@ -97,6 +98,9 @@ class Session(asyncpg.Connection):
         self.acts_as: Role | None = None  # the role that whoever logged in has taken
         self.begins_as: Role | None = None  # what each transaction acts as, where the session is PgBouncer's
         self.is_spread = False  # whether customers are spread over nodes (largesse.database.distribution)
+        self.beside: asyncpg.Connection | None = (
+            None  # the coordinator's that a node's is lent with (largesse.database.nodes)
+        )
 
     def lend(self, scope: Scope, *, is_spread: bool = False) -> None:
         """Says for whom what begins from now on acts, and whether customers are spread. Raises TypeError for what is no scope."""
@@ -105,8 +109,12 @@ class Session(asyncpg.Connection):
         self.scope, self.is_spread = scope, is_spread
 
     def take_back(self) -> None:
-        """Ends what `lend` began."""
-        self.scope = None
+        """Ends what `lend` and `go_with` began."""
+        self.scope = self.beside = None
+
+    def go_with(self, beside: asyncpg.Connection) -> None:
+        """Says which of the coordinator's sessions a node's is lent with."""
+        self.beside = beside
 
     async def act_for(self, scope: Scope) -> None:
         """Says whom a look-up has found: the rest of its transaction, if it is in one, acts for them."""
@@ -166,9 +174,10 @@ class Dialer:
     """
 
     def __init__(self, address: DatabaseAddress, limits: Limits, role: Role | None = None) -> None:
-        self._hosts = address.hosts
-        self._role = role
-        self._is_pooled = address.is_pooled
+        self.hosts = address.hosts
+        self.role = role
+        self.limits = limits
+        self.is_pooled = address.is_pooled
         session = {"application_name": limits.name, "timezone": "UTC"}
         spread = SESSION_SETTINGS if limits.cancels else {**SESSION_SETTINGS, **SERVICE_SETTINGS}
         self._options: dict[str, Any] = {
@@ -185,19 +194,25 @@ class Dialer:
     async def dial(self, *_: Any, **more: Any) -> Session:
         """A new session. Raises what the driver does when no host takes it."""
         session = await self._reach(more)
-        if self._role is not None:
+        if self.role is not None:
             try:
-                if self._is_pooled:  # the next transaction of such a session may be another's
-                    session.begins_as = self._role if await can_act_as(session, self._role) else None
+                if self.is_pooled:  # the next transaction of such a session may be another's
+                    session.begins_as = self.role if await can_act_as(session, self.role) else None
                 else:
-                    session.acts_as = self._role if await act_as(session, self._role) else None
+                    session.acts_as = self.role if await act_as(session, self.role) else None
             except BaseException:
                 session.terminate()
                 raise
         return session
 
+    def at(self, host: str, port: int) -> Dialer:
+        """What opens the same sessions on another server."""
+        other = copy.copy(self)
+        other.hosts = (address_at(self.hosts[0], host, port),)
+        return other
+
     async def _reach(self, more: dict[str, Any]) -> Session:
-        hosts = self._hosts
+        hosts = self.hosts
         timeout_s = CONNECT_TIMEOUT_S if len(hosts) == 1 else _HOST_TIMEOUT_S
         refused: Exception | None = None
         for at, host in enumerate(hosts):
@@ -206,7 +221,12 @@ class Dialer:
             except (OSError, asyncpg.CannotConnectNowError, asyncpg.TargetServerAttributeNotMatched) as error:
                 refused = error
                 continue
-            self._hosts = hosts[at:] + hosts[:at]
+            except (
+                asyncpg.ObjectNotInPrerequisiteStateError
+            ) as error:  # it lets nobody in to the database for now
+                refused = asyncpg.CannotConnectNowError(str(error))
+                continue
+            self.hosts = hosts[at:] + hosts[:at]
             return cast("Session", session)
         assert refused is not None
         raise refused

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
-from largesse.database import Connection
+from largesse.database import Connection, beside_of
 from largesse.identity.principal import ADMIN, SENDERS, Principal
 
 
@@ -70,7 +70,7 @@ def require_standing(principal: Principal, standing: Standing | None) -> None:
 
 async def people_standing(connection: Connection, user_ids: Collection[int]) -> dict[int, PersonStanding]:
     """What those people stand on who may still sign in; what would change that waits until the transaction ends."""
-    roles = await _lock_roles(connection, user_ids)
+    roles = await _lock_roles(beside_of(connection), user_ids)
     accounts: dict[int, list[int]] = {}
     # An administrator uses every account. A statement of its own, by the customer, as accounts may lie elsewhere than people.
     if some := [key for key, role in roles.items() if role != ADMIN]:

@@ -20,12 +20,12 @@ import structlog
 from largesse.base.batching import Batcher
 from largesse.base.errors import Problem, Unavailable
 from largesse.chains import Chain
-from largesse.database import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
+from largesse.database import DATABASE_AWAY, DATABASE_FAILED, Connection, Database, Nodes
 from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
-from largesse.orders.reading import begin, find_free, read_context, wait_for_accounts
+from largesse.orders.reading import begin, find_free, read_context, require_begun, wait_for_accounts
 from largesse.orders.rules import BatchContext, Decided, Held, ReferenceHeld, decide
 from largesse.orders.settling import Settler, Unsettled
 from largesse.orders.writing import draw_ids, write_lines, write_orders
@@ -90,7 +90,8 @@ class Placer:
         self._database = database
         self._on_placed = on_placed
         self._ids = ids or IdWatch()
-        self._settler = Settler(database)
+        self._nodes = Nodes(database)
+        self._settler = Settler()
         self._under_way = 0
         self._closing = False
         self._all_done = asyncio.Event()
@@ -150,6 +151,7 @@ class Placer:
         await asyncio.gather(self._small.close(), self._large.close())
         await self._aside.close()
         await self._settler.close()
+        await self._nodes.close()
 
     async def _submit(self, order: Order, on_aside: Callable[[], None]) -> Placed:
         lane, rides = (self._large, 1) if is_large(order.code_count) else (self._small, _RIDES)
@@ -203,9 +205,14 @@ class Placer:
 
     async def _transact(self, writer: Writer, batch: Sequence[Order]) -> Sequence[Outcome]:
         """The outcomes of a batch that is placed in one transaction; Unsettled ones when its COMMIT got no answer."""
-        async with self._database.session(scope_of_orders(batch)) as connection:
+        is_spread, home = self._database.is_spread, self._database
+        if is_spread:
+            home = await self._nodes.home_of(batch[0].principal.customer_id)
+        async with home.session(scope_of_orders(batch)) as connection:
             try:
                 written = await writer(connection, batch)
+                if is_spread:
+                    require_begun(connection)
             except asyncpg.SequenceGeneratorLimitExceededError as error:
                 await _roll_back(connection)
                 self._ids.note(0)
@@ -221,11 +228,11 @@ class Placer:
                 try:
                     await connection.execute("COMMIT")
                 except DATABASE_FAILED as error:
-                    # One server that refuses a COMMIT has undone it. A coordinator may refuse what its node has done.
-                    if not (self._database.is_spread or isinstance(error, DATABASE_AWAY)):
+                    # One server that refuses a COMMIT has undone it. Of several one may refuse what another has done.
+                    if not (is_spread or isinstance(error, DATABASE_AWAY)):
                         raise
                     orders = [placed.order for placed in written.placed]
-                    unsettled = self._settler.settle(orders, written.context.transaction_id)
+                    unsettled = self._settler.settle(home, orders, written.context.transaction_id)
                     outcomes = dict(zip(outcomes, unsettled, strict=True))
                 else:
                     self._tell_placed(len(written.placed))

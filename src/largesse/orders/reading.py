@@ -6,11 +6,12 @@ is written once, and neither asks the database a second time for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import asyncpg
 
-from largesse.database import Connection, at_node, is_spread
+from largesse.database import Connection, at_node, beside_of, is_spread
 from largesse.identity import Standing, people_standing, standings
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
@@ -27,11 +28,21 @@ BEGIN = (
     f"SET LOCAL lock_timeout = {WAIT_MS};"
 )
 _BEGIN_SPREAD = BEGIN.replace("force_generic_plan", "force_custom_plan")
+# What holds the keys of a batch, and marks how far ids had come, while a node writes: it has nothing to say meanwhile.
+_BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 
 
 async def begin(connection: Connection) -> None:
-    """Begins the transaction of a batch."""
+    """Begins the transaction of a batch; on a node, that of the coordinator's session beside it as well."""
     await connection.execute(_BEGIN_SPREAD if is_spread(connection) else BEGIN)
+    if (beside := beside_of(connection)) is not connection:
+        await beside.execute(_BEGIN_BESIDE)
+
+
+def require_begun(connection: Connection) -> None:
+    """Raises one of DATABASE_AWAY unless what was begun beside a node's transaction still holds what that relies on."""
+    if beside_of(connection).is_closed():
+        raise asyncpg.ConnectionDoesNotExistError("the coordinator is away")
 
 
 async def read_context(connection: Connection, batch: Sequence[Order], *, lock: bool = True) -> BatchContext:
@@ -42,14 +53,13 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
     Without `lock` it is told what would be decided if all accounts could be locked and nothing changed until then.
     """
     references = [key for order in batch if (key := order.reference_key) is not None]
-    row = await connection.fetchrow(
-        _CONTEXTS[is_spread(connection), lock],
-        len(batch),
-        list({order.principal.key_id for order in batch if order.principal.key_id is not None}),
-        *_account_columns(batch),
-        *_columns(references),
-        *_pin(connection, batch),
-    )
+    keys = list({order.principal.key_id for order in batch if order.principal.key_id is not None})
+    wanted = (*_account_columns(batch), *_columns(references))
+    row: Mapping[str, Any] | asyncpg.Record | None
+    if is_spread(connection):
+        row = await _read_at_home(connection, lock, (len(batch), keys), wanted, *_pin(connection, batch))
+    else:
+        row = await connection.fetchrow(_CONTEXTS[lock], len(batch), keys, *wanted)
     assert row is not None
     standings = {key_id: Standing(*rest) for key_id, *rest in row["standings"]}
     people = {order.principal.user_id for order in batch if order.principal.user_id is not None}
@@ -204,25 +214,41 @@ def _account(pin: str) -> str:
 _LEDGER_ACCOUNT = "ROW(id, customer_id, environment, kind, currency, balance_minor, open_to_all, service_accounts, chain_head)"
 
 
-def _context(lock: str, pin: str) -> str:
-    """SQL for a BatchContext: of how many orders, keys, accounts in two columns, and references in three.
+# What is read of keys, sequences and the clock, which nodes do not have.
+_BESIDE = f"""
+    keys AS MATERIALIZED ({standings("$2::int[]")}),
+    instant AS MATERIALIZED (SELECT now() + ahead_by AS now FROM clock)
+"""  # noqa: S608 - a placeholder
+_TOLD_BESIDE = f"""
+    now, {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
+    ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
+    ARRAY(SELECT ROW(id, plan, active, limits) FROM keys) AS standings
+"""  # noqa: S608 - constants
+_READ_BESIDE = f"WITH {_BESIDE} SELECT {_TOLD_BESIDE} FROM instant"  # noqa: S608 - constants
+
+
+def _accounts(customers: str, ids: str, lock: str, pin: str) -> str:
+    """SQL for the accounts of two such columns, those that could be locked and the others.
 
     An account that has been locked is read as it is then; the others, which are told beside them, as of the statement's
-    beginning. What a node is asked for stands apart, in plain columns.
+    beginning.
     """
     return f"""
-        WITH locked AS MATERIALIZED (
-            SELECT {_account(pin)} FROM (SELECT found.* FROM {_wanted_accounts("$3", "$4", lock, pin)}) AS a
+        locked AS MATERIALIZED (
+            SELECT {_account(pin)} FROM (SELECT found.* FROM {_wanted_accounts(customers, ids, lock, pin)}) AS a
         ), held AS MATERIALIZED (
             SELECT {_account(pin)} FROM (
-                SELECT found.* FROM {_wanted_accounts("$3", "$4", "", pin)} WHERE wanted.account_id NOT IN (SELECT id FROM locked)) AS a
-        ), keys AS MATERIALIZED ({standings("$2::int[]")}),
-        holding AS MATERIALIZED (SELECT {_holders("$5", "$6", "$7", pin)} AS holders),
-        instant AS MATERIALIZED (SELECT now() + ahead_by AS now FROM clock)
-        SELECT now, pg_current_xact_id()::text AS transaction_id,
-               {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
-               ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
-               ARRAY(SELECT ROW(id, plan, active, limits) FROM keys) AS standings,
+                SELECT found.* FROM {_wanted_accounts(customers, ids, "", pin)}
+                WHERE wanted.account_id NOT IN (SELECT id FROM locked)) AS a
+        )
+    """  # noqa: S608 - put together from constants
+
+
+def _context(lock: str) -> str:
+    """SQL for a BatchContext: of how many orders, keys, accounts in two columns, and references in three."""
+    return f"""
+        WITH {_accounts("$3", "$4", lock, "")}, {_BESIDE}, holding AS MATERIALIZED (SELECT {_holders("$5", "$6", "$7", "")} AS holders)
+        SELECT {_TOLD_BESIDE}, pg_current_xact_id()::text AS transaction_id,
                ARRAY(SELECT {_LEDGER_ACCOUNT} FROM locked) AS locked,
                ARRAY(SELECT {_LEDGER_ACCOUNT} FROM held) AS held,
                (SELECT holders FROM holding) AS holders
@@ -230,9 +256,31 @@ def _context(lock: str, pin: str) -> str:
     """  # noqa: S608 - put together from constants
 
 
-# By whether customers are spread over nodes, and whether accounts are locked.
-_CONTEXTS = {
-    (spread, lock): _context("FOR NO KEY UPDATE SKIP LOCKED" if lock else "", "$8" if spread else "")
-    for spread in (False, True)
-    for lock in (False, True)
+# By whether accounts are locked.
+_LOCKS = {True: "FOR NO KEY UPDATE SKIP LOCKED", False: ""}
+_CONTEXTS = {is_locking: _context(lock) for is_locking, lock in _LOCKS.items()}
+_ACCOUNTS_AT_HOME = {
+    is_locking: f"WITH {_accounts('$1', '$2', lock, '$3')} SELECT true, * FROM locked UNION ALL SELECT false, * FROM held"  # noqa: S608 - constants
+    for is_locking, lock in _LOCKS.items()
 }
+
+
+async def _read_at_home(
+    connection: Connection,
+    lock: bool,
+    beside: tuple[object, ...],
+    wanted: tuple[list[int], list[int], list[int], list[str], list[str]],
+    pin: int,
+) -> dict[str, Any]:
+    """What `_context` tells, of one customer: what is on its node by statements for that alone."""
+    row = await beside_of(connection).fetchrow(_READ_BESIDE, *beside)
+    assert row is not None
+    accounts = await connection.fetch(_ACCOUNTS_AT_HOME[lock], *wanted[:2], pin)
+    holders = f"SELECT {_holders('$1', '$2', '$3', '$4')}"
+    return {
+        **row,
+        "transaction_id": await connection.fetchval("SELECT pg_current_xact_id()::text"),
+        "locked": [account for is_locked, *account in accounts if is_locked],
+        "held": [account for is_locked, *account in accounts if not is_locked],
+        "holders": await connection.fetchval(holders, *wanted[2:], pin) if wanted[2] else [],
+    }

@@ -39,14 +39,13 @@ class Unsettled(Exception):
 class Settler:
     """Settles batches aside, so that those that come after need not wait."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self) -> None:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[dict[str, Outcome]]] = set()
 
-    def settle(self, orders: Sequence[Order], transaction_id: str) -> list[Unsettled]:
+    def settle(self, database: Database, orders: Sequence[Order], transaction_id: str) -> list[Unsettled]:
         """Begins to settle the orders of one transaction, which the database knows as `transaction_id`."""
-        task = asyncio.create_task(self._settle(orders, transaction_id))
+        task = asyncio.create_task(self._settle(database, orders, transaction_id))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return [Unsettled(task, order) for order in orders]
@@ -55,10 +54,12 @@ class Settler:
         """Ends when everything is settled."""
         await asyncio.gather(*self._tasks)
 
-    async def _settle(self, orders: Sequence[Order], transaction_id: str) -> dict[str, Outcome]:
+    async def _settle(
+        self, database: Database, orders: Sequence[Order], transaction_id: str
+    ) -> dict[str, Outcome]:
         try:
             async with asyncio.timeout(_PATIENCE_S), self._slots:
-                placed = await self._find(orders, transaction_id)
+                placed = await _find(database, orders, transaction_id)
         except TimeoutError:
             _log.error("commit_unsettled", references=[order.reference for order in orders])
             unknown = Unavailable(
@@ -71,33 +72,35 @@ class Settler:
         gone = Unavailable("The database went away; nothing was placed.")
         return {order.reference: placed.get(order.reference, gone) for order in orders}
 
-    async def _find(self, orders: Sequence[Order], transaction_id: str) -> dict[str, Placed]:
-        """Those of the orders that exist, by reference, once the transaction has ended, should the server still be at it."""
-        while True:
-            try:
-                async with self._database.connection(LOOKUP) as connection:
-                    has_ended = await _has_ended(connection, transaction_id)
-                if has_ended:
-                    rows = await self._read(orders)
-                    break
-            except DATABASE_AWAY:
-                pass
-            await asyncio.sleep(_EVERY_S)
-        by_reference = {order.reference: order for order in orders}
-        return {row["reference"]: Placed(by_reference[row["reference"]], row["created_at"]) for row in rows}
 
-    async def _read(self, orders: Sequence[Order]) -> list[Row]:
-        customers = [order.kept.customer_id for order in orders]
-        references = [order.reference for order in orders]
-        if self._database.is_spread:  # a batch is of one customer there, whose node is asked
-            pin, node = customers[:1], at_node("orders.customer_id", "$3")
-        else:
-            pin, node = [], ""
-        query = f"""
-            SELECT reference, created_at FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
-            JOIN orders USING (customer_id, reference) WHERE true {node}
-        """  # noqa: S608 - a placeholder
-        return await self._database.fetch(scope_of_orders(orders), query, customers, references, *pin)
+async def _find(database: Database, orders: Sequence[Order], transaction_id: str) -> dict[str, Placed]:
+    """Those of the orders that exist, by reference, once the transaction has ended, should the server still be at it."""
+    while True:
+        try:
+            async with database.connection(LOOKUP) as connection:
+                has_ended = await _has_ended(connection, transaction_id)
+            if has_ended:
+                rows = await _read(database, orders)
+                break
+        except DATABASE_AWAY:
+            pass
+        await asyncio.sleep(_EVERY_S)
+    by_reference = {order.reference: order for order in orders}
+    return {row["reference"]: Placed(by_reference[row["reference"]], row["created_at"]) for row in rows}
+
+
+async def _read(database: Database, orders: Sequence[Order]) -> list[Row]:
+    customers = [order.kept.customer_id for order in orders]
+    references = [order.reference for order in orders]
+    if database.is_spread:  # a batch is of one customer there, whose node is asked
+        pin, node = customers[:1], at_node("orders.customer_id", "$3")
+    else:
+        pin, node = [], ""
+    query = f"""
+        SELECT reference, created_at FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
+        JOIN orders USING (customer_id, reference) WHERE true {node}
+    """  # noqa: S608 - a placeholder
+    return await database.fetch(scope_of_orders(orders), query, customers, references, *pin)
 
 
 async def _has_ended(connection: Connection, transaction_id: str) -> bool:

@@ -15,7 +15,7 @@ from operator import attrgetter
 import msgspec
 
 from largesse.chains import Chain
-from largesse.database import Connection, is_spread
+from largesse.database import Connection, beside_of, is_spread
 from largesse.delivery.outbox import new_mail_jobs
 from largesse.events import ORDER_CREATED, new_events
 from largesse.funding import entry_arguments, new_balances, new_entries
@@ -85,7 +85,7 @@ async def write_orders(
 
 async def draw_ids(connection: Connection, count: int) -> list[int]:
     """New ids for orders whose lines are written before they are."""
-    ids: list[int] = await connection.fetchval(f"SELECT {drawn_ids('$1::int')}", count)
+    ids: list[int] = await beside_of(connection).fetchval(f"SELECT {drawn_ids('$1::int')}", count)
     return ids
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.database import Connection, Home
+from largesse.database import Connection, Home, beside_of
 from largesse.delivery.outbox import new_mail_jobs
 from largesse.events import NEXT_EVENT_ID, ORDER_CREATED, new_events
 from largesse.funding import NEXT_ENTRY_ID, new_balances, new_entries
@@ -41,7 +41,7 @@ async def write_at_home(
     first = decided.placed[0]
     home = (first.kept.customer_id, first.account_ids[1])
     count = len(decided.placed)
-    drawn = await connection.fetchrow(_DRAW, 0 if ids else count, count, len(decided.entries))
+    drawn = await beside_of(connection).fetchrow(_DRAW, 0 if ids else count, count, len(decided.entries))
     assert drawn is not None, "a row of arrays"
     if ids is None:
         ids = drawn["orders"]
