@@ -29,8 +29,8 @@ customers:
     api_keys: [{key: hr, service_account: bot, environment: production}]
     funding_accounts:
       - {key: gbp, name: Float, master: true, currency: GBP, balance: COVERED}
-      - {key: big, name: Big, currency: GBP, balance: 100000.00}
-      - {key: eur, name: Euro, currency: EUR, balance: 100000.00}
+      - {key: big, name: Big, currency: GBP, balance: 1000000.00}
+      - {key: eur, name: Euro, currency: EUR, balance: 1000000.00}
       - {key: pence, name: Pence, currency: GBP, balance: 1.00}
     templates:
       - {key: hello, name: Hello, product: coffee, value: 10}
