@@ -1,6 +1,6 @@
 """Every page in a real browser: nothing to find for axe, nothing cut off, nothing on the console, and the focus seen on what takes it.
 
-Each is looked at in one scheme and width, by turns; with `EVERY_PAGE=1` in both schemes at all three widths, with pictures.
+Each is looked at in one scheme and width, by turns, and where many articles are alike, at the colours of one of each kind; with `EVERY_PAGE=1` in both schemes at all three widths, with pictures.
 """
 
 from __future__ import annotations
@@ -35,6 +35,20 @@ BEYOND = """() => {
   return (inner.length ? inner : [document.body]).map((one) =>
     `${one.outerHTML.slice(0, 160)} up to ${Math.round(one.getBoundingClientRect().right)} px`);
 }"""
+# Leaves of many articles those that have a tag or class which none before them has: no other has colours of its own.
+THIN = """() => {
+  const seen = new Set();
+  for (const article of document.querySelectorAll('article')) {
+    const kinds = [article, ...article.querySelectorAll('*')].map((one) => `${one.tagName} ${one.className}`);
+    if (kinds.every((kind) => seen.has(kind))) article.remove();
+    else kinds.forEach((kind) => seen.add(kind));
+  }
+}"""
+MANY_ARTICLES = 20
+COLOURS = [
+    "color-contrast",
+    "link-in-text-block",
+]  # rules that take a minute on a page of 60 articles, all others seconds
 # Where the focus is seen on each thing that takes it; what it cannot be seen on is named.
 FOCUS = """() => {
   const all = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')];
@@ -88,9 +102,17 @@ class Look:
         self._page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         wrong = [f"{one} is beyond the edge" for one in self._page.evaluate(BEYOND)]
         wrong += [f"no focus is seen on {one}" for one in self._page.evaluate(FOCUS)]
-        options = AXE_OPTIONS | ({"runOnly": ["color-contrast"]} if again else {})
-        found = AxeResults(self._page.evaluate("(options) => axe.run(options)", options))
-        return [*wrong, found.generate_report()] if found.violations_count else wrong
+        if again:
+            return wrong + self._found(runOnly=["color-contrast"])
+        if EVERY_PAGE or self._page.locator("article").count() < MANY_ARTICLES:
+            return wrong + self._found()
+        wrong += self._found(rules={rule: {"enabled": False} for rule in COLOURS})
+        self._page.evaluate(THIN)
+        return wrong + self._found(runOnly=COLOURS)
+
+    def _found(self, **options: Any) -> list[str]:
+        found = AxeResults(self._page.evaluate("(options) => axe.run(options)", AXE_OPTIONS | options))
+        return [found.generate_report()] if found.violations_count else []
 
 
 @pytest.mark.timeout(1800 if EVERY_PAGE else 600)
