@@ -7,6 +7,7 @@ is one whose coordinator finds its nodes.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -15,6 +16,14 @@ from tests.background import Statements, run
 
 from largesse.database import migrate
 
+# Whether tests run on a cluster.
+IS_SPREAD = bool(os.environ.get("LARGESSE_TEST_NODES"))
+# Who waits for a lock: on a cluster they wait on its nodes, where the coordinator's catalogues do not look.
+SOMEBODY_WAITS = (
+    "SELECT EXISTS (SELECT FROM citus_lock_waits)"
+    if IS_SPREAD
+    else "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0)"
+)
 # Few, as each is a file or three for each table that is copied for each test.
 SHARDS = 4
 

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -56,10 +57,16 @@ class Cluster:
     def kill(self, server: dict[str, Any]) -> None:
         """Ends a server as a machine that loses its power does: nothing more is written, answered or given back."""
         pid = self.pid_of(server)
+        os.kill(pid, signal.SIGSTOP)  # it has no more children from here on
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for each in (pid, *map(int, children)):
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
+        for each in (
+            pid,
+            *map(int, children),
+        ):  # one that is not gone keeps the server from being started again
+            _wait_for_end(each)
 
     def _run(self, command: str, *options: str) -> str:
         done = subprocess.run(
@@ -74,6 +81,17 @@ class Cluster:
     def _tell(self, told: str) -> None:
         found = json.loads(told)
         self.url, self.servers = found["url"], found["servers"]
+
+
+def _wait_for_end(pid: int) -> None:
+    for _ in range(1_000):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state == "Z":
+            return
+        time.sleep(0.02)
 
 
 @contextmanager

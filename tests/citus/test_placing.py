@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 import pytest
 from tests.chained import CHAIN
-from tests.citus.conftest import CUSTOMERS, Asked, Overheard, homes_of, own_accounts_of, principal_of
+from tests.citus.conftest import CUSTOMERS, Asked, Overheard, homes_of, own_accounts_of, place, principal_of
 from tests.orders.builder import build_order
 
 from largesse.database import OPERATOR, distribution, for_customer, migrate
@@ -88,6 +88,24 @@ async def test_rows_of_others_are_refused_by_the_node_and_nothing_is_seen_withou
         await spread.execute(for_customer(1, "production"), forged)
     with pytest.raises(asyncpg.PostgresError):
         await spread.fetch(OPERATOR, "SELECT FROM orders")
+
+
+async def test_policies_hide_what_is_of_others_on_the_nodes(spread: Overheard, database_url: str) -> None:
+    await place(spread, 2, codes=2)
+    owner = await asyncpg.connect(database_url)
+    hidden = 0
+    for table in distribution.DISTRIBUTED:
+        count = f"SELECT count(*) FROM {table} WHERE customer_id = 2"
+        if not await owner.fetchval(count):
+            continue
+        hidden += 1
+        try:
+            assert await spread.fetchval(for_customer(2, "production"), count), table
+        except asyncpg.InsufficientPrivilegeError:
+            continue  # who serves may not read it at all
+        assert await spread.fetchval(for_customer(1, "production"), count) == 0, table
+    await owner.close()
+    assert hidden >= len(("accounts", "entries", "events", "lines", "orders"))
 
 
 async def test_orders_of_who_has_moved_are_passed_on(spread: Overheard, database_url: str) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import httpx
 import pytest
+from tests.spread import IS_SPREAD, SOMEBODY_WAITS
 
 from largesse.identity.key_records import create_key, delete_key
 from largesse.web.api import OPERATIONS
@@ -104,7 +105,9 @@ async def until(true: Callable[[], Any]) -> None:
 async def waits_for(connection: asyncpg.Connection, *others: asyncio.Future[Any]) -> bool:
     """Whether somebody waits for a lock of this connection's transaction, or one of the others is done and need not."""
     query = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
-    return any(other.done() for other in others) or await connection.fetchval(query)
+    return any(other.done() for other in others) or await connection.fetchval(
+        SOMEBODY_WAITS if IS_SPREAD else query
+    )
 
 
 def test_every_operation_that_writes_is_tried_here() -> None:
@@ -216,9 +219,11 @@ def test_the_deletion_waits(service, run_on_database) -> None:
         deleter = await asyncpg.connect(service.database_url)
         try:
             async with connection.transaction():
+                order = await connection.fetchrow(
+                    "SELECT customer_id, id FROM orders WHERE reference = $1", reference
+                )
                 await connection.execute(
-                    "SELECT FROM lines JOIN orders ON id = order_id WHERE reference = $1 FOR UPDATE OF lines",
-                    reference,
+                    "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *order
                 )
                 cancelling = asyncio.ensure_future(asyncio.to_thread(cancel))
                 await until(lambda: waits_for(connection, cancelling))

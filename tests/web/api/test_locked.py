@@ -6,6 +6,7 @@ import asyncio
 
 import asyncpg
 import httpx
+from tests.spread import SOMEBODY_WAITS
 
 WORLD = """
 customers:
@@ -43,11 +44,8 @@ async def test_cancellations_that_wait_leave_connections_to_others(service) -> N
         ]
         try:
             # Those of this database alone: with others', a look takes longer than a cancellation waits.
-            query = """
-                SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0)
-            """
             async with asyncio.timeout(30):
-                while not await holder.fetchval(query):  # noqa: ASYNC110 - the database does not tell by itself
+                while not await holder.fetchval(SOMEBODY_WAITS):  # noqa: ASYNC110 - the database does not tell by itself
                     await asyncio.sleep(0.01)
             for _ in range(10):
                 assert (await client.get("/orders", headers=headers["other"])).status_code == 200
