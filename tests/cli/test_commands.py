@@ -330,6 +330,22 @@ def test_verify_lists_what_disagrees_and_fails(run: Run, database: str, loaded: 
     assert found["balances-follow-entries"] == [str(account)]
 
 
+def test_what_mail_cannot_be_requeued_since_is_one_line(run: Run, database: str) -> None:
+    for arguments, complaint in (
+        (["yesterday"], "--since must be an instant such as 2026-11-20"),
+        (["0001-01-01T00:00+14:00"], "--since must be an instant"),
+        (["2999-01-01"], "--since must not lie in the future"),
+        (["2020-01-01", "--reason", " "], "--reason must have 1 to 500 printable characters"),
+        (["2020-01-01", "--reason", 501 * "x"], "--reason must have 1 to 500 printable characters"),
+        ([], "Option '--since' requires an argument."),
+    ):
+        done = run("mail", "requeue", "--since", *arguments)
+        said = done.output
+        assert (done.exit_code, said) == (2 if complaint.startswith("Option") else 1, said)
+        assert complaint in said
+        assert said.count("\n") == 1, said
+
+
 def _process(*arguments: str) -> str:
     """What a command said on standard error, run as a process of its own that must fail without a traceback."""
     done = subprocess.run(

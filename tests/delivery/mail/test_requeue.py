@@ -144,7 +144,7 @@ async def largesse(office: Office, url: str, *arguments: str) -> tuple[int | Non
     return process.returncode, said.decode()
 
 
-async def test_the_command_says_how_many_and_what_is_wrong(office: Office, database_url: str) -> None:
+async def test_the_command_says_how_many(office: Office, database_url: str) -> None:
     await bounce(office, {SAM: "550 5.1.1 unknown", KIM: "552 5.2.2 full"})
     command = ["mail", "requeue", "--since"]
     assert await largesse(office, database_url, *command, "2020-01-01", "--dry-run") == (
@@ -157,15 +157,3 @@ async def test_the_command_says_how_many_and_what_is_wrong(office: Office, datab
         "Messages to be sent again: 1\n",
     )
     assert await office.states() == ["bounced", "pending"]
-    for arguments, complaint in (
-        (["yesterday"], "--since must be an instant such as 2026-11-20"),
-        (["0001-01-01T00:00+14:00"], "--since must be an instant"),
-        (["2999-01-01"], "--since must not lie in the future"),
-        (["2020-01-01", "--reason", " "], "--reason must have 1 to 500 printable characters"),
-        (["2020-01-01", "--reason", 501 * "x"], "--reason must have 1 to 500 printable characters"),
-        ([], "Option '--since' requires an argument."),
-    ):
-        status, said = await largesse(office, database_url, *command, *arguments)
-        assert (status, said) == (2 if complaint.startswith("Option") else 1, said)
-        assert complaint in said
-        assert said.count("\n") == 1, said
