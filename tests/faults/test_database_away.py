@@ -202,7 +202,7 @@ async def test_connections_cut_at_any_moment_cost_no_order(
     async with load.running():
         await load.serve_from(service.url)
         for _ in range(rounds * 5):
-            await load.settle(moments.randint(1, 60))
+            await load.settle(moments.randint(1, 30))
             await asyncio.sleep(moments.uniform(0, 0.01))
             await proxy.cut()
             await proxy.restore()

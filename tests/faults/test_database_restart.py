@@ -35,10 +35,10 @@ async def test_the_service_outlives_its_database(
     async with load.running():
         await load.serve_from(service.url)
         for _ in range(max(1, rounds // 3)):
-            await load.settle(moments.randint(50, 150))
+            await load.settle(moments.randint(20, 60))
             server = installation.postmaster()
             os.kill(server.pid, how)
-            await load.settle(200)  # more than were under way: the database is back
+            await load.settle(60)  # more than were under way: the database is back
             assert installation.postmaster().pid != server.pid
     assert load.statuses() <= {200, 409, 503}
     assert all(reply.retry_after == "1" for reply in load.replies if reply.status == 503)

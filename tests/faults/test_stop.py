@@ -23,7 +23,7 @@ async def test_sigterm_drains(
     load = new_load(installation)
     async with load.running():
         await load.serve_from(service.url)
-        await load.settle(moments.randint(50, 150))
+        await load.settle(moments.randint(20, 60))
         large = asyncio.create_task(_send_large(installation, service.url))
         await load.settle(10)
         service.process.send_signal(signal.SIGTERM)
