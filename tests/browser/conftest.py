@@ -28,7 +28,8 @@ from tests.web.console.conftest import Browser as Reader
 from largesse.base.hosts import by_name
 
 PICTURES = Path(__file__).parents[2] / "build" / "pictures"
-KEEPS_PICTURES = bool(os.environ.get("PICTURES") or os.environ.get("EVERY_PAGE"))
+EVERY_PAGE = bool(os.environ.get("EVERY_PAGE"))
+KEEPS_PICTURES = EVERY_PAGE or bool(os.environ.get("PICTURES"))
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WINDOWS: dict[str, dict[str, Any]] = {
     "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
@@ -212,10 +213,10 @@ class Visit:
     def rest(self) -> None:
         self.page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished.catch(() => {})))")
 
-    def check(self, name: str) -> None:
-        """A picture; axe finds nothing; nothing is cut off at the side; the page is light."""
+    def check(self, name: str, *, again: bool = False) -> None:
+        """A picture; axe finds nothing, of a page in another scheme `again` in its colours; nothing is cut off at the side; the page is light."""
         self.picture(name)
-        found = Axe().run(self.page, options=AXE_OPTIONS)
+        found = Axe().run(self.page, options=AXE_OPTIONS | ({"runOnly": ["color-contrast"]} if again else {}))
         assert found.violations_count == 0, found.generate_report()
         width, window = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width <= window, f"{name} is {width} wide in a window of {window}"

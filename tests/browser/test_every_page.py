@@ -6,7 +6,6 @@ Each is looked at in one scheme and width, by turns, and where many articles are
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import time
 from collections.abc import Callable
@@ -16,11 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
-from tests.browser.conftest import AXE_OPTIONS
+from tests.browser.conftest import AXE_OPTIONS, EVERY_PAGE
 from tests.web.console.everything import Walk, entry_of, send_gift
 
 LOOKS = tuple(itertools.product((390, 768, 1280), ("light", "dark")))
-EVERY_PAGE = bool(os.environ.get("EVERY_PAGE"))
 NAME = "Donaudampfschifffahrtsgesellschaft & Sons of Llanfairpwllgwyngyll"
 SETTLED_S = 30
 UNFOLD = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
