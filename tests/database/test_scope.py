@@ -1,16 +1,20 @@
 """Every transaction says for whom it acts: without that none begins, and the connection keeps it as long as it is lent."""
 
 import ast
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from largesse.database import (
     LOOKUP,
     OPERATOR,
     WORKER,
+    Connection,
     Database,
+    Row,
     Scope,
     act_for,
     connect_once,
@@ -28,7 +32,7 @@ TOLD = """
 """
 SOURCES = Path(__file__).parents[2] / "src/largesse"
 # What takes a connection, and which of its arguments, from 0, says for whom.
-_OF_DATABASE = {"connection", "session", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
+_OF_DATABASE = {"beside", "connection", "session", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
 _SAID = {"LOOKUP", "OPERATOR", "WORKER", "for_customer", "for_customers", "scope", "scope_of_orders"}
 # What opens a connection of its own: those of the pool, and what has no scope, as migrations and the check at start.
 _OPENS = {"connect", "create_pool", "acquire", "dial"}
@@ -135,6 +139,38 @@ async def test_what_is_asked_for_customers_is_one_transaction_that_tells_so(data
     assert sent[7:10] == [begin, "CREATE TABLE undone ()", "ROLLBACK;"]
 
 
+async def test_reads_go_on_beside_each_other_in_the_same_scope(database: Database, database_url: str) -> None:
+    acme, second = for_customer(7, "staging"), asyncio.Event()
+
+    async def wait(connection: Connection) -> Row | None:
+        await asyncio.wait_for(second.wait(), 10)
+        return await connection.fetchrow(TOLD)
+
+    async def go(connection: Connection) -> Row | None:
+        second.set()
+        return await connection.fetchrow(TOLD)
+
+    of_two = await Database.connect(database_url, max_connections=2)
+    try:
+        assert await of_two.beside(acme, wait, go) == [("{7}", "{staging}")] * 2
+    finally:
+        await of_two.close()
+    # Where there is one connection alone, one comes after the other.
+    assert await database.beside(acme, go, go, wait) == [("{7}", "{staging}")] * 3
+
+
+async def test_a_read_that_fails_ends_those_beside_it(database: Database) -> None:
+    async def sleep(connection: Connection) -> None:
+        await connection.execute("SELECT pg_sleep(60)")
+
+    async def fail(connection: Connection) -> None:
+        await connection.execute("SELECT 1 / 0")
+
+    with pytest.raises(asyncpg.DivisionByZeroError):
+        await asyncio.wait_for(database.beside(WORKER, fail, sleep), 10)
+    assert await database.fetchval(WORKER, "SELECT 1") == 1  # its connection was given back
+
+
 def test_an_environment_is_no_place_for_sql() -> None:
     with pytest.raises(ValueError, match="a word"):
         for_customer(7, "staging'; DROP TABLE orders; --")
@@ -197,6 +233,7 @@ def test_every_room_says_for_whom_it_acts() -> None:
     [
         "services.database.transaction()",
         "self._database.connection(principal)",
+        "visit.database.beside(read, other)",
         "database.fetch('SELECT 1')",
         "database.execute(query, scope)",
         "connect_once(url)",

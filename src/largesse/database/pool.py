@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Self, cast
 
@@ -160,6 +160,20 @@ class Database:
                     await transaction.rollback()
                 raise
             await transaction.commit()
+
+    async def beside(self, scope: Scope, *reads: Callable[[Connection], Awaitable[Any]]) -> list[Any]:
+        """What each of the reads gives; they go on at the same time, each on a connection of its own. Raises what the first that fails does."""
+
+        async def run(read: Callable[[Connection], Awaitable[Any]]) -> Any:
+            async with self.connection(scope) as connection:
+                return await read(connection)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run(read)) for read in reads]
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        return [task.result() for task in tasks]
 
     async def fetch(self, scope: Scope, query: str, *arguments: Any) -> list[Row]:
         """The rows of one statement."""

@@ -19,7 +19,7 @@ _FIRST, _LAST = date(1, 1, 1), date(9999, 12, 31)
 BY = {
     "currency": "g.currency",
     "day": "s.day",
-    "month": "date_trunc('month', s.day)::date",
+    "month": "date_trunc('month', s.day::timestamp)::date",
     "source": "g.source",
     # As `listing.Choices` spells them.
     "gift": "CASE WHEN g.product_id <> 0 THEN 'product-' || g.product_id ELSE 'collection-' || g.collection_id END",
@@ -55,15 +55,13 @@ async def add_up(
     )
     said = wanted.group.said
     having = "".join(f" AND g.{name} = ${at}" for at, name in enumerate(said, 4 + 3 * len(parts)))
-    # Sums and groups are each read once. How few of them policies let through is not known to the planner, which else looks for the sums of
-    # one group after another.
-    await connection.execute("SET LOCAL enable_nestloop = off")
+    await connection.execute(_PLAN)
     rows = await connection.fetch(
         f"""
         SELECT {BY[by]} AS key, g.currency, {", ".join(f"sum(s.{name})::bigint AS {name}" for name in only)}
         FROM ({read}) AS s JOIN report_groups AS g ON g.customer_id = $1 AND g.id = s.group_id
         WHERE g.environment = $2 {having}
-        GROUP BY 1, 2 ORDER BY 1, 2
+        GROUP BY 1, 2
         """,  # noqa: S608 - constants
         wanted.customer_id,
         wanted.environment,
@@ -71,10 +69,15 @@ async def add_up(
         *chain.from_iterable(parts),
         *said.values(),
     )
-    await connection.execute("SET LOCAL enable_nestloop = on")
-    return [Added(row["key"], row["currency"], Sums(**{name: row[name] for name in only})) for row in rows]
+    await connection.execute(_PLAN_AGAIN)
+    added = [Added(row["key"], row["currency"], Sums(**{name: row[name] for name in only})) for row in rows]
+    return sorted(added, key=lambda one: (one.key, one.currency))
 
 
+# Sums and groups are each read once, and added up as they come. How few of them policies let through is not known to the planner, which
+# else looks for the sums of one group after another, and sorts what it takes for few.
+_PLAN = "SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off"
+_PLAN_AGAIN = "SET LOCAL enable_nestloop = on; SET LOCAL enable_sort = on"
 # Which sums, its grain, and its days from the first to before the last.
 _SUMS_OF_PART = """
     SELECT group_id, state, day, {} FROM report_sums

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import NamedTuple
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -15,11 +16,11 @@ from largesse.funding.history import DAYS, read_history
 from largesse.funding.overview import SeenAccount, list_seen_accounts
 from largesse.funding.top_ups import list_top_ups
 from largesse.people import Right
-from largesse.reports import OrderState, add_up, list_page
+from largesse.reports import Added, OrderFilter, OrderPage, OrderState, add_up, list_page
 from largesse.web.console.charts import line
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.order_filters import STATES
-from largesse.web.console.periods import period_of
+from largesse.web.console.periods import Period, period_of
 from largesse.web.console.reports import own_filter
 from largesse.web.console.visit import Visit
 
@@ -38,36 +39,58 @@ class Matter:
     path: str
 
 
+class _Read(NamedTuple):
+    """What was read for the page."""
+
+    accounts: list[SeenAccount]
+    matters: list[Matter]
+    history: dict[int, list[int]]
+    now: list[Added]
+    before: list[Added]
+    page: OrderPage
+
+
 async def show(visit: Visit) -> Response:
     """Where to begin."""
     person = visit.person
     month = period_of("this-month", clock.now().date())
     wanted = own_filter(visit, since=month.since, until=month.until)
-    async with visit.database.connection(person.scope) as connection:
-        accounts = await _accounts(visit, connection)
-        matters = await _matters(visit, connection, accounts)
-        matters += await _waiting(visit, connection, accounts)
-        drawn = accounts[:_DRAWN]
-        history = await read_history(connection, person.customer_id, [account.id for account in drawn])
-        now = await add_up(connection, wanted, only=_SHOWN)
-        last = replace(wanted, since=month.before_since, until=month.before_until)
-        before = await add_up(connection, last, only=_SHOWN)
-        page = await list_page(connection, own_filter(visit), _NEWEST)
+    # The sums of all orders take about as long as all else.
+    of_orders, read = await visit.database.beside(
+        person.scope,
+        lambda connection: _matters_of_orders(visit, connection),
+        lambda connection: _read(visit, connection, wanted, month),
+    )
     return visit.page(
         "home.html",
-        matters=matters,
-        now=now,
-        before={one.currency: one.sums for one in before},
-        orders=page.orders,
-        accounts=accounts,
+        matters=of_orders + read.matters,
+        now=read.now,
+        before={one.currency: one.sums for one in read.before},
+        orders=read.page.orders,
+        accounts=read.accounts,
         lines={
-            account.id: _line(visit, account, history[account.id])
-            for account in drawn
-            if any(history[account.id])
+            account.id: _line(visit, account, read.history[account.id])
+            for account in read.accounts[:_DRAWN]
+            if any(read.history[account.id])
         },
         states=STATES,
         may_send=person.may(Right.SEND),
     )
+
+
+async def _read(visit: Visit, connection: Connection, wanted: OrderFilter, month: Period) -> _Read:
+    """What the page shows beside what needs attention of all orders."""
+    person = visit.person
+    accounts = await _accounts(visit, connection)
+    matters = await _matters(visit, connection, accounts)
+    matters += await _waiting(visit, connection, accounts)
+    drawn = [account.id for account in accounts[:_DRAWN]]
+    history = await read_history(connection, person.customer_id, drawn)
+    now = await add_up(connection, wanted, only=_SHOWN)
+    last = replace(wanted, since=month.before_since, until=month.before_until)
+    before = await add_up(connection, last, only=_SHOWN)
+    page = await list_page(connection, own_filter(visit), _NEWEST)
+    return _Read(accounts, matters, history, now, before, page)
 
 
 def _line(visit: Visit, account: SeenAccount, history: Sequence[int]) -> Markup:
@@ -91,10 +114,10 @@ async def _accounts(visit: Visit, connection: Connection) -> list[SeenAccount]:
     return [account for account in seen if not account.is_closed]
 
 
-async def _matters(visit: Visit, connection: Connection, accounts: Sequence[SeenAccount]) -> list[Matter]:
-    """What needs attention of whom this page is for."""
+async def _matters_of_orders(visit: Visit, connection: Connection) -> list[Matter]:
+    """What needs attention among all orders."""
     matters = []
-    wanted, person = own_filter(visit), visit.person
+    wanted = own_filter(visit)
     refused = await add_up(connection, replace(wanted, states=(OrderState.BOUNCED,)), only=("orders",))
     if count := sum(one.sums.orders for one in refused):
         said = visit.say("Orders with mail that was refused: %(count)s", count=count)
@@ -105,6 +128,12 @@ async def _matters(visit: Visit, connection: Connection, accounts: Sequence[Seen
     if count := sum(one.sums.orders for one in late):
         said = visit.say("Orders unclaimed for %(days)s days: %(count)s", days=_UNCLAIMED_DAYS, count=count)
         matters.append(Matter(said, f"/app/orders?state=waiting&until={until}"))
+    return matters
+
+
+async def _matters(visit: Visit, connection: Connection, accounts: Sequence[SeenAccount]) -> list[Matter]:
+    """What else needs attention of whom this page is for."""
+    matters, person = [], visit.person
     if count := sum(one.is_low for one in accounts):
         said = visit.say("Accounts that hold little: %(count)s", count=count)
         matters.append(Matter(said, "/app/funding"))

@@ -83,11 +83,11 @@ async def show(visit: Visit) -> Response:
     """The figures of a period, beside those of the one before."""
     period, by = _asked(visit)
     wanted = own_filter(visit, since=period.since, until=period.until)
-    async with visit.database.connection(visit.person.scope) as connection:
-        compared = replace(wanted, since=period.before_since, until=period.before_until)
-        before = await add_up(connection, compared, only=_SHOWN)
-        over_time = await add_up(connection, wanted, period.grain)
-        parts = await _parts(connection, visit, wanted, by, only=_SHOWN)
+    (before, over_time), parts = await visit.database.beside(
+        visit.person.scope,
+        lambda connection: _totals(connection, wanted, period),
+        lambda connection: _parts(connection, visit, wanted, by, only=_SHOWN),
+    )
     totals = together(over_time)
     file = visit.here().replace("/app/reports", "/app/reports.csv", 1)
     return visit.page(
@@ -109,6 +109,15 @@ async def show(visit: Visit) -> Response:
         parts=parts,
         file=f"{file}{'&' if '?' in file else '?'}of=" if visit.person.may(Right.MOVE_FUNDS) else None,
     )
+
+
+async def _totals(
+    connection: Connection, wanted: OrderFilter, period: Period
+) -> tuple[list[Added], list[Added]]:
+    """The sums of the time before the period, and those of the period over its time."""
+    compared = replace(wanted, since=period.before_since, until=period.before_until)
+    before = await add_up(connection, compared, only=_SHOWN)
+    return before, await add_up(connection, wanted, period.grain)
 
 
 async def download(visit: Visit) -> Response:
