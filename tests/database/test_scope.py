@@ -32,7 +32,7 @@ TOLD = """
 """
 SOURCES = Path(__file__).parents[2] / "src/largesse"
 # What takes a connection, and which of its arguments, from 0, says for whom.
-_OF_DATABASE = {"beside", "connection", "session", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
+_OF_DATABASE = {"at_once", "connection", "session", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
 _SAID = {"LOOKUP", "OPERATOR", "WORKER", "for_customer", "for_customers", "scope", "scope_of_orders"}
 # What opens a connection of its own: those of the pool, and what has no scope, as migrations and the check at start.
 _OPENS = {"connect", "create_pool", "acquire", "dial"}
@@ -152,11 +152,11 @@ async def test_reads_go_on_beside_each_other_in_the_same_scope(database: Databas
 
     of_two = await Database.connect(database_url, max_connections=2)
     try:
-        assert await of_two.beside(acme, wait, go) == [("{7}", "{staging}")] * 2
+        assert await of_two.at_once(acme, wait, go) == [("{7}", "{staging}")] * 2
     finally:
         await of_two.close()
     # Where there is one connection alone, one comes after the other.
-    assert await database.beside(acme, go, go, wait) == [("{7}", "{staging}")] * 3
+    assert await database.at_once(acme, go, go, wait) == [("{7}", "{staging}")] * 3
 
 
 async def test_a_read_that_fails_ends_those_beside_it(database: Database) -> None:
@@ -167,7 +167,7 @@ async def test_a_read_that_fails_ends_those_beside_it(database: Database) -> Non
         await connection.execute("SELECT 1 / 0")
 
     with pytest.raises(asyncpg.DivisionByZeroError):
-        await asyncio.wait_for(database.beside(WORKER, fail, sleep), 10)
+        await asyncio.wait_for(database.at_once(WORKER, fail, sleep), 10)
     assert await database.fetchval(WORKER, "SELECT 1") == 1  # its connection was given back
 
 
@@ -233,7 +233,7 @@ def test_every_room_says_for_whom_it_acts() -> None:
     [
         "services.database.transaction()",
         "self._database.connection(principal)",
-        "visit.database.beside(read, other)",
+        "visit.database.at_once(read, other)",
         "database.fetch('SELECT 1')",
         "database.execute(query, scope)",
         "connect_once(url)",

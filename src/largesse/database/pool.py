@@ -161,7 +161,7 @@ class Database:
                 raise
             await transaction.commit()
 
-    async def beside(self, scope: Scope, *reads: Callable[[Connection], Awaitable[Any]]) -> list[Any]:
+    async def at_once(self, scope: Scope, *reads: Callable[[Connection], Awaitable[Any]]) -> list[Any]:
         """What each of the reads gives; they go on at the same time, each on a connection of its own. Raises what the first that fails does."""
 
         async def run(read: Callable[[Connection], Awaitable[Any]]) -> Any:

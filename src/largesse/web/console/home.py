@@ -56,7 +56,7 @@ async def show(visit: Visit) -> Response:
     month = period_of("this-month", clock.now().date())
     wanted = own_filter(visit, since=month.since, until=month.until)
     # The sums of all orders take about as long as all else.
-    of_orders, read = await visit.database.beside(
+    of_orders, read = await visit.database.at_once(
         person.scope,
         lambda connection: _matters_of_orders(visit, connection),
         lambda connection: _read(visit, connection, wanted, month),

@@ -83,7 +83,7 @@ async def show(visit: Visit) -> Response:
     """The figures of a period, beside those of the one before."""
     period, by = _asked(visit)
     wanted = own_filter(visit, since=period.since, until=period.until)
-    (before, over_time), parts = await visit.database.beside(
+    (before, over_time), parts = await visit.database.at_once(
         visit.person.scope,
         lambda connection: _totals(connection, wanted, period),
         lambda connection: _parts(connection, visit, wanted, by, only=_SHOWN),
