@@ -93,29 +93,30 @@ def check_books(service) -> None:
     broken = """
         SELECT 'unbalanced movement', movement_id::text FROM entries GROUP BY movement_id HAVING sum(amount_minor) <> 0
         UNION ALL
-        SELECT 'account', a.id::text FROM accounts a LEFT JOIN entries e ON e.account_id = a.id
+        SELECT 'account', a.id::text FROM accounts a LEFT JOIN entries e ON e.customer_id = a.customer_id AND e.account_id = a.id
         GROUP BY a.customer_id, a.id HAVING a.balance_minor <> coalesce(sum(e.amount_minor), 0) OR a.kind = 'funding' AND a.balance_minor < 0
         UNION ALL
         SELECT 'running balance', account_id::text FROM (
-            SELECT account_id, balance_minor, sum(amount_minor) OVER (PARTITION BY account_id ORDER BY id) AS total FROM entries
+            SELECT account_id, balance_minor, sum(amount_minor) OVER (PARTITION BY customer_id, account_id ORDER BY id) AS total FROM entries
         ) AS running WHERE balance_minor <> total
         UNION ALL
-        SELECT 'lines', o.reference FROM orders o LEFT JOIN lines l ON l.order_id = o.id
+        SELECT 'lines', o.reference FROM orders o LEFT JOIN lines l ON l.customer_id = o.customer_id AND l.order_id = o.id
         GROUP BY o.customer_id, o.id HAVING count(l.number) <> o.code_count
         UNION ALL
-        SELECT 'events', o.reference FROM orders o LEFT JOIN events e ON e.order_id = o.id
+        SELECT 'events', o.reference FROM orders o LEFT JOIN events e ON e.customer_id = o.customer_id AND e.order_id = o.id
         GROUP BY o.customer_id, o.id HAVING count(e.id) <> 1
         UNION ALL
-        SELECT 'mail', o.reference FROM orders o LEFT JOIN mail_jobs m ON m.order_id = o.id
+        SELECT 'mail', o.reference FROM orders o LEFT JOIN mail_jobs m ON m.customer_id = o.customer_id AND m.order_id = o.id
         GROUP BY o.customer_id, o.id HAVING count(m.order_id) <> CASE o.delivery_mode WHEN 'send' THEN 1 ELSE 0 END
         UNION ALL
-        SELECT 'charge', o.reference FROM orders o LEFT JOIN entries e ON e.order_id = o.id
+        SELECT 'charge', o.reference FROM orders o LEFT JOIN entries e ON e.customer_id = o.customer_id AND e.order_id = o.id
         GROUP BY o.customer_id, o.id HAVING sum(e.amount_minor) FILTER (WHERE e.amount_minor > 0) <> o.total_minor OR count(*) <> 2
         UNION ALL
-        SELECT 'of no order', order_id::text FROM (
-            SELECT order_id FROM lines UNION SELECT order_id FROM events UNION SELECT order_id FROM mail_jobs
-            UNION SELECT order_id FROM entries WHERE kind = 'order'
-        ) AS parts WHERE order_id NOT IN (SELECT id FROM orders)
+        SELECT 'of no order', parts.order_id::text FROM (
+            SELECT customer_id, order_id FROM lines UNION SELECT customer_id, order_id FROM events
+            UNION SELECT customer_id, order_id FROM mail_jobs
+            UNION SELECT customer_id, order_id FROM entries WHERE kind = 'order'
+        ) AS parts LEFT JOIN orders o ON o.customer_id = parts.customer_id AND o.id = parts.order_id WHERE o.id IS NULL
     """
     assert [tuple(row) for row in service.sql(broken)] == []
 
