@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import msgspec
 import pytest
+from tests.spread import IS_SPREAD
 from tests.verify.corrupted_rights import RIGHTS_CORRUPTIONS
 from tests.verify.corruption import Corruption
 from tests.verify.corruptions import CORRUPTIONS
@@ -122,7 +123,12 @@ async def findings_of(connection: asyncpg.Connection, vault: Vault = VAULT) -> d
 async def test_a_corruption_is_found_by_its_check(
     connection: asyncpg.Connection, corruption: Corruption
 ) -> None:
-    await connection.execute(corruption.sql)
+    try:
+        await connection.execute(corruption.sql)
+    except asyncpg.FeatureNotSupportedError as refused:
+        if not IS_SPREAD:
+            raise
+        pytest.skip(f"a coordinator does not do this harm: {refused}")
     found = await findings_of(connection)
     # What changes an entry breaks its mark too, which is what the forgeries are about.
     if corruption not in FORGERIES:
