@@ -10,6 +10,8 @@ pool is used. `migrate` brings the schema up to date: one SQL file for each step
 says which tables are spread over nodes, where there are any, and spreads them; `together` runs as one statement what is several there, `nodes` opens sessions where a customer lives,
 and `rounds` has work done at one node after the other.
 
+`planning` has statements planned otherwise than the planner would, where it knows less than we do.
+
 `saving` brings the rows of any one table in line with a list, for rooms that take world files.
 
 The embedded server is apart: `embedded` shares one among all processes of a data directory, `cluster` makes, starts and stops
@@ -27,6 +29,7 @@ from largesse.database.distribution import (
 )
 from largesse.database.nodes import Nodes
 from largesse.database.orphans import end_orphans, end_orphans_for_ever
+from largesse.database.planning import plan_by_index, planned_at_once
 from largesse.database.pool import (
     DATABASE_AWAY,
     DATABASE_FAILED,
@@ -84,6 +87,8 @@ __all__ = [
     "in_one_line",
     "is_spread",
     "places",
+    "plan_by_index",
+    "planned_at_once",
     "read_at_homes",
     "scope_of",
     "within",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from largesse import events
-from largesse.database import Connection
+from largesse.database import Connection, plan_by_index
 from largesse.delivery.mail import maintenance as mail
-from largesse.delivery.queue import maintenance, metrics, plan_by_index
+from largesse.delivery.queue import maintenance, metrics
 from largesse.delivery.webhooks import maintenance as webhooks
 from largesse.drafts import maintenance as drafts
 from largesse.people import maintenance as people

@@ -12,6 +12,7 @@ from typing import Any
 import asyncpg
 
 from largesse.database import Connection, at_node, beside_of, is_spread
+from largesse.database.planning import OF_BATCH, OF_BATCH_SPREAD
 from largesse.identity import Standing, people_standing, standings
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
@@ -23,11 +24,8 @@ from largesse.orders.spending import limited_daily, read_spending
 WAIT_MS = 200
 # What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up. Where customers
 # are spread it does depend on whose orders these are, as those say which node is asked.
-BEGIN = (
-    "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_sort = off; "
-    f"SET LOCAL lock_timeout = {WAIT_MS};"
-)
-_BEGIN_SPREAD = BEGIN.replace("force_generic_plan", "force_custom_plan")
+BEGIN = f"BEGIN; {OF_BATCH} SET LOCAL lock_timeout = {WAIT_MS};"
+_BEGIN_SPREAD = f"BEGIN; {OF_BATCH_SPREAD} SET LOCAL lock_timeout = {WAIT_MS};"
 # What holds the keys of a batch, and marks how far ids had come, while a node writes: it has nothing to say meanwhile.
 _BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 

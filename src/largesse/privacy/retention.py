@@ -15,9 +15,17 @@ from prometheus_client import Counter
 
 from largesse.audit import Acting
 from largesse.base import clock
-from largesse.database import WORKER, Connection, Customers, Database, Rounds, arguments, commit_as_one
+from largesse.database import (
+    WORKER,
+    Connection,
+    Customers,
+    Database,
+    Rounds,
+    arguments,
+    commit_as_one,
+    plan_by_index,
+)
 from largesse.delivery.mail.erasing import erase_old_requeues
-from largesse.delivery.queue import plan_by_index
 from largesse.orders.erasing import erase_texts
 from largesse.privacy.erasing import erase_lines, forget_written, keep_receipt
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from largesse.database import Connection, Customers, Row, places
+from largesse.database import Connection, Customers, Row, places, plan_by_index
 from largesse.events import Change, read_changes, record_changes, remove_changes
 from largesse.reports.reading import (
     Facts,
     OrderKey,
-    plan_by_keys,
     read_code_counts,
     read_facts,
     read_recipients,
@@ -45,7 +44,7 @@ async def take_in(connection: Connection, limit: int = CHANGES_AT_ONCE, customer
     """
     if not await connection.fetchval(_TRY, _ONE_AT_A_TIME):
         return 0
-    await plan_by_keys(connection)
+    await plan_by_index(connection)
     taken = 0
     for neighbours in await places(connection, customers):
         taken += await _take_in(connection, limit - taken, neighbours)

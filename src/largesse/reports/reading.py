@@ -22,14 +22,6 @@ class Facts:
     before: Mapping[OrderKey, Standing] = field(default_factory=dict)
 
 
-async def plan_by_keys(connection: Connection) -> None:
-    """Has the rest of the transaction look rows up by their keys, a few among millions, whatever the last ANALYZE knew."""
-    await connection.execute(
-        "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; "
-        "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
-    )
-
-
 async def read_code_counts(
     connection: Connection, keys: Sequence[OrderKey], neighbours: Customers = None
 ) -> dict[OrderKey, int]:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from largesse.base import clock
-from largesse.database import Connection
+from largesse.database import Connection, planned_at_once
 from largesse.reports.filters import OrderFilter
 from largesse.reports.standing import SUMS, OrderState, Sums
 
@@ -55,29 +55,24 @@ async def add_up(
     )
     said = wanted.group.said
     having = "".join(f" AND g.{name} = ${at}" for at, name in enumerate(said, 4 + 3 * len(parts)))
-    await connection.execute(_PLAN)
-    rows = await connection.fetch(
-        f"""
-        SELECT {BY[by]} AS key, g.currency, {", ".join(f"sum(s.{name})::bigint AS {name}" for name in only)}
-        FROM ({read}) AS s JOIN report_groups AS g ON g.customer_id = $1 AND g.id = s.group_id
-        WHERE g.environment = $2 {having}
-        GROUP BY 1, 2
-        """,  # noqa: S608 - constants
-        wanted.customer_id,
-        wanted.environment,
-        list(wanted.states or OrderState),
-        *chain.from_iterable(parts),
-        *said.values(),
-    )
-    await connection.execute(_PLAN_AGAIN)
+    async with planned_at_once(connection):
+        rows = await connection.fetch(
+            f"""
+            SELECT {BY[by]} AS key, g.currency, {", ".join(f"sum(s.{name})::bigint AS {name}" for name in only)}
+            FROM ({read}) AS s JOIN report_groups AS g ON g.customer_id = $1 AND g.id = s.group_id
+            WHERE g.environment = $2 {having}
+            GROUP BY 1, 2
+            """,  # noqa: S608 - constants
+            wanted.customer_id,
+            wanted.environment,
+            list(wanted.states or OrderState),
+            *chain.from_iterable(parts),
+            *said.values(),
+        )
     added = [Added(row["key"], row["currency"], Sums(**{name: row[name] for name in only})) for row in rows]
     return sorted(added, key=lambda one: (one.key, one.currency))
 
 
-# Sums and groups are each read once, and added up as they come. How few of them policies let through is not known to the planner, which
-# else looks for the sums of one group after another, and sorts what it takes for few.
-_PLAN = "SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off"
-_PLAN_AGAIN = "SET LOCAL enable_nestloop = on; SET LOCAL enable_sort = on"
 # Which sums, its grain, and its days from the first to before the last.
 _SUMS_OF_PART = """
     SELECT group_id, state, day, {} FROM report_sums

@@ -6,9 +6,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from largesse.base.email import email_key, is_erased
-from largesse.database import Connection, Customers, Row, arguments, commit_as_one, places, within
+from largesse.database import (
+    Connection,
+    Customers,
+    Row,
+    arguments,
+    commit_as_one,
+    places,
+    plan_by_index,
+    within,
+)
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
-from largesse.delivery.queue import plan_by_index
 from largesse.events import record_changes
 
 # Of the customers in $1, those whose mail is due.

@@ -1,6 +1,6 @@
 """What webhooks and mail share: leases, schedules, the notifier that wakes workers, and metrics.
 
-leasing.py      a lease of a row, and the statements that take, renew and give it back; planning.py how they are planned
+leasing.py      a lease of a row, and the statements that take, renew and give it back
 leases.py       the leases that a process holds, and until when they are certain
 loop.py         a worker's loop: again and again, whatever happens
 notifier.py     NOTIFY and LISTEN, with polling behind them
@@ -13,7 +13,6 @@ from largesse.delivery.queue.leases import Leases
 from largesse.delivery.queue.leasing import LEASE_S, Lease, Queue, StillHeldError, Terms, held_columns
 from largesse.delivery.queue.loop import Loop
 from largesse.delivery.queue.notifier import Notifier, Waker, listen, notify
-from largesse.delivery.queue.planning import plan_by_index
 from largesse.delivery.queue.recorder import Recorder
 from largesse.delivery.queue.schedule import Schedule
 
@@ -32,5 +31,4 @@ __all__ = [
     "held_columns",
     "listen",
     "notify",
-    "plan_by_index",
 ]

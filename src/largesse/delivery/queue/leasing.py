@@ -11,8 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from largesse.database import Connection, Row
-from largesse.delivery.queue.planning import plan_by_index
+from largesse.database import Connection, Row, plan_by_index
 
 # Renewed three times in its length, so that one slow renewal loses nothing; a killed worker's rows wait this long.
 LEASE_S = 15.0

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from largesse.database import Connection, Customers, arguments, commit_as_one, is_spread, places, within
-from largesse.delivery.queue import plan_by_index
+from largesse.database import (
+    Connection,
+    Customers,
+    arguments,
+    commit_as_one,
+    is_spread,
+    places,
+    plan_by_index,
+    within,
+)
 from largesse.events import changed_cte, marked_events, waiting_events
 
 # An event waits for its subscribers this long after the fact: clocks differ, and a late subscriber is better served
