@@ -24,7 +24,9 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._swallows_new = False
         self.last_heard: bytes | None = None  # whoever says this is heard to the end of it, and then no more
-        self.at_commit: AtCommit | None = None  # what becomes of the next connection that commits
+        self.at_commit: AtCommit | None = (
+            None  # what becomes of the next connection that commits what it begins from now on
+        )
         self.broken = asyncio.Event()  # that has happened
         self.port = 0
 
@@ -99,6 +101,7 @@ class _Link:
         self._proxy = proxy
         self._client = client
         self._is_answerless = False
+        self._began_since = False  # since what becomes of a COMMIT was said
         self.server: asyncio.StreamWriter | None = None
         self.is_silent = is_silent
 
@@ -113,7 +116,10 @@ class _Link:
             while data := await reader.read(_CHUNK_BYTES):
                 if self.is_silent or self.server is None:
                     continue
-                if self._proxy.at_commit is not None and b"COMMIT" in data:
+                # Transactions that were begun before are not those that the test is about.
+                if b"BEGIN" in data:
+                    self._began_since = self._proxy.at_commit is not None
+                if self._proxy.at_commit is not None and self._began_since and b"COMMIT" in data:
                     data = self._break_at_commit(data, self._proxy.at_commit)
                     self._proxy.at_commit = None
                     self._proxy.broken.set()
