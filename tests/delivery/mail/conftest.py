@@ -12,6 +12,7 @@ from functools import partial
 
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
+from tests.spread import IS_SPREAD
 
 from largesse.base.vault import Vault
 from largesse.database import OPERATOR, Database
@@ -130,6 +131,16 @@ class Office:
     database: Database
     vault: Vault
     server: PostOffice
+
+    def token(self, code: bytes) -> str:
+        """What the link of one of the customer's codes ends with."""
+        return self.vault.token(code, self.principal.customer_id if IS_SPREAD else None)
+
+    async def late_s(self) -> float:
+        """How long ago the mail of the only order was due: it may have taken long to write it."""
+        query = "SELECT extract(epoch FROM clock_now() - due_at)::float8 FROM mail_jobs"
+        late_s: float = await self.database.fetchval(OPERATOR, query)
+        return late_s
 
     async def open(self) -> None:
         self.principal = await self._make_customer("acme")
