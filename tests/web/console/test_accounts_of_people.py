@@ -144,7 +144,7 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, s
     ada = sign_in("ada@acme.example")
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     asked = assign(service, ada, "small", "bots", email="ada@acme.example")
-    assert "Is it still you?" in asked.text
+    assert "What you are about to do matters" in asked.text
     assert (
         service.sql("SELECT * FROM account_users WHERE user_id = $1", user_id(service, "ada@acme.example"))
         == []

@@ -72,7 +72,7 @@ def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(
     asked = ada.post(
         "/app/keys", name="late", scope=SCOPES, service_account=str(account_id(service, "hr-bot"))
     )
-    assert "Is it still you?" in asked.text
+    assert "What you are about to do matters" in asked.text
     assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'late'")[0][0] == 0
 
 

@@ -146,7 +146,7 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(
     key = key_id(service, "crm")
     ada.get(f"/app/keys/{key}")
     asked = ada.post(f"/app/keys/{key}/{what}", scope=["read"])
-    assert "Is it still you?" in asked.text
+    assert "What you are about to do matters" in asked.text
     assert (
         service.sql(
             "SELECT count(*) FROM api_keys WHERE replaces = $1 OR scopes IS NOT NULL AND id = $1", key

@@ -250,7 +250,7 @@ def test_codes_are_shown_again_to_who_proves_that_it_is_them(
     assert (asked.status_code, asked.headers["location"].split("?")[0]) == (303, "/app/prove")
     ada.get(f"/app/orders/{sent['reference']}")
     asked = ada.post(path)
-    assert "Is it still you?" in asked.text
+    assert "What you are about to do matters" in asked.text
     assert sent["codes"][0]["code"] not in asked.text
     service.sql("UPDATE sessions SET proved_at = now()")
     ada.get(path)
