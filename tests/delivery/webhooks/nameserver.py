@@ -19,7 +19,7 @@ class NameServer(asyncio.DatagramProtocol):
 
     def __init__(self, names: Mapping[str, Sequence[str]], delay_s: float) -> None:
         self._names = names
-        self._delay_s = delay_s
+        self.delay_s = delay_s
         self.asked: set[str] = set()
         self.questions = 0
         self.address = ""
@@ -36,7 +36,7 @@ class NameServer(asyncio.DatagramProtocol):
         if name.endswith("silent.example"):
             return
         wire = self._answer(query, name).to_wire()
-        asyncio.get_running_loop().call_later(self._delay_s, self._transport.sendto, wire, addr)
+        asyncio.get_running_loop().call_later(self.delay_s, self._transport.sendto, wire, addr)
 
     def close(self) -> None:
         self._transport.close()

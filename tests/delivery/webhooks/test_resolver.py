@@ -77,6 +77,16 @@ async def test_a_name_that_is_never_answered_is_given_up(monkeypatch: pytest.Mon
         assert server.asked == {"a.silent.example"}
 
 
+async def test_a_name_server_that_was_quick_may_pause() -> None:
+    """How long an answer is waited for is learned from those before; a pause after quick ones is no missing name."""
+    names = {f"{number}.example": ["192.0.2.7"] for number in range(11)}
+    async with name_server(names) as server, asking(server) as resolver:
+        for number in range(10):
+            await resolver.look_up(f"{number}.example", ACME)
+        server.delay_s = 0.7
+        assert await resolver.look_up("10.example", ACME) == [ip_address("192.0.2.7")]
+
+
 async def test_names_that_hang_hold_up_no_other_customer() -> None:
     async with name_server({"good.example": ["192.0.2.7"]}) as server, asking(server) as resolver:
         hanging = look_up_silent(resolver, 200, ACME)
