@@ -27,9 +27,9 @@ OF_ONE_CUSTOMER = 16
 _KEPT_S = 10.0  # what was found
 _NAMES_KEPT = 4_096
 # Until a name server is asked again: at first this, then five times what it takes in the middle, 0.25 s or more, which c-ares learns.
-# Each try waits twice as long as the one before, and only for its own answer: four of them go on for some 4 s, and the last is
-# answered by a server that pauses for one. Two of them would give up within 0.75 s on a server that is quick as a rule.
-_TRY_S = 0.3
+# Each try waits twice as long as the one before, and only for its own answer: two of them would give up within 0.75 s on a server that
+# is quick as a rule and pauses for a second.
+_TRY_S = 1.5
 _TRIES = 4
 
 
@@ -89,9 +89,14 @@ class Resolver:
             if self._closed:
                 raise UnresolvedError("the process is ending")
             return self._asked[host]
-        asked = self._asked[host] = self._questions.getaddrinfo(host, type=socket.SOCK_STREAM)
+        asked = self._asked[host] = asyncio.create_task(self._question(host))
         asked.add_done_callback(partial(self._answered, host, places))
         return asked
+
+    async def _question(self, host: str) -> pycares.AddrInfoResult:
+        """Its answer. Raises TimeoutError when there is none in LONGEST_S, however long c-ares would go on."""
+        async with asyncio.timeout(LONGEST_S):
+            return await self._questions.getaddrinfo(host, type=socket.SOCK_STREAM)
 
     def _answered(
         self, host: str, places: asyncio.Semaphore, asked: asyncio.Future[pycares.AddrInfoResult]
