@@ -7,7 +7,8 @@ them; there the naming counts as the write. Migrations are exempt: they change w
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def put_together(node: ast.AST) -> str | None:
     return None
 
 
-def foreign(module: str, tables: Iterator[str]) -> list[str]:
+def foreign(module: str, tables: Iterable[str]) -> list[str]:
     """What of it a module, by its name below `largesse`, must not write."""
     found = []
     for table in tables:
@@ -106,16 +107,19 @@ def foreign(module: str, tables: Iterator[str]) -> list[str]:
     return found
 
 
-def modules() -> Iterator[tuple[str, Iterator[str]]]:
+@cache
+def modules() -> list[tuple[str, list[str]]]:
     """Each module with the tables it writes, and each file of SQL, but for migrations."""
+    found = []
     for path in sorted(SOURCES.rglob("*")):
         name = ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
         if name.startswith("database.migrations."):
             continue
         if path.suffix == ".py":
-            yield name, written(path.read_text())
+            found.append((name, list(written(path.read_text()))))
         elif path.suffix == ".sql":
-            yield name, in_sql(path.read_text())
+            found.append((name, list(in_sql(path.read_text()))))
+    return found
 
 
 def test_no_room_writes_the_table_of_another() -> None:
