@@ -22,7 +22,7 @@ INSTALLED_DEV := .venv/.installed-dev
 # Where whoever calls this wants no bytecode, the hundreds of processes of the tests would each compile all they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo test pytest test-bounds test-pgbouncer test-patroni test-citus check format lock docs dist bench bench-citus performance-doc clean
+.PHONY: help install install-dev demo test test-slow pytest test-bounds test-pgbouncer test-patroni test-citus check format lock docs dist bench bench-citus performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,7 +55,11 @@ $(INSTALLED_DEV): requirements-dev.lock $(INSTALLED) sdk/python/pyproject.toml
 demo: install  ## Start the service with a demo world on PORT (8000)
 	exec $(BIN)/largesse demo --port $(PORT)
 
-test: check pytest  ## Everything CI runs: check, then all tests
+test: check  ## What every change must pass: check, then all tests but the slow ones
+	@$(MAKE) --no-print-directory pytest PYTEST_ARGS='$(PYTEST_ARGS) -m "not slow"'
+
+test-slow: install-dev  ## The slow tests alone, which CI runs after make test
+	@$(MAKE) --no-print-directory pytest PYTEST_ARGS='$(PYTEST_ARGS) -m slow'
 
 pytest: install-dev  ## All tests; DATABASE_URL= names an external server, PYTEST_ARGS= replaces -n 4
 	@$(BIN)/python -m compileall -q -j 2 src sdk/python/src

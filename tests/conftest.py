@@ -7,6 +7,7 @@ later, a role that may create databases).
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import secrets
 import shutil
@@ -77,6 +78,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("largesse")
 
 CloneFactory = Callable[[], str]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What collecting has made stays until the end: no later collection of garbage need go through it again."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -65,6 +65,7 @@ def strange_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     os.umask(before)
 
 
+@pytest.mark.slow
 @project
 def test_a_package_is_the_same_whenever_and_wherever_it_is_built(
     project: Path, tmp_path: Path, request: pytest.FixtureRequest
@@ -119,6 +120,7 @@ def test_the_wheels_hold_nothing_of_others(wheels: list[Path]) -> None:
                     assert b"copyright (c)" not in archive.read(name).lower(), name
 
 
+@pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.parametrize("python", PYTHONS or [HERE])
 def test_the_wheels_alone_run_the_demo(wheels: list[Path], tmp_path: Path, python: str) -> None:

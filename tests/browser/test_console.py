@@ -15,6 +15,9 @@ from largesse.people.second_step import _totp
 Visits = Callable[..., Any]
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 def app(demo: Any) -> str:
     return demo.url

@@ -113,6 +113,7 @@ class Look:
         return [found.generate_report()] if found.violations_count else []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800 if EVERY_PAGE else 600)
 def test_every_page_is_fit_to_be_seen(
     visit: Callable[..., Any], demo: Any, admin: dict[str, Any], pages: list[str]

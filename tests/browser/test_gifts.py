@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Visits = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_a_collection_and_a_template_of_it_are_made_without_script_by_keyboard(
     visit: Visits, demo: Any, admin: dict[str, Any]
 ) -> None:
@@ -45,6 +48,7 @@ def test_a_collection_and_a_template_of_it_are_made_without_script_by_keyboard(
     assert one.said == []
 
 
+@pytest.mark.slow
 def test_the_mail_and_the_page_of_a_gift_stand_beside_each_other_on_a_tablet(
     visit: Visits, demo: Any, admin: dict[str, Any]
 ) -> None:

@@ -12,6 +12,8 @@ from tests.browser.keys import Keys
 
 from largesse.people.second_step import _totp
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "four plain words here"
 SETTLED_S = 30
 

@@ -10,6 +10,7 @@ import pytest
 Visits = Callable[..., Any]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "scheme"), [("phone", "light"), ("desktop", "dark")])
 def test_from_the_mail_to_the_gift(demo: Any, visit: Visits, window: str, scheme: str) -> None:
     body = {

@@ -12,7 +12,7 @@ from largesse.orders.wrappings import WRAPPINGS
 Visits = Callable[..., Any]
 
 # Each window and scheme once; with `EVERY_PAGE=1` each window in each scheme.
-LOOKS = [("phone", "light"), ("desktop", "dark")]
+LOOKS = [("phone", "light"), pytest.param("desktop", "dark", marks=pytest.mark.slow)]
 if EVERY_PAGE:
     LOOKS += [("phone", "dark"), ("desktop", "light")]
 COLLECTION = "Everyday treats"
@@ -91,6 +91,7 @@ def test_a_parcel_from_a_typed_code_to_its_address(
     one.check("4-thanks")
 
 
+@pytest.mark.slow
 def test_the_wrapping_opens_where_people_like_things_to_move(demo: Any, visit: Visits) -> None:
     code = birthday(demo)
     one = visit("phone", name="opening", reduced_motion="no-preference")
@@ -105,6 +106,7 @@ def test_the_wrapping_opens_where_people_like_things_to_move(demo: Any, visit: V
     assert one.page.get_by_role("radio").first.is_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", ["phone", "desktop"])
 def test_a_wrong_pin_is_told_in_place(demo: Any, visit: Visits, window: str) -> None:
     code = birthday(demo)
@@ -121,6 +123,7 @@ def test_a_wrong_pin_is_told_in_place(demo: Any, visit: Visits, window: str) -> 
     page.wait_for_url("**/claim/gift/**")
 
 
+@pytest.mark.slow
 def test_a_gift_opened_before_is_told_and_shown(demo: Any, visit: Visits) -> None:
     code = birthday(demo)
     first, second = visit(), visit(name="again")
@@ -136,7 +139,7 @@ def test_a_gift_opened_before_is_told_and_shown(demo: Any, visit: Visits) -> Non
     assert second.page.get_by_role("radio").count() >= 3
 
 
-@pytest.mark.parametrize("window", ["phone", "desktop"])
+@pytest.mark.parametrize("window", ["phone", pytest.param("desktop", marks=pytest.mark.slow)])
 def test_everything_works_without_javascript(demo: Any, visit: Visits, window: str) -> None:
     code = birthday(demo)
     one = visit(window, java_script_enabled=False)
@@ -155,6 +158,7 @@ def test_everything_works_without_javascript(demo: Any, visit: Visits, window: s
     assert page.get_by_role("button", name="Copy").count() == 0
 
 
+@pytest.mark.slow
 def test_everything_works_with_the_keyboard(demo: Any, visit: Visits) -> None:
     code = birthday(demo)
     one = visit("desktop")
@@ -174,6 +178,7 @@ def test_everything_works_with_the_keyboard(demo: Any, visit: Visits) -> None:
     assert page.locator("#number").inner_text().startswith("TEST-")
 
 
+@pytest.mark.slow
 def test_the_number_is_copied(demo: Any, visit: Visits) -> None:
     code = demo.send("gift", "Coffee House e-gift", value=10)
     one = visit("desktop", permissions=["clipboard-read", "clipboard-write"])
@@ -188,8 +193,8 @@ def test_the_number_is_copied(demo: Any, visit: Visits) -> None:
 def test_loading_a_page_opens_nothing_and_touching_it_does(demo: Any, visit: Visits) -> None:
     code = birthday(demo)
     path = f"/orders/{code['reference']}/deliveries"
-    for window, scheme in LOOKS:
-        one = visit(window, scheme)
+    for window in ("phone", "desktop"):
+        one = visit(window)
         one.page.goto(code["redemptionUrl"])
         one.page.mouse.wheel(0, 300)
         one.page.evaluate("document.body.dispatchEvent(new PointerEvent('pointerdown', {bubbles: true}))")
@@ -202,6 +207,7 @@ def test_loading_a_page_opens_nothing_and_touching_it_does(demo: Any, visit: Vis
     assert entry["lines"][0]["state"] == "issued"
 
 
+@pytest.mark.slow
 def test_every_wrapping_is_readable(demo: Any, visit: Visits) -> None:
     one = visit("phone", name="wrapping")
     for wrapping in WRAPPINGS:
@@ -215,6 +221,7 @@ def test_every_wrapping_is_readable(demo: Any, visit: Visits) -> None:
     assert one.said == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("locale", "heading"), [("fr-FR", "Un cadeau pour vous"), ("de-DE", "Ein Geschenk für Sie")]
 )
@@ -233,6 +240,7 @@ def test_the_other_languages_fit_the_page(demo: Any, visit: Visits, locale: str,
     assert "sent you a gift" in one.page.get_by_role("heading").inner_text(), "the switch is remembered"
 
 
+@pytest.mark.slow
 def test_the_pages_read_from_right_to_left_and_on_the_smallest_window(demo: Any, visit: Visits) -> None:
     code = birthday(demo)
     one = visit("phone", viewport={"width": 320, "height": 568}, name="rtl")

@@ -10,6 +10,9 @@ import pytest
 Visits = Callable[..., Any]
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 def cookies(admin: Any) -> Any:
     """What the browser of an administrator keeps."""

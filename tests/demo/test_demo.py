@@ -118,6 +118,7 @@ def test_what_it_prints_works_and_a_second_start_goes_on(tmp_path: Path) -> None
         assert ask(f"{api}/me", key_in(welcome))[0] == 200
 
 
+@pytest.mark.slow
 def test_a_staging_demo_has_a_staging_key_and_account(tmp_path: Path) -> None:
     with demo(tmp_path, signal.SIGTERM, LARGESSE_ENVIRONMENT="staging") as welcome:
         assert key_in(welcome)["Authorization"].startswith("Bearer lgs_test_")

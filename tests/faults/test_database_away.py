@@ -97,6 +97,7 @@ def test_a_database_that_goes_away_while_a_process_starts_is_a_line_and_no_trace
     assert "the database cannot be reached" in line
 
 
+@pytest.mark.slow
 def test_so_it_is_with_several_processes_and_none_is_started_again(
     start_installation: Any, database_url: str
 ) -> None:

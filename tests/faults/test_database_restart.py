@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.embedded, pytest.mark.timeout(600)]
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param(signal.SIGINT, id="fast"),
-        pytest.param(signal.SIGQUIT, id="immediate"),
+        pytest.param(signal.SIGINT, id="fast", marks=pytest.mark.slow),
+        pytest.param(signal.SIGQUIT, id="immediate", marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, id="killed"),
     ],
 )

@@ -136,6 +136,7 @@ def references(orders: list[dict[str, Any]]) -> list[str]:
     return [order["reference"] for order in orders]
 
 
+@pytest.mark.slow
 async def test_pollers_miss_no_order_in_a_burst(
     start_installation: Any, database: tuple[str, asyncpg.Connection], moments: random.Random, capsys: Any
 ) -> None:

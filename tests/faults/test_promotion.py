@@ -26,7 +26,7 @@ from largesse.database import postmaster
 from largesse.database.cluster import Cluster, programs
 from largesse.database.embedded import EmbeddedServer
 
-pytestmark = [pytest.mark.embedded, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.embedded, pytest.mark.slow, pytest.mark.timeout(300)]
 
 PATIENCE_S = 60.0
 READS = ("/me", "/users", "/products", "/collections", "/templates", "/funding-accounts", "/orders")

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import aiohttp
+import pytest
 
 
 async def test_a_deleted_key_serves_no_request_begun_later(start_installation: Any) -> None:
@@ -53,6 +54,7 @@ async def test_a_deleted_key_serves_no_request_begun_later(start_installation: A
     assert report["counted"]["orders"] == placed
 
 
+@pytest.mark.slow
 async def test_two_services_and_a_load_share_an_installation(start_installation: Any) -> None:
     installation = start_installation()
     services = [installation.serve(wait=False) for _ in range(2)]

@@ -103,6 +103,7 @@ async def test_several_processes_end_with_the_one_that_started_them(
     await asyncio.to_thread(_wait_until_free, service.port)
 
 
+@pytest.mark.slow
 def test_processes_still_starting_end_with_the_one_that_started_them(start_installation: Any) -> None:
     service = start_installation().serve(wait=False, extra=("--processes", "2"))
     parent = psutil.Process(service.process.pid)

@@ -110,6 +110,7 @@ async def test_cancelled_codes_and_mail_that_was_asked_for_again_stay(office: Of
     assert await office.states() == ["bounced", "sent", "bounced", "sent"]
 
 
+@pytest.mark.slow
 async def test_many_go_out_in_bites_and_new_mail_passes(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ async def test_nothing_leaves_before_its_time(office: Office) -> None:
     assert await _states_told(office, reference) == ["sent"]
 
 
+@pytest.mark.slow
 async def test_a_large_order_leaves_in_chunks_and_lets_others_pass(office: Office) -> None:
     await office.order([(f"guest{n}@example.com", None, 1) for n in range(1000)])
     await office.fan_out()
@@ -202,13 +203,12 @@ async def test_staging_mail_is_captured_and_sealed(office: Office) -> None:
 
 async def test_mailers_that_race_send_each_message_once(office: Office) -> None:
     await office.order([(f"guest{n}@example.com", None, 1) for n in range(400)])
-    transport = SmtpTransport(MailServer.from_url(office.server.url))
     second = Mailer(
         office.database,
         office.vault,
         public_url_of=lambda _: PUBLIC_URL,
         mail_from=MAIL_FROM,
-        transport=transport,
+        transport=SmtpTransport(MailServer.from_url(office.server.url)),
     )
 
     async def send(mailer: Mailer) -> None:

@@ -71,6 +71,7 @@ def schema() -> schemathesis.BaseSchema:
     return schema
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_operation_keeps_to_the_document(
     schema: schemathesis.BaseSchema, base_url: str, operation: Operation
