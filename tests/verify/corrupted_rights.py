@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from tests.spread import IS_SPREAD
 from tests.verify.corruption import Corruption
 
 
 def _c(check: str, ids: tuple[str, ...], sql: str) -> Corruption:
     return Corruption(sql, check, ids)
 
+
+# Who owns the tables must be let through where rows move from node to node.
+FORCED, OTHERWISE = ("NO FORCE", "FORCE") if IS_SPREAD else ("FORCE", "NO FORCE")
 
 RIGHTS_CORRUPTIONS = (
     _c("roles-are-bounded", ("largesse_app",), "ALTER ROLE largesse_app CREATEDB"),
@@ -46,10 +50,10 @@ RIGHTS_CORRUPTIONS = (
         "customers-are-held-apart",
         (
             "DROP POLICY all_of_it ON orders",
-            "ALTER TABLE entries FORCE ROW LEVEL SECURITY",
+            f"ALTER TABLE entries {FORCED} ROW LEVEL SECURITY",
             "ALTER TABLE lines ENABLE ROW LEVEL SECURITY",
         ),
         "CREATE POLICY all_of_it ON orders TO largesse_app USING (true); ALTER TABLE lines DISABLE ROW LEVEL SECURITY; "
-        "ALTER TABLE entries NO FORCE ROW LEVEL SECURITY",
+        f"ALTER TABLE entries {OTHERWISE} ROW LEVEL SECURITY",
     ),
 )

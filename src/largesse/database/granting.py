@@ -110,9 +110,12 @@ async def policies_missing(session: Session) -> list[str]:
             statements.append(
                 f"ALTER TABLE {table['name']} {'ENABLE' if is_held else 'DISABLE'} ROW LEVEL SECURITY"
             )
-        if table["is_forced"] is not is_held:
+        # Where rows move from node to node, they are written there in the name of who owns the table, whom security that is forced would
+        # keep from it, whatever its policies are.
+        is_forced = is_held and not spread
+        if table["is_forced"] is not is_forced:
             statements.append(
-                f"ALTER TABLE {table['name']} {'' if is_held else 'NO '}FORCE ROW LEVEL SECURITY"
+                f"ALTER TABLE {table['name']} {'' if is_forced else 'NO '}FORCE ROW LEVEL SECURITY"
             )
     return statements
 

@@ -4,7 +4,7 @@ Every table with `customer_id` is here, and a test fails for one that is not. `m
 
 APP has what its transaction has said (`largesse.database.scope`) and no other row. A scope that was never said is an error of the statement, not an
 empty answer: the setting is read as it stands, and what stands there is no array then. The other roles act across customers and have all rows; who
-owns the tables, too, as security is forced.
+owns the tables, too, as security is forced where there is one server.
 
 Tables of nobody are not here: what everybody shares (products, currencies, the clock), what the installation keeps for itself (keys, proofs, limits of
 guesses), and people with what they sign in by. One person may belong to several customers and is known before any is chosen; what each of

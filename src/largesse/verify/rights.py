@@ -12,7 +12,7 @@ from largesse.verify.check import SHOWN_IDS, Check, Finding
 ROLES_HAVE_THEIR_RIGHTS = "roles-have-their-rights"
 CUSTOMERS_ARE_HELD_APART = "customers-are-held-apart"
 RULES = {
-    CUSTOMERS_ARE_HELD_APART: "Row-level security is on and forced for every table of customers' data, with its policies and no others.",
+    CUSTOMERS_ARE_HELD_APART: "Row-level security is on for every table of customers' data, and forced where there is one server, with its policies and no others.",
     ROLES_HAVE_THEIR_RIGHTS: "Every role has the rights that are its own, and neither it nor everybody has any others.",
 }
 
