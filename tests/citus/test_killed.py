@@ -214,7 +214,7 @@ async def test_a_node_that_dies_within_a_statement_is_away(killable: Killable) -
     (node,) = [one for one in killable.cluster.servers if home.endswith(f":{one['port']}")]
     sleeping = database.fetch(
         for_customer(customer_id, "production"),
-        "SELECT pg_sleep(5) FROM orders WHERE customer_id = $1 LIMIT 1",
+        "SELECT count(*), pg_sleep(5) FROM orders WHERE customer_id = $1",
         customer_id,
     )
     waiting = asyncio.create_task(sleeping)
@@ -225,8 +225,8 @@ async def test_a_node_that_dies_within_a_statement_is_away(killable: Killable) -
         with pytest.raises(DATABASE_AWAY):
             await waiting
     finally:
-        await asyncio.to_thread(killable.cluster.start)
         await database.close()
+        await asyncio.to_thread(killable.cluster.start)
 
 
 async def test_customers_move_to_a_third_node_while_they_order(
