@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.delivery.mail.conftest import Office
+from tests.spread import WAITING
 
 from largesse.database import OPERATOR
 from largesse.delivery.mail.correcting import correct_address
@@ -75,10 +76,6 @@ async def test_locks_are_taken_in_one_order(
 
 async def waits_or_is_done(office: Office, acting: list[asyncio.Task[None]]) -> None:
     """Returns when each of the tasks waits for a lock or has ended."""
-    query = """
-        SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0
-    """
     async with asyncio.timeout(30):
-        while await office.database.fetchval(OPERATOR, query) < sum(not task.done() for task in acting):  # noqa: ASYNC110
+        while await office.database.fetchval(OPERATOR, WAITING) < sum(not task.done() for task in acting):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
