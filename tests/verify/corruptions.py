@@ -107,8 +107,8 @@ ORDER_CORRUPTIONS = (
         "transfers-are-whole",
         ("77",),
         f"""INSERT INTO transfers (customer_id, id, environment, from_account_id, to_account_id, amount_minor, made_at)
-            SELECT a.customer_id, 77, a.environment, a.id, b.id, 5, now()
-            FROM accounts a, accounts b WHERE a.id = {FLOAT} AND b.key = 'people-team'""",
+            SELECT customer_id, 77, a.environment, a.id, b.id, 5, now()
+            FROM accounts a JOIN accounts b USING (customer_id) WHERE a.id = {FLOAT} AND b.key = 'people-team'""",
     ),
     _c(
         "transfers-are-whole",

@@ -14,15 +14,21 @@ def _f(check: str, ids: tuple[str, ...], sql: str, *too: str) -> Corruption:
 DEPOSITS = """(SELECT s.id FROM accounts s JOIN accounts f USING (customer_id, environment, currency)
                WHERE f.key = 'acme-{}' AND s.kind = 'deposits')"""
 POUNDS, YEN = DEPOSITS.format("gbp"), DEPOSITS.format("jpy")
-TOP_UP = f"""
-    INSERT INTO entries (id, customer_id, account_id, movement_id, kind, amount_minor, balance_minor, created_at, mac)
-    OVERRIDING SYSTEM VALUE
-    SELECT entry, customer_id, id, 9999, 'top_up', amount, balance_minor + amount, now(),
-           (SELECT mac FROM entries e WHERE e.account_id = accounts.id ORDER BY id DESC LIMIT 1)
-    FROM accounts JOIN (VALUES (901, 1, 5000), (902, {POUNDS}, -5000)) AS forged (entry, account, amount) ON account = id;
-    UPDATE accounts SET balance_minor = balance_minor + 5000 WHERE id = 1;
-    UPDATE accounts SET balance_minor = balance_minor - 5000 WHERE id = {POUNDS};
-"""
+
+
+def _entered(entry: int, account: str, amount: int) -> str:
+    """SQL of a top-up's entry at the end of an account, with the mark of the one before."""
+    return f"""
+        INSERT INTO entries (id, customer_id, account_id, movement_id, kind, amount_minor, balance_minor, created_at, mac)
+        OVERRIDING SYSTEM VALUE
+        SELECT {entry}, customer_id, id, 9999, 'top_up', {amount}, balance_minor + {amount}, now(),
+               (SELECT mac FROM entries WHERE account_id = {account} ORDER BY id DESC LIMIT 1)
+        FROM accounts WHERE id = {account};
+        UPDATE accounts SET balance_minor = balance_minor + {amount} WHERE id = {account};
+    """
+
+
+TOP_UP = _entered(901, "1", 5000) + _entered(902, POUNDS, -5000)
 WITHOUT_THE_LAST = f"""
     UPDATE accounts SET balance_minor = 0 WHERE key = 'sales-team';
     UPDATE accounts SET balance_minor = balance_minor - (SELECT amount_minor FROM entries WHERE id = 12) WHERE id = {POUNDS};
@@ -53,7 +59,7 @@ LEDGER_FORGERIES = (
     _f(
         "entries-are-chained",
         ("acme/acme-gbp entry 19",),
-        "UPDATE entries SET created_at = created_at - interval '1 microsecond' WHERE id = 19",
+        "UPDATE entries SET created_at = (created_at AT TIME ZONE 'UTC' - interval '1 microsecond') AT TIME ZONE 'UTC' WHERE id = 19",
     ),
     _f(
         "entries-are-chained",
@@ -104,7 +110,7 @@ LEDGER_FORGERIES = (
         ("acme/acme-gbp entries up to 21",),
         """INSERT INTO chain_openings SELECT 1, 1, id, mac, now() FROM entries WHERE id = 21;
            UPDATE entries SET mac = NULL WHERE account_id = 1 AND id <= 21;
-           UPDATE entries SET created_at = created_at - interval '1 hour' WHERE id = 17""",
+           UPDATE entries SET created_at = (created_at AT TIME ZONE 'UTC' - interval '1 hour') AT TIME ZONE 'UTC' WHERE id = 17""",
     ),
     _f("accounts-are-whole", ("acme/acme-gbp",), "UPDATE accounts SET chain_head = DEFAULT WHERE id = 1"),
 )
@@ -119,7 +125,7 @@ AUDIT_FORGERIES = (
     _f(
         "audit-events-are-chained",
         ("acme event 1",),
-        "UPDATE audit_events SET at = at - interval '1 microsecond' WHERE id = 1",
+        "UPDATE audit_events SET at = (at AT TIME ZONE 'UTC' - interval '1 microsecond') AT TIME ZONE 'UTC' WHERE id = 1",
     ),
     _f("audit-events-are-chained", ("acme event 3",), "DELETE FROM audit_events WHERE id = 2"),
     _f(
