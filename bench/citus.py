@@ -28,9 +28,11 @@ from largesse.base.settings import load_settings
 from largesse.base.vault import Vault, load_vault
 
 CONNECTIONS = 64
+_FEW_CONNECTIONS = 8
 CUSTOMERS = 1_000
 _MASTER_KEY = "5e" * 32
-# What a session first asks an engine for takes it long: what is measured is what comes after.
+# What a session first asks an engine for takes it long: what is measured is what comes after, and where processors are few it
+# comes for a few connections first.
 _WARM_UP_S = 15.0
 _FILLED_AT_ONCE = 10_000
 _WHOSE = """
@@ -110,10 +112,11 @@ def _measure(
 ) -> tuple[float, list[float], float]:
     """Orders a second, and the milliseconds of processor time of each server and of the serving process an order."""
     with made.serve() as server:
-        _place(made, server, _WARM_UP_S)
+        for connections in (_FEW_CONNECTIONS, CONNECTIONS):
+            _place(made, server, _WARM_UP_S, connections)
         pids = [*servers(), server.pid]
         before = [processes.cpu_s(pid) for pid in pids]
-        placed = _place(made, server, seconds)
+        placed = _place(made, server, seconds, CONNECTIONS)
         after = [processes.cpu_s(pid) for pid in pids]
     *costs, serving = (
         1000 * (late - early) / placed.requests for early, late in zip(before, after, strict=True)
@@ -121,8 +124,8 @@ def _measure(
     return placed.rate, costs, serving
 
 
-def _place(made: Installation, server: Server, seconds: float) -> load.Load:
-    return load.orders(made, server, load.buyers(made), connections=CONNECTIONS, seconds=seconds)
+def _place(made: Installation, server: Server, seconds: float, connections: int) -> load.Load:
+    return load.orders(made, server, load.buyers(made), connections=connections, seconds=seconds)
 
 
 @contextmanager
