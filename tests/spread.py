@@ -25,6 +25,12 @@ WAITING = (
     else "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
 )
 SOMEBODY_WAITS = f"SELECT ({WAITING}) > 0"
+# Whether the session with the process $1 keeps somebody waiting.
+KEEPS_WAITING = (
+    "SELECT EXISTS (SELECT FROM citus_lock_waits WHERE blocking_gpid = citus_calculate_gpid(nodeid, $1)) FROM pg_dist_node WHERE groupid = 0"
+    if IS_SPREAD
+    else "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))"
+)
 # Few, as each is a file or three for each table that is copied for each test.
 SHARDS = 4
 

@@ -15,6 +15,7 @@ SUITES = (
     "tests/web/api",
     "tests/web/claim",
     "tests/isolation",
+    "tests/orders",
     "tests/delivery",
     "tests/verify",
     "tests/events",

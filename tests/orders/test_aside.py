@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.chained import CHAIN
 from tests.orders.builder import NOW, build_order
+from tests.spread import IS_SPREAD
 
 from largesse.base.errors import Unavailable
 from largesse.database import OPERATOR, Connection, Database
@@ -54,9 +55,10 @@ class Town:
         async with self.database.connection(OPERATOR) as holder:
             transaction = holder.transaction()
             await transaction.start()
-            await holder.execute(
-                "SELECT FROM accounts WHERE customer_id = ANY($1::int[]) ORDER BY id FOR UPDATE", customers
-            )
+            for customer in sorted(customers):
+                await holder.execute(
+                    "SELECT FROM accounts WHERE customer_id = $1 ORDER BY id FOR UPDATE", customer
+                )
             try:
                 yield holder
             finally:
@@ -223,6 +225,7 @@ async def test_two_placers_have_a_shared_account_in_turn(town: Town) -> None:
     assert await town.placed() == 2 * 8 * count
 
 
+@pytest.mark.skipif(IS_SPREAD, reason="how rows lie in a table is a matter of its node")
 @pytest.mark.parametrize(
     ("numbers", "lock"),
     [

@@ -23,14 +23,14 @@ def cancel(service: Any, reference: str, key: str = "hr") -> httpx.Response:
 def claim(service: Any, reference: str, number: int) -> None:
     """Marks a line as claimed, as a claim does."""
     service.sql(
-        """
-        WITH claimed AS (
-            INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)
-            SELECT customer_id, id, $2, 'claimed', now() FROM orders WHERE reference = $1
-            RETURNING customer_id, order_id)
-        INSERT INTO line_events (customer_id, order_id, number, event, at)
-        SELECT customer_id, order_id, $2, 'claimed', now() FROM claimed
-        """,
+        "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at) "
+        "SELECT customer_id, id, $2, 'claimed', now() FROM orders WHERE reference = $1",
+        reference,
+        number,
+    )
+    service.sql(
+        "INSERT INTO line_events (customer_id, order_id, number, event, at) "
+        "SELECT customer_id, id, $2, 'claimed', now() FROM orders WHERE reference = $1",
         reference,
         number,
     )

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from tests.chained import CHAIN
 from tests.orders.builder import build_order
+from tests.spread import KEEPS_WAITING
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
 from largesse.database import OPERATOR, Connection, Database
@@ -69,10 +70,10 @@ class Desk:
 
     async def waited_for(self, connection: Connection) -> None:
         """Returns when another transaction waits for that of `connection`."""
-        query = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))), pg_sleep(0.005)"
+        process = connection.get_server_pid()
         async with asyncio.timeout(30):
-            while not await self.database.fetchval(OPERATOR, query, connection.get_server_pid()):
-                pass
+            while not await self.database.fetchval(OPERATOR, KEEPS_WAITING, process):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
         async with desk.database.connection(OPERATOR) as holder:
             holding = holder.transaction()
             await holding.start()
-            await holder.execute("SELECT FROM accounts WHERE id = 1 FOR UPDATE")
+            await holder.execute("SELECT FROM accounts WHERE customer_id = 1 AND id = 1 FOR UPDATE")
             waiting = asyncio.create_task(placer.place(desk.order("held")))
             await desk.waited_for(holder)
             for codes in (1, 100):
@@ -210,7 +211,7 @@ async def test_closing_places_what_is_held_even_then(desk: Desk) -> None:
     """Refused the locks by its first batch, an order goes on to another while the placer closes."""
     placer = Placer(desk.database, CHAIN)
     async with desk.database.connection(OPERATOR) as other, other.transaction():
-        await other.execute("SELECT FROM accounts WHERE id = 1 FOR NO KEY UPDATE")
+        await other.execute("SELECT FROM accounts WHERE customer_id = 1 AND id = 1 FOR NO KEY UPDATE")
         placing = [asyncio.create_task(placer.place(desk.order(codes=n, cost_minor=1))) for n in (1, 150)]
         await asyncio.sleep(0)
         closing = asyncio.create_task(placer.close())

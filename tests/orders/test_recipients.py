@@ -21,9 +21,11 @@ def test_addresses_that_only_look_alike_get_their_own_codes(service: Any, run_on
     ).json()
     assert (sent["codeCount"], sent["recipientCount"]) == (4, 2)
 
+    customers = [row["customer_id"] for row in service.sql("SELECT customer_id FROM orders")]
+
     async def make_messages(connection: Connection) -> None:
         async with connection.transaction():
-            await fan_out(connection, 10)
+            await fan_out(connection, 10, customers)
 
     run_on_database(service.database_url, make_messages)
     rows = service.sql("SELECT email, line_numbers FROM messages ORDER BY line_numbers")
