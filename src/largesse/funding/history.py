@@ -25,20 +25,24 @@ async def read_history(
     return found
 
 
+# What an index is asked is a plain column, `middle`, as in statements.
 _HISTORY = """
-    WITH RECURSIVE halved (account_id, at, low, high) AS (
-        SELECT account.id, day.at, 0::bigint, coalesce((
-            SELECT max(e.id) FROM entries e WHERE e.customer_id = $1 AND e.account_id = account.id), 0)::bigint
-        FROM unnest($2::int[]) AS account (id)
+    WITH RECURSIVE halved (account_id, at, low, high, middle) AS (
+        SELECT last.account_id, day.at, 0::bigint, last.id, last.id / 2
+        FROM (
+            SELECT account.id AS account_id, coalesce((
+                SELECT max(e.id) FROM entries e WHERE e.customer_id = $1 AND e.account_id = account.id), 0)::bigint AS id
+            FROM unnest($2::int[]) AS account (id)) AS last
         CROSS JOIN (
             SELECT date_trunc('day', clock_now(), 'UTC') - n * interval '1 day' AS at FROM generate_series(0, $3::int - 1, $4::int) AS n) AS day
         UNION ALL
-        SELECT h.account_id, h.at, CASE WHEN probe.is_before THEN probe.id ELSE low END,
-               CASE WHEN probe.is_before THEN high ELSE (low + high) / 2 END
-        FROM halved h LEFT JOIN LATERAL (
-            SELECT e.id, e.created_at < h.at AS is_before FROM entries e
-            WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id > (low + high) / 2 ORDER BY e.id LIMIT 1) AS probe ON true
-        WHERE low < high)
+        SELECT half.account_id, half.at, half.low, half.high, (half.low + half.high) / 2 FROM (
+            SELECT h.account_id, h.at, CASE WHEN probe.is_before THEN probe.id ELSE low END AS low,
+                   CASE WHEN probe.is_before THEN high ELSE middle END AS high
+            FROM halved h LEFT JOIN LATERAL (
+                SELECT e.id, e.created_at < h.at AS is_before FROM entries e
+                WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id > h.middle ORDER BY e.id LIMIT 1) AS probe ON true
+            WHERE low < high) AS half)
     SELECT account_id, coalesce((
         SELECT e.balance_minor FROM entries e
         WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id <= h.low ORDER BY e.id DESC LIMIT 1), 0) AS balance_minor

@@ -193,18 +193,21 @@ async def _end(connection: Connection, account: _Account) -> int:
 def _halved(name: str, at: str) -> str:
     """SQL for a recursive table whose row of `low >= high` says where entries of that instant or later begin: behind the entry `low`.
 
-    Of account $2 of customer $1, and as exactly as ids ascend with time.
+    Of account $2 of customer $1, and as exactly as ids ascend with time. What an index is asked has to be a plain column, `middle`: behind
+    row-level security, what is worked out from columns is asked of each row.
     """
     return f"""
-        {name} (low, high) AS (
-            SELECT 0::bigint, coalesce(max(id), 0)::bigint FROM entries WHERE customer_id = $1 AND account_id = $2
+        {name} (low, high, middle) AS (
+            SELECT 0::bigint, last.id, last.id / 2
+            FROM (SELECT coalesce(max(id), 0)::bigint AS id FROM entries WHERE customer_id = $1 AND account_id = $2) AS last
             UNION ALL
-            SELECT CASE WHEN probe.is_before THEN probe.id ELSE low END,
-                   CASE WHEN probe.is_before THEN high ELSE (low + high) / 2 END
-            FROM {name} LEFT JOIN LATERAL (
-                SELECT id, created_at < {at} AS is_before FROM entries
-                WHERE customer_id = $1 AND account_id = $2 AND id > (low + high) / 2 ORDER BY id LIMIT 1) AS probe ON true
-            WHERE low < high)
+            SELECT half.low, half.high, (half.low + half.high) / 2 FROM (
+                SELECT CASE WHEN probe.is_before THEN probe.id ELSE low END AS low,
+                       CASE WHEN probe.is_before THEN high ELSE middle END AS high
+                FROM {name} LEFT JOIN LATERAL (
+                    SELECT id, created_at < {at} AS is_before FROM entries
+                    WHERE customer_id = $1 AND account_id = $2 AND id > middle ORDER BY id LIMIT 1) AS probe ON true
+                WHERE low < high) AS half)
     """  # noqa: S608 - constants
 
 
