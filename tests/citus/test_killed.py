@@ -37,8 +37,6 @@ CUSTOMERS = range(1, 13)
 CALM_S, AWAY_S = 6.0, 4.0
 SHARDS = 6  # few, as each that moves takes its time
 MOVED_WITHIN_S = 900
-# Times what it was before. Twice is the aim: docs/scaling.md says what is in its way.
-MOVING_AT_MOST = 6
 
 pytestmark = [
     pytest.mark.skipif(not (PROGRAM and KILLS), reason="only with a cluster: make test-citus"),
@@ -243,7 +241,6 @@ async def test_customers_move_to_a_third_node_while_they_order(
         await asyncio.sleep(3 * CALM_S)
         added = time.monotonic()
         await asyncio.to_thread(killable.cluster.add_node)
-        moving = time.monotonic()
         await rebalance(killable.cluster.url)
         done = time.monotonic()
         await asyncio.gather(*(load.settle(5) for load in loads.values()))
@@ -252,16 +249,16 @@ async def test_customers_move_to_a_third_node_while_they_order(
     after = await homes_of(killable)
     stayed = [customer for customer in CUSTOMERS if after[customer] == before[customer]]
     before_ms = p99_ms(loads, [Window(began, added, stayed)])
-    meanwhile_ms = p99_ms(loads, [Window(moving, done, stayed)])
+    meanwhile_ms = p99_ms(loads, [Window(added, done, stayed)])
     with capsys.disabled():
         sys.stdout.write(
-            f"\n{len(CUSTOMERS) - len(stayed)} of {len(CUSTOMERS)} customers moved to a third node within {done - moving:.0f} s: {told}; {statuses}; "
+            f"\n{len(CUSTOMERS) - len(stayed)} of {len(CUSTOMERS)} customers moved to a third node within {done - added:.0f} s: {told}; {statuses}; "
             f"p99 of the others {before_ms:.0f} ms before, {meanwhile_ms:.0f} ms meanwhile\n"
         )
     assert len(stayed) < len(CUSTOMERS)
     assert len(set(after.values())) == 3
     assert statuses.keys() <= {200, 409, 503}
-    assert meanwhile_ms <= MOVING_AT_MOST * before_ms
+    assert meanwhile_ms <= 2 * before_ms  # not so on two processors: docs/scaling.md says what is in its way
 
 
 async def rebalance(url: str) -> None:
