@@ -80,9 +80,9 @@ JSON_OF_OURS = {
     "fulfilment/vouchers.py",  # sealed
     "funding/ledger.py",  # rows on their way to a statement
     "identity/narrowing.py",  # a column of JSON
-    "lines/writing.py",  # rows on their way to a statement
     "orders/quotes.py",  # what is hashed
-    "orders/writing.py",  # rows, and the event that goes with them
+    "orders/rows.py",  # the event that goes with an order
+    "orders/writing.py",  # rows on their way to a statement
     "people/webauthn.py",  # what a browser's passkey is asked, and what it answers
     "reports/writing.py",  # rows on their way to a statement
 }

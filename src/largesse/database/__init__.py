@@ -8,7 +8,7 @@ pool is used. `migrate` brings the schema up to date: one SQL file for each step
 `roles` are those as whom processes act, `rights` what each may do with which table, `policies` which rows of it the serving process has, and
 `granting` makes all of it so. `distribution`
 says which tables are spread over nodes, where there are any, and spreads them; `together` runs as one statement what is several there, `nodes` opens sessions where a customer lives,
-and `rounds` has work done at one node after the other.
+`inserting` writes rows there, and `rounds` has work done at one node after the other.
 
 `planning` has statements planned otherwise than the planner would, where it knows less than we do.
 
@@ -19,14 +19,12 @@ it, `postmaster` knows of a running one from outside, `launch` runs its programs
 """
 
 from largesse.database.distribution import (
-    Home,
     arguments,
     at_node,
-    beside,
-    customer_of,
     customers_of_code,
     within,
 )
+from largesse.database.inserting import insert
 from largesse.database.nodes import Nodes
 from largesse.database.orphans import end_orphans, end_orphans_for_ever
 from largesse.database.planning import plan_by_index, planned_at_once
@@ -62,7 +60,6 @@ __all__ = [
     "Connection",
     "Customers",
     "Database",
-    "Home",
     "Limits",
     "Nodes",
     "Part",
@@ -73,11 +70,9 @@ __all__ = [
     "act_for",
     "arguments",
     "at_node",
-    "beside",
     "beside_of",
     "commit_as_one",
     "connect_once",
-    "customer_of",
     "customers_of_code",
     "end_orphans",
     "end_orphans_for_ever",
@@ -85,6 +80,7 @@ __all__ = [
     "for_customer",
     "for_customers",
     "in_one_line",
+    "insert",
     "is_spread",
     "places",
     "plan_by_index",

@@ -52,36 +52,6 @@ SESSION_SETTINGS: Mapping[str, str] = {"citus.propagate_set_commands": "local"}
 SERVICE_SETTINGS: Mapping[str, str] = {"citus.override_table_visibility": "off"}
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The one customer that rows to be written are of, by placeholders of its id and of the id of an account of its.
-
-    Written from a row that lies where they are to lie, they are written by their node alone, and committed by it as its own. Rows that come
-    out of nothing pass through the coordinator, which commits them in two phases.
-    """
-
-    customer: str
-    account: str
-
-    @property
-    def beside(self) -> str:
-        """SQL for what is joined to the rows: the account, as `home`."""
-        return (
-            f"CROSS JOIN (SELECT customer_id FROM accounts WHERE customer_id = {self.customer}::int "  # noqa: S608 - placeholders
-            f"AND id = {self.account}::int) AS home"
-        )
-
-
-def customer_of(home: Home | None) -> str:
-    """SQL for the customer that a row `new` is written under."""
-    return "home.customer_id" if home else "new.customer_id"
-
-
-def beside(home: Home | None) -> str:
-    """SQL that joins a home to rows; nothing where there is none."""
-    return home.beside if home else ""
-
-
 def at_node(column: str, customer: str) -> str:
     """The part of a condition that has a statement be for the node of one customer; nothing where `customer` is empty.
 

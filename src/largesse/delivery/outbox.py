@@ -9,20 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from largesse.database import Connection, Home, beside, customer_of
+from largesse.database import Connection, insert
 from largesse.delivery.queue import notify
 
+_NEW_JOBS = "INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)"
 
-def new_mail_jobs(orders: str, at: str, home: Home | None = None) -> str:
+
+def new_mail_jobs(orders: str, at: str) -> str:
     """SQL that makes the mail job of each of `orders` that is emailed: a statement, or part of one.
 
-    `orders` are called `new` and have `id`, `customer_id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
+    `orders` have `id`, `customer_id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
     """
     return f"""
-        INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)
-        SELECT {customer_of(home)}, id, environment, coalesce(scheduled_for, {at}) FROM {orders} {beside(home)}
-        WHERE delivery_mode = 'send'
+        {_NEW_JOBS} SELECT customer_id, id, environment, coalesce(scheduled_for, {at}) FROM {orders} WHERE delivery_mode = 'send'
     """  # noqa: S608 - placeholders
+
+
+async def insert_mail_jobs(connection: Connection, jobs: Sequence[tuple[int, int, str, datetime]]) -> None:
+    """Makes mail jobs of one customer on its node: of each the customer, the order, the environment, and when it is due."""
+    await insert(connection, _NEW_JOBS, jobs)
 
 
 async def add_notification(

@@ -5,9 +5,10 @@ Parts of statements (common table expressions) are for those who do more in the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from largesse.database import Connection, Home, beside, customer_of
+from largesse.database import Connection, insert
 from largesse.delivery.queue.maintenance import LONG_AGO, Old, Waiting
 from largesse.events.kind import EventType, Payload
 
@@ -15,27 +16,24 @@ from largesse.events.kind import EventType, Payload
 OLD = Old("events", "created_at", 35, f"fanned_out_at < {LONG_AGO}")
 NEXT_EVENT_ID = "nextval('events_id_seq')"
 WAITING = Waiting("events", "fanned_out_at IS NULL", "events_waiting", "id", since="created_at")
+_INTO = "INSERT INTO events (id, order_id, customer_id, environment, event, body, created_at)"
+# A row of them.
+EventColumns = tuple[int, int, int, str, str, bytes, datetime]
 
 
-def new_events(
-    source: str,
-    *,
-    order_id: str,
-    event: str,
-    body: str,
-    at: str,
-    id_: str = NEXT_EVENT_ID,
-    home: Home | None = None,
-) -> str:
-    """SQL that records an event for each row of `source`, called `new`, which has `customer_id` and `environment`: a statement, or part of one.
+def new_events(source: str, *, order_id: str, event: str, body: str, at: str) -> str:
+    """SQL that records an event for each row of `source`, which has `customer_id` and `environment`: a statement, or part of one.
 
-    `order_id`, `event` (a name), `body` (its JSON as text), `at` and its own id are expressions over such a row.
+    `order_id`, `event` (a name), `body` (its JSON as text) and `at` are expressions over such a row.
     """
     return f"""
-        INSERT INTO events (id, order_id, customer_id, environment, event, body, created_at)
-        SELECT {id_}, {order_id}, {customer_of(home)}, environment, {event}, convert_to({body}, 'UTF8'), {at}
-        FROM {source} {beside(home)}
+        {_INTO} SELECT {NEXT_EVENT_ID}, {order_id}, customer_id, environment, {event}, convert_to({body}, 'UTF8'), {at} FROM {source}
     """  # noqa: S608 - made of constants
+
+
+async def insert_events(connection: Connection, events: Sequence[EventColumns]) -> None:
+    """Records events of one customer on its node."""
+    await insert(connection, _INTO, events)
 
 
 async def record_event(

@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from largesse.base.errors import StartError
 from largesse.base.money import label
 from largesse.chains import Chain
-from largesse.database import Connection, Home, at_node, beside, customer_of, is_spread
+from largesse.database import Connection, insert, is_spread
 from largesse.funding.chaining import entry_content, micros_of
 
 _encode = msgspec.json.Encoder().encode
@@ -63,6 +63,21 @@ class _Row(msgspec.Struct, gc=False, omit_defaults=True):
     reference: str | None = None
 
 
+class Posting(NamedTuple):
+    """Entries with their marks, and in columns the accounts they are on, as the last of each leaves it."""
+
+    rows: list[_Row]
+    customers: list[int]
+    accounts: list[int]
+    balances: list[int]
+    heads: list[bytes]
+
+    @property
+    def arguments(self) -> tuple[str, list[int], list[int], list[int], list[bytes]]:
+        """What `new_entries`, the first of them, and `new_balances` have placeholders for."""
+        return _encode(self.rows).decode(), self.customers, self.accounts, self.balances, self.heads
+
+
 async def post(
     connection: Connection, chain: Chain, locked: Mapping[int, Locked], entries: Sequence[Entry], at: datetime
 ) -> None:
@@ -71,72 +86,82 @@ async def post(
     if is_spread(connection):
         for customer_id in {entry.customer_id: None for entry in entries}:
             own = [entry for entry in entries if entry.customer_id == customer_id]
-            await _post_at_home(connection, at, own, *entry_arguments(chain, heads, own, at))
+            ids = await connection.fetchval(
+                f"SELECT ARRAY(SELECT {NEXT_ENTRY_ID} FROM generate_series(1, $1::int))",  # noqa: S608 - a constant
+                len(own),
+            )
+            await post_at_home(connection, mark_entries(chain, heads, own, at), at, ids)
         return
     await connection.execute(
         f"WITH new_entries AS ({new_entries('$1', '$2')}) {new_balances('$3', '$4', '$5', '$6')}",
         at,
-        *entry_arguments(chain, heads, entries, at),
+        *mark_entries(chain, heads, entries, at).arguments,
     )
 
 
-async def _post_at_home(
-    connection: Connection, at: datetime, entries: Sequence[Entry], rows: str, *balances: object
+async def post_at_home(
+    connection: Connection,
+    posting: Posting,
+    at: datetime,
+    ids: Sequence[int],
+    order_ids: Sequence[int] | None = None,
 ) -> None:
-    """Writes entries of one customer, and then what they leave, on its node."""
-    home = (entries[0].customer_id, entries[0].account_id)
-    ids = await connection.fetchval(
-        f"SELECT ARRAY(SELECT {NEXT_ENTRY_ID} FROM generate_series(1, $1::int))",  # noqa: S608 - a constant
-        len(entries),
+    """Writes entries of one customer under these ids, and then what they leave, on its node.
+
+    With `order_ids` an entry has, for the id of its order, the place of that among them, from 1.
+    """
+    rows = []
+    for entry_id, row in zip(ids, posting.rows, strict=True):
+        _, account_id, transfer_id, kind, order_id, amount_minor, balance_minor, mac, reference = astuple(row)
+        if order_ids is not None:
+            order_id = order_ids[order_id - 1]
+        written = transfer_id, kind, order_id, amount_minor, balance_minor, reference, at, mac
+        rows.append((entry_id, row.customer_id, account_id, *written))
+    await insert(connection, _INTO, rows)
+    await connection.executemany(
+        "UPDATE accounts SET balance_minor = $3, chain_head = $4 WHERE customer_id = $1 AND id = $2",
+        list(zip(*posting[1:], strict=True)),
     )
-    await connection.execute(
-        new_entries("$3", "$4", id_="($5::bigint[])[place]", home=Home("$1", "$2")), *home, at, rows, ids
-    )
-    await connection.execute(new_balances("$1", "$2", "$3", "$4", pin="$5"), *balances, home[0])
 
 
 NEXT_ENTRY_ID = "nextval('entries_id_seq')"
+_INTO = """
+    INSERT INTO entries
+        (id, customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at, mac)
+"""
 
 
-def new_entries(
-    at: str, entries: str, *, order_id: str = "order_id", id_: str = NEXT_ENTRY_ID, home: Home | None = None
-) -> str:
+def new_entries(at: str, entries: str, *, order_id: str = "order_id") -> str:
     """SQL that writes entries: a statement, or part of one. `new_balances` goes with it.
 
-    `at` and `entries` are placeholders, of the time and of the first that `entry_arguments` gives. `order_id` is SQL for the id that an
-    entry is to have, where the one given has something that stands for it, and `id_` for its own, which may speak of its `place`.
+    `at` and `entries` are placeholders, of the time and of the first of a posting's arguments. `order_id` is SQL for the id that an
+    entry is to have, where the one given has something that stands for it.
     """
     return f"""
-        INSERT INTO entries
-            (id, customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at, mac)
-        SELECT {id_}, {customer_of(home)}, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at},
+        {_INTO}
+        SELECT {NEXT_ENTRY_ID}, customer_id, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at},
                decode(mac, 'base64')
-        FROM ROWS FROM (json_to_recordset({entries}::json) AS (
+        FROM json_to_recordset({entries}::json) AS new (
             customer_id integer, account_id integer, transfer_id bigint, kind text, order_id integer, amount_minor bigint,
-            balance_minor bigint, reference text, mac text)) WITH ORDINALITY AS new (
-            customer_id, account_id, transfer_id, kind, order_id, amount_minor, balance_minor, reference, mac, place)
-            {beside(home)}
+            balance_minor bigint, reference text, mac text)
     """  # noqa: S608 - placeholders
 
 
-def new_balances(customers: str, accounts: str, balances: str, heads: str, *, pin: str = "") -> str:
+def new_balances(customers: str, accounts: str, balances: str, heads: str) -> str:
     """SQL that leaves accounts as the last entry of each says: a statement, or part of one.
 
-    The arguments are placeholders of what else `entry_arguments` gives; `pin` that of the one customer of all of them, which has the
-    balances be looked for on that customer's node alone.
+    The arguments are placeholders of the rest of a posting's.
     """
     return f"""
         UPDATE accounts SET balance_minor = last.balance_minor, chain_head = last.chain_head
         FROM unnest({customers}::int[], {accounts}::int[], {balances}::bigint[], {heads}::bytea[])
             AS last (customer_id, account_id, balance_minor, chain_head)
-        WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id {at_node("accounts.customer_id", pin)}
+        WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id
     """  # noqa: S608 - placeholders
 
 
-def entry_arguments(
-    chain: Chain, heads: Mapping[int, bytes], entries: Sequence[Entry], at: datetime
-) -> tuple[str, list[int], list[int], list[int], list[bytes]]:
-    """Entries of that time for `new_entries` and `new_balances`: all as JSON, and the customers' accounts as their last ones leave them.
+def mark_entries(chain: Chain, heads: Mapping[int, bytes], entries: Sequence[Entry], at: datetime) -> Posting:
+    """Entries of that time as they are to be written.
 
     `heads` are where the chains of the accounts end, which are locked. Every entry gets its mark here, and nowhere else.
     """
@@ -148,8 +173,8 @@ def entry_arguments(
         mac, ends[account] = chain.add(ends[account], row)
         rows.append(_Row(customer, account, transfer, kind, order_id, amount, balance, mac, reference))
         last[account] = entry
-    return (
-        _encode(rows).decode(),
+    return Posting(
+        rows,
         [entry.customer_id for entry in last.values()],
         list(last),
         [entry.balance_minor for entry in last.values()],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from largesse.database import Connection, Home, beside, customer_of
+from largesse.database import Connection, insert
 
 # Customer and order by id, number, the recipient's address and name, the number the code is found by, code and PIN sealed.
 LineColumns = tuple[int, int, int, str | None, str | None, int, bytes]
@@ -24,24 +24,26 @@ class LineRow(msgspec.Struct, gc=False):
     sealed: bytes
 
 
-_encode = msgspec.json.Encoder().encode
-_WRITE_COLUMNS = """
-    INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)
+_INTO = (
+    "INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)"
+)
+_WRITE_COLUMNS = f"""
+    {_INTO}
     SELECT * FROM unnest($1::int[], $2::int[], $3::int[], $4::text[], $5::text[], $6::bigint[], $7::bytea[])
-"""
+"""  # noqa: S608 - a constant
 
 
-def new_lines(lines: str, *, order_id: str, home: Home | None = None) -> str:
+def new_lines(lines: str, *, order_id: str) -> str:
     """SQL that writes lines: a statement, or part of one.
 
     `lines` is the placeholder of the `LineRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
     """
     return f"""
-        INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)
-        SELECT {customer_of(home)}, {order_id}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
+        {_INTO}
+        SELECT customer_id, {order_id}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
         FROM json_to_recordset({lines}::json) AS new (
             customer_id integer, place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
-            sealed text) {beside(home)}
+            sealed text)
     """  # noqa: S608 - placeholders
 
 
@@ -50,13 +52,9 @@ async def write_columns(connection: Connection, lines: Sequence[LineColumns]) ->
     await connection.execute(_WRITE_COLUMNS, *map(list, zip(*lines, strict=True)))
 
 
-async def insert_lines(connection: Connection, lines: Sequence[LineColumns], *, account_id: int) -> None:
-    """Writes lines of one customer, who has that account, on their node, which commits them as its own."""
-    rows = _encode([LineRow(*line) for line in lines]).decode()
-    await connection.execute(_INSERT, lines[0][0], account_id, rows)
-
-
-_INSERT = new_lines("$3", order_id="place", home=Home("$1", "$2"))
+async def insert_lines(connection: Connection, lines: Sequence[LineColumns]) -> None:
+    """Writes lines that know their orders' ids, of one customer, on its node."""
+    await insert(connection, _INTO, lines)
 
 
 async def readdress_lines(

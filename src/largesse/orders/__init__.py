@@ -4,7 +4,7 @@ What is asked: `request` and its rules, with `recipients`, `texts`, `wrappings` 
 all that is wrong with it. `quoting` says what it would cost, and a caller keeps that as one of the `quotes`. `sending` leads to an
 `order` that is handed to the `placer`, which places many in one transaction: `reading` reads and locks what they are decided on,
 `rules` decides, `spending` holds service accounts to their
-limits, `writing` writes, `writing_at_home` where customers are spread over nodes. `aside` is where orders wait whose accounts are locked elsewhere; `settling` finds out what
+limits, `writing` writes, `writing_at_home` where customers are spread over nodes, both what `rows` makes of an order. `aside` is where orders wait whose accounts are locked elsewhere; `settling` finds out what
 became of a COMMIT whose answer was lost.
 
 Afterwards: an order is `kept` as a row, with what was `requested`; `record` is what is told of it, `records` reads one back,

@@ -5,12 +5,14 @@ The columns are named here alone; what writes or reads the table takes their nam
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec.structs import astuple
 
-from largesse.database import Home, Row, beside, customer_of
+from largesse.database import Connection, Row, insert
 from largesse.lines import GivenCode
 from largesse.orders.options import Options
 
@@ -86,11 +88,20 @@ def new_orders(orders: str, beside: str, *, order_id: str) -> str:
     """  # noqa: S608 - placeholders
 
 
-def written_orders(orders: str, at: str, home: Home | None = None) -> str:
-    """SQL that writes `orders`, called `new`, as of a time: a statement, or the end of one."""
-    columns = ", ".join(COLUMNS)
-    values = ", ".join(customer_of(home) if name == "customer_id" else name for name in COLUMNS)
-    return f"INSERT INTO orders (id, created_at, {columns}) SELECT id, {at}, {values} FROM {orders} {beside(home)}"  # noqa: S608 - placeholders
+def written_orders(orders: str, at: str) -> str:
+    """SQL that writes `orders` as of a time: a statement, or the end of one."""
+    return f"{_INTO} SELECT id, {at}, {_COLUMNS} FROM {orders}"  # noqa: S608 - placeholders
+
+
+async def insert_orders(
+    connection: Connection, orders: Iterable[tuple[int, KeptOrder]], at: datetime
+) -> None:
+    """Writes orders under these ids as of a time, of one customer, on its node."""
+    await insert(connection, _INTO, [(order_id, at, *astuple(order)) for order_id, order in orders])
+
+
+_COLUMNS = ", ".join(COLUMNS)
+_INTO = f"INSERT INTO orders (id, created_at, {_COLUMNS})"
 
 
 def _sql_type(hint: Any) -> str:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
-from itertools import chain, islice, repeat
-from operator import attrgetter
+from itertools import islice
 
 import msgspec
 
@@ -18,15 +16,15 @@ from largesse.chains import Chain
 from largesse.database import Connection, beside_of, is_spread
 from largesse.delivery.outbox import new_mail_jobs
 from largesse.events import ORDER_CREATED, new_events
-from largesse.funding import entry_arguments, new_balances, new_entries
+from largesse.funding import mark_entries, new_balances, new_entries
 from largesse.lines.writing import LineColumns, LineRow, insert_lines, new_lines, write_columns
 from largesse.orders.horizon import drawn_ids
-from largesse.orders.kept import KeptOrder, new_orders, written_orders
+from largesse.orders.kept import new_orders, written_orders
 from largesse.orders.order import Order, Placed
-from largesse.orders.record import TOLD_COLUMNS, order_record
+from largesse.orders.rows import EVENT_BEFORE_ID, by_reference, event_after_id, lines_of
 from largesse.orders.rules import BatchContext, Decided
 from largesse.orders.spending import add_spending
-from largesse.orders.writing_at_home import EVENT_BODY, Rows, write_at_home
+from largesse.orders.writing_at_home import write_at_home
 
 _encode = msgspec.json.Encoder().encode
 # Lines of large orders that go in one statement: of 100 instead, they take a third more of the processor.
@@ -46,38 +44,29 @@ async def write_orders(
     """Writes the orders of a batch, all their rows by one statement; the caller commits.
 
     Those are the orders, their lines unless they were written before under `ids`, which else are drawn here, their events, the mail jobs of those that are emailed, and the ledger's
-    entries with the balances they leave. Orders go in by the caller's reference, so that two batches that share references
-    wait for each other in one direction only. Where customers are spread, a batch is of one, and it takes a statement for each table.
+    entries with the balances they leave. Where customers are spread, a batch is of one, and it takes a statement for each table.
     """
     at = context.now
     heads = {account_id: account.head for account_id, account in context.accounts.items()}
-    entries, *balances = entry_arguments(chain, heads, decided.entries, at)
-    by_reference = sorted(enumerate(decided.placed, 1), key=_reference_of)
-    beside = [_BesideOrder(place, _event_after_id(order.kept, at)) for place, order in by_reference]
-    lines = [LineRow(*line) for line in _lines(enumerate(decided.placed, 1))] if ids is None else []
-    rows = Rows(
-        at=at,
-        orders=_encode([order.kept for _, order in by_reference]).decode(),
-        beside=_encode(beside).decode(),
-        lines=_encode(lines).decode(),
-        entries=entries,
-        balances=balances,
-    )
+    posting = mark_entries(chain, heads, decided.entries, at)
     if is_spread(connection):
-        await write_at_home(connection, decided, rows, ids)
+        await write_at_home(connection, decided.placed, posting, at, ids)
     else:
-        count = len(decided.placed)
+        new = by_reference(decided.placed)
+        beside = [_BesideOrder(place, event_after_id(order.kept, at)) for place, order in new]
+        lines = lines_of(enumerate(decided.placed, 1)) if ids is None else ()
+        entries, *balances = posting.arguments
         await connection.execute(
             _WRITE_ORDERS,
             at,
             entries,
             *balances,
-            rows.orders,
-            rows.lines,
+            _encode([order.kept for _, order in new]).decode(),
+            _encode([LineRow(*line) for line in lines]).decode(),
             ORDER_CREATED.name,
             ids,
-            count,
-            rows.beside,
+            len(new),
+            _encode(beside).decode(),
         )
     await add_spending(connection, decided.spent, at)
     return [Placed(order, at) for order in decided.placed]
@@ -96,20 +85,8 @@ class _BesideOrder(msgspec.Struct):
     event_after_id: str
 
 
-def _reference_of(place_and_order: tuple[int, Order]) -> tuple[int, str, str]:
-    kept = place_and_order[1].kept
-    return kept.customer_id, kept.environment, kept.external_reference or ""
-
-
-def _event_after_id(order: KeptOrder, at: datetime) -> str:
-    """The order record in JSON but for the id that it begins with, which the database will draw."""
-    record = _encode(order_record(0, _told(order), at)).decode()
-    assert record.startswith(_NO_ID), "an order record begins with its id"
-    return record[len(_NO_ID) :]
-
-
-_told = attrgetter(*TOLD_COLUMNS)
-_NO_ID = '{"id":0'
+# The body of an event of an order, whose id is drawn in the same breath.
+_EVENT_BODY = f"'{EVENT_BEFORE_ID}' || id || event_after_id"
 _DRAWN_ID = "(SELECT ids FROM drawn)[place]"
 _WRITE_ORDERS = f"""
     WITH drawn AS MATERIALIZED (
@@ -118,7 +95,7 @@ _WRITE_ORDERS = f"""
         {new_orders("$7", "$12", order_id=_DRAWN_ID)}
     ),
     new_lines AS ({new_lines("$8", order_id=_DRAWN_ID)}),
-    new_events AS ({new_events("new", order_id="id", event="$9", body=EVENT_BODY, at="$1")}),
+    new_events AS ({new_events("new", order_id="id", event="$9", body=_EVENT_BODY, at="$1")}),
     new_mail_jobs AS ({new_mail_jobs("new", "$1")}),
     new_entries AS ({new_entries("$1", "$2", order_id="(SELECT ids FROM drawn)[order_id]")}),
     new_balances AS ({new_balances("$3", "$4", "$5", "$6")})
@@ -131,13 +108,12 @@ async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]
 
     In pieces: while the server writes one, the codes of the next are sealed, and other requests get their turn.
     """
-    wanted = list(orders)
-    lines = _lines(wanted)
+    lines = lines_of(orders)
     taking = asyncio.create_task(_take(lines))
     while piece := await taking:
         taking = asyncio.create_task(_take(lines))
         if is_spread(connection):
-            await insert_lines(connection, piece, account_id=wanted[0][1].account_ids[1])
+            await insert_lines(connection, piece)
         else:
             await write_columns(connection, piece)
 
@@ -149,22 +125,3 @@ async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
         piece += some
         await asyncio.sleep(0)
     return piece
-
-
-def _lines(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
-    """The lines of orders under the ids given, or what stands for them, in the order of their columns."""
-    for order_id, order in orders:
-        for number, ((email, name), code) in enumerate(zip(_addressees(order), order.sealed, strict=True), 1):
-            yield order.kept.customer_id, order_id, number, email, name, code.lookup, code.sealed
-
-
-def _addressees(order: Order) -> Iterable[tuple[str | None, str | None]]:
-    """The address and name of each line of an order, in the order of its codes: as they are asked for, for they may be 5,000."""
-    if not order.recipients:
-        return repeat((None, None), order.code_count)
-    addressees, quantities = map(_addressee, order.recipients), map(_quantity, order.recipients)
-    return chain.from_iterable(map(repeat, addressees, quantities))
-
-
-_addressee = attrgetter("email", "name")
-_quantity = attrgetter("quantity")
