@@ -10,7 +10,6 @@ import fcntl
 import gc
 import os
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import hypothesis
 import pytest
+from tests import memory
 from tests.background import Statements, run
 from tests.faults.proxy import Proxy
 from tests.spread import SpreadServers
@@ -40,23 +40,10 @@ UNSAFE_BUT_QUICK = {
     "min_wal_size": "64MB",
 }
 
-# A run makes hundreds of databases, each of some 800 small files, which take a third as long in memory as on a disk.
-MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only its user may enter
-LEAST_BYTES = 2 * 1024**3
-
-
-def _memory_has_room() -> bool:
-    """Whether programs may be run from there, too, and there is space for what tests write."""
-    return (
-        os.access(MEMORY, os.W_OK)
-        and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
-        and shutil.disk_usage(MEMORY).free > LEAST_BYTES
-    )
-
 
 # Before pytest asks where temporary folders go: its other processes are told theirs.
-if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _memory_has_room():
-    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
+if "PYTEST_DEBUG_TEMPROOT" not in os.environ and memory.has_room():
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory.FOLDER)
 
 # Whoever could speak TLS, each client of HTTP and each process of the service, reads the world's authorities first, which takes longer
 # than many requests. Nothing beyond this machine is asked here: one authority, which is nobody's, is read sooner.

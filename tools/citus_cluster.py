@@ -96,9 +96,9 @@ def _wait_for_end(pid: int) -> None:
 
 
 @contextmanager
-def running() -> Iterator[Cluster]:
-    """A coordinator and two nodes, in a folder of their own."""
-    folder = Path(tempfile.mkdtemp(prefix="largesse-citus-"))
+def running(beneath: Path | None = None) -> Iterator[Cluster]:
+    """A coordinator and two nodes, in a folder of their own: beneath that one, or where temporary ones are."""
+    folder = Path(tempfile.mkdtemp(prefix="largesse-citus-", dir=beneath))
     folder.chmod(0o755)
     cluster = Cluster(folder)
     try:
