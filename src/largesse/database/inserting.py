@@ -16,17 +16,21 @@ from largesse.database.pool import Connection
 _ROWS_AT_ONCE = 64
 
 
-async def insert(connection: Connection, into: str, rows: Sequence[Sequence[object]]) -> None:
+async def insert(
+    connection: Connection, into: str, rows: Sequence[Sequence[object]], *, conflict: str = ""
+) -> None:
     """Writes rows, in their order, by as few statements as there are ones in the binary number of rows, and one more for every 64.
 
-    `into` is the beginning of the statement, up to its columns; each row has a value for each column. Where customers are spread, rows of
+    `into` is the beginning of the statement, up to its columns, and `conflict` its end, if it has one; each row has a value for each column. Where customers are spread, rows of
     several customers are written by several nodes, and committed in two phases.
     """
     first = 0
     while left := len(rows) - first:
         count = min(1 << (left.bit_length() - 1), _ROWS_AT_ONCE)
         some = rows[first : first + count]
-        await connection.execute(f"{into} {_values(count, len(some[0]))}", *chain.from_iterable(some))
+        await connection.execute(
+            f"{into} {_values(count, len(some[0]))} {conflict}", *chain.from_iterable(some)
+        )
         first += count
 
 

@@ -11,11 +11,11 @@ from enum import Enum
 from typing import NamedTuple
 
 from largesse.base.errors import NotFound
-from largesse.database import Connection
+from largesse.database import Connection, insert
 
 
 class Holder(Enum):
-    """Whom an account is assigned to, with the statements for each."""
+    """Whom an account is assigned to, with the statements for each, the last but for its rows."""
 
     SERVICE_ACCOUNT = (
         "SELECT id FROM service_accounts WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE",
@@ -24,19 +24,13 @@ class Holder(Enum):
         DELETE FROM account_service_accounts
         WHERE customer_id = $1 AND service_account_id = $2 AND account_id = ANY($3::int[])
         """,
-        """
-        INSERT INTO account_service_accounts (customer_id, service_account_id, account_id)
-        SELECT $1, $2, unnest($3::int[]) ON CONFLICT DO NOTHING
-        """,
+        "INSERT INTO account_service_accounts (customer_id, service_account_id, account_id)",
     )
     PERSON = (
         "SELECT id FROM users WHERE customer_id = $1 AND id = $2 AND is_active FOR NO KEY UPDATE",
         "SELECT account_id FROM account_users WHERE customer_id = $1 AND user_id = $2",
         "DELETE FROM account_users WHERE customer_id = $1 AND user_id = $2 AND account_id = ANY($3::int[])",
-        """
-        INSERT INTO account_users (customer_id, user_id, account_id)
-        SELECT $1, $2, unnest($3::int[]) ON CONFLICT DO NOTHING
-        """,
+        "INSERT INTO account_users (customer_id, user_id, account_id)",
     )
 
     def __init__(self, lock: str, read: str, take: str, give: str) -> None:
@@ -100,7 +94,12 @@ async def assign_accounts(
     unwanted = [one for one in accounts if one.is_assigned and one not in wanted]
     before = [one.name for one in accounts if one.is_assigned]
     await connection.execute(holder.take, customer_id, holder_id, [one.id for one in unwanted])
-    await connection.execute(holder.give, customer_id, holder_id, [one.id for one in wanted])
+    await insert(
+        connection,
+        holder.give,
+        [(customer_id, holder_id, one.id) for one in wanted],
+        conflict="ON CONFLICT DO NOTHING",
+    )
     return Assigned(before, [one.name for one in wanted])
 
 

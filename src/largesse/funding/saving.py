@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from largesse.database import Connection
+from largesse.database import Connection, insert
 from largesse.database.saving import Saved, Table, Values
 
 _ACCOUNTS = Table(
@@ -51,11 +51,9 @@ async def assign(
         account_ids,
         *columns,
     )
-    await connection.execute(
-        """
-        INSERT INTO account_service_accounts (customer_id, account_id, service_account_id)
-        SELECT * FROM unnest($1::int[], $2::int[], $3::int[])
-        ON CONFLICT DO NOTHING
-        """,
-        *columns,
+    await insert(
+        connection,
+        "INSERT INTO account_service_accounts (customer_id, account_id, service_account_id)",
+        assigned,
+        conflict="ON CONFLICT DO NOTHING",
     )

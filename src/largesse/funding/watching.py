@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from largesse.audit import Acting
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.database import Connection, Customers, arguments, places, within
+from largesse.database import Connection, Customers, arguments, insert, places, within
 
 TOLD_ROLES = ("admin", "finance")
 MOST_TOLD = 20  # people of an account
@@ -161,11 +161,10 @@ async def _write(
         watch.below_minor,
         balance_minor < watch.below_minor,
     )
-    await connection.execute(
-        "INSERT INTO account_watchers (customer_id, account_id, user_id) SELECT $1, $2, unnest($3::int[])",
-        customer_id,
-        account_id,
-        sorted(set(watch.user_ids)),
+    await insert(
+        connection,
+        "INSERT INTO account_watchers (customer_id, account_id, user_id)",
+        [(customer_id, account_id, user_id) for user_id in sorted(set(watch.user_ids))],
     )
 
 
