@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
-from largesse.database import Connection
+from largesse.database import Connection, Customers, Row, arguments, places, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +34,42 @@ async def list_newest_orders(
     connection: Connection, customer_id: int | None, *, before: int, limit: int
 ) -> list[OrderOverview]:
     """The `limit` newest orders with ids below `before`, newest first: of one customer, or of all."""
-    # Those of each customer, by the primary key.
-    newest = """
-        SELECT o.* FROM customers AS owner
-        CROSS JOIN LATERAL (
-            SELECT * FROM orders WHERE customer_id = owner.id AND id < $1 ORDER BY id DESC LIMIT $2) AS o
-        WHERE $3::int IS NULL OR owner.id = $3
-        ORDER BY o.id DESC LIMIT $2
-    """
-    rows = await connection.fetch(
-        f"""
-        SELECT o.id, o.created_at, c.key AS customer, o.environment, o.reference, o.external_reference,
-               coalesce(p.key, l.key) AS gift, o.code_count, o.delivery_mode, o.scheduled_for, o.source,
-               s.key AS service_account, a.key AS account, o.total_minor, o.currency
-        FROM ({newest}) AS o
-        JOIN customers c ON c.id = o.customer_id
+    rows: list[Row] = []
+    for customers in await places(connection, None if customer_id is None else [customer_id]):
+        rows += await connection.fetch(_newest(customers), before, limit, *arguments(customers))
+    newest = sorted(rows, key=itemgetter("id"), reverse=True)[:limit]
+    gifts = {
+        (row["product_id"], row["collection_id"]): row["key"]
+        for row in await connection.fetch(
+            _GIFTS, [row["product_id"] for row in newest], [row["collection_id"] for row in newest]
+        )
+    }
+    orders = []
+    for row in newest:
+        told = dict(row)
+        gift = gifts[told.pop("product_id"), told.pop("collection_id")]
+        orders.append(OrderOverview(gift=gift, **told))
+    return orders
+
+
+def _newest(customers: Customers) -> str:
+    """SQL for the newest orders of those customers, else of all: those of each, by the primary key."""
+    return f"""
+        SELECT o.id, o.created_at, c.key AS customer, o.environment, o.reference, o.external_reference, o.product_id,
+               o.collection_id, o.code_count, o.delivery_mode, o.scheduled_for, o.source, s.key AS service_account,
+               a.key AS account, o.total_minor, o.currency
+        FROM customers c CROSS JOIN LATERAL (
+            SELECT * FROM orders
+            WHERE customer_id = c.id AND id < $1 {within("customer_id", "$3", customers)} ORDER BY id DESC LIMIT $2) AS o
         LEFT JOIN service_accounts s ON s.id = o.service_account_id
-        LEFT JOIN accounts a ON a.customer_id = o.customer_id AND a.id = o.account_id
-        LEFT JOIN products p ON p.id = o.product_id
-        LEFT JOIN collections l ON l.id = o.collection_id
-        ORDER BY o.id DESC
-        """,  # noqa: S608 - a constant
-        before,
-        limit,
-        customer_id,
-    )
-    return [OrderOverview(**row) for row in rows]
+        LEFT JOIN accounts a ON a.customer_id = o.customer_id AND a.id = o.account_id {within("a.customer_id", "$3", customers)}
+        WHERE true {within("c.id", "$3", customers)}
+        ORDER BY o.id DESC LIMIT $2
+    """  # noqa: S608 - placeholders
+
+
+# The keys of what orders give, a product or a collection each: in two columns of their ids.
+_GIFTS = """
+    SELECT id AS product_id, NULL::int AS collection_id, key FROM products WHERE id = ANY($1::int[])
+    UNION ALL SELECT NULL, id, key FROM collections WHERE id = ANY($2::int[])
+"""

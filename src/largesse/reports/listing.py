@@ -93,21 +93,27 @@ async def _page(
 
 
 async def read_listed(connection: Connection, customer_id: int, places: list[Place]) -> list[ListedOrder]:
-    """The orders of a customer that stand at these places, in their order."""
+    """The orders of a customer that stand at these places, in their order.
+
+    What may lie on a node is a part of the statement by itself.
+    """
     rows = await connection.fetch(
         """
+        WITH o AS MATERIALIZED (
+            SELECT o.id, o.reference, o.external_reference, o.product_id, o.collection_id, o.recipient_count AS recipients,
+                   o.delivery_mode = 'manual' AS is_batch, o.currency, o.source, coalesce(u.name, s.name, '') AS placed_by,
+                   a.name AS account
+            FROM unnest($2::int[]) AS listed (order_id)
+            JOIN orders AS o ON o.customer_id = $1 AND o.id = listed.order_id
+            LEFT JOIN service_accounts AS s ON s.id = o.service_account_id
+            LEFT JOIN users AS u ON u.id = o.user_id
+            LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = o.account_id)
         SELECT r.order_id, o.reference, o.external_reference, coalesce(p.name, l.name, '') AS gift, r.created_at, r.state,
-               r.codes, r.claimed, r.cancelled, r.bounced, o.recipient_count AS recipients,
-               o.delivery_mode = 'manual' AS is_batch, r.spent_minor, o.currency, o.source,
-               coalesce(u.name, s.name, '') AS placed_by, a.name AS account
-        FROM unnest($2::int[]) AS listed (order_id)
-        JOIN report_orders AS r ON r.customer_id = $1 AND r.order_id = listed.order_id
-        JOIN orders AS o ON o.id = listed.order_id AND o.customer_id = $1
+               r.codes, r.claimed, r.cancelled, r.bounced, o.recipients, o.is_batch, r.spent_minor, o.currency, o.source,
+               o.placed_by, o.account
+        FROM o JOIN report_orders AS r ON r.customer_id = $1 AND r.order_id = o.id
         LEFT JOIN products AS p ON p.id = o.product_id
         LEFT JOIN collections AS l ON l.id = o.collection_id
-        LEFT JOIN service_accounts AS s ON s.id = o.service_account_id
-        LEFT JOIN users AS u ON u.id = o.user_id
-        LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = o.account_id
         ORDER BY r.created_at DESC, r.order_id DESC
         """,
         customer_id,
