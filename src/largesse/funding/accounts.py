@@ -37,7 +37,7 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
               WHERE a.customer_id = $1 AND a.account_id = accounts.id
                 AND a.service_account_id = $3) OR EXISTS (
               SELECT FROM account_users a
-              WHERE a.customer_id = accounts.customer_id AND a.account_id = accounts.id AND a.user_id = $5))
+              WHERE a.customer_id = $1 AND a.account_id = accounts.id AND a.user_id = $5))
         ORDER BY is_master DESC, accounts.id
         """,
         principal.customer_id,
@@ -135,6 +135,7 @@ async def find_funding_account(connection: Connection, name: str) -> Row:
         SELECT a.id, a.key, a.name, a.currency, a.environment, a.customer_id, c.key AS customer
         FROM accounts a JOIN customers c ON c.id = a.customer_id
         WHERE a.kind = 'funding' AND ((a.key = $1 AND ($2 = '' OR c.key = $2)) OR ($2 = '' AND a.id::text = $1))
+        ORDER BY a.id
         """,
         key,
         customer,

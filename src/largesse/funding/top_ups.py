@@ -73,21 +73,16 @@ async def request_top_up(
     if amount_minor <= 0:
         raise InvalidRequest("`amount` must be greater than zero.")
     await connection.execute("SELECT pg_advisory_xact_lock($1, $2)", _LOCK, customer_id)
-    found = await connection.fetchrow(
+    await _require_own(connection, customer_id, environment, account_id)
+    waiting = await connection.fetchval(
         """
-        SELECT EXISTS (SELECT FROM accounts WHERE id = $3 AND customer_id = $1 AND environment = $2 AND kind = 'funding'
-                       AND closed_at IS NULL) AS is_own,
-               (SELECT count(*) FROM top_ups WHERE customer_id = $1 AND environment = $2 AND state = 'waiting'
-                AND expires_at > clock_now()) AS waiting
+        SELECT count(*) FROM top_ups
+        WHERE customer_id = $1 AND environment = $2 AND state = 'waiting' AND expires_at > clock_now()
         """,
         customer_id,
         environment,
-        account_id,
     )
-    assert found is not None
-    if not found["is_own"]:
-        raise NotFound("There is no such funding account.")
-    if found["waiting"] >= MAX_WAITING:
+    if waiting >= MAX_WAITING:
         raise InvalidRequest(
             f"{MAX_WAITING} top-ups wait already, and no more may: cancel one that will not be paid."
         )
@@ -111,6 +106,21 @@ async def request_top_up(
             await _record(connection, acting, "top_up.requested", made)
             return made
     raise RuntimeError("every new reference was taken")
+
+
+async def _require_own(connection: Connection, customer_id: int, environment: str, account_id: int) -> None:
+    """Raises NotFound where no open funding account is the customer's. A statement by itself: accounts may lie on a node, where no top-ups are."""
+    is_own = await connection.fetchval(
+        """
+        SELECT EXISTS (SELECT FROM accounts
+                       WHERE customer_id = $1 AND environment = $2 AND id = $3 AND kind = 'funding' AND closed_at IS NULL)
+        """,
+        customer_id,
+        environment,
+        account_id,
+    )
+    if not is_own:
+        raise NotFound("There is no such funding account.")
 
 
 async def find_top_up(connection: Connection, customer_id: int, environment: str, reference: str) -> TopUp:

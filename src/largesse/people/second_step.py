@@ -78,10 +78,8 @@ async def begin_recovery(connection: Connection, person_id: int) -> list[str]:
 
 async def end_recovery(connection: Connection, person_id: int) -> None:
     """Forgets the recovery codes of who has no second step left."""
-    await connection.execute(
-        f"DELETE FROM recovery_codes WHERE person_id = $1 AND NOT (SELECT {HAS_ONE} FROM people p WHERE p.id = $1)",  # noqa: S608 - put together from constants
-        person_id,
-    )
+    if not await asks_second_step(connection, person_id):
+        await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
 
 
 async def new_recovery_codes(connection: Connection, person_id: int) -> list[str]:

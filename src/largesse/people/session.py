@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from largesse.base.text import cleaned
 from largesse.database import LOOKUP, Connection, Database, Scope, for_customer
 from largesse.people.roles import RIGHTS, Reach, Right
-from largesse.people.second_step import HAS_ONE, HAS_PASSKEY
+from largesse.people.second_step import HAS_PASSKEY, asks_second_step
 from largesse.people.secrets import new_secret, secret_hash
 
 LASTS = timedelta(days=14)
@@ -102,11 +102,12 @@ async def begin_session(
 ) -> str:
     """The secret of a new session, told only here: never that of one there was, so that nobody can prepare it."""
     secret = new_secret()
+    awaits_second_step = await asks_second_step(connection, person_id)
     await connection.execute(
-        f"""
+        """
         INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step, device)
-        SELECT $1, p.id, $3, $4, $5, $6, clock_now() + $7, {HAS_ONE}, $8 FROM people p WHERE p.id = $2
-        """,  # noqa: S608 - put together from constants
+        VALUES ($1, $2, $3, $4, $5, $6, clock_now() + $7, $8, $9)
+        """,
         secret_hash(secret),
         person_id,
         user_id,
@@ -114,6 +115,7 @@ async def begin_session(
         address,
         browser_name(browser),
         LASTS,
+        awaits_second_step,
         device,
     )
     return secret

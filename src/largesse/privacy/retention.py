@@ -54,8 +54,8 @@ def due(condition: str) -> str:
 
 
 DUE = due(_NOT_ERASED)
-# Where orders lie on nodes: whoever erases sees which are erased already.
-_DUE_OF = due("customer_id = ANY($3::int[])")
+# Where orders lie on nodes: whoever erases sees which are erased already. Not by the index of the customers, who may have many that are not due.
+_DUE_OF = due("customer_id + 0 = ANY($3::int[])")
 _CUSTOMERS_DUE = """
     SELECT customer_id FROM report_orders
     WHERE erasable_since <= (SELECT clock_now()) - $2 * interval '1 day' AND customer_id = ANY($1::int[])
