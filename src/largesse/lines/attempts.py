@@ -17,14 +17,13 @@ from largesse.base.vault import SealBroken, Vault
 from largesse.database import LOOKUP, Connection, act_for, for_customer, scope_of
 from largesse.lines.issuing import IssuedCode, SealedCodes, open_code
 from largesse.lines.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures
-from largesse.lines.lines import Line, find_line, progress_from_row
-from largesse.lines.states import LineKey, Progress
+from largesse.lines.lines import NO_LINE, Line, find_line, progress_from_row
+from largesse.lines.states import Progress
 from largesse.lines.text import CODE_BYTES, CodeError, parse_code
 
 # Guesses at codes that do not exist share so many rows of `pin_failures`.
 _DECOYS = 1 << 16
 _DECOY_REFERENCE = "decoy"
-_NO_LINE = LineKey(-1, -1, -1)
 _ADDRESSES_KEPT = 100_000
 
 
@@ -86,7 +85,7 @@ class Examiner:
         if line is not None:
             await act_for(connection, line.scope)
         elif scope_of(connection) == LOOKUP:
-            await act_for(connection, for_customer(_NO_LINE.customer_id, self._environment))
+            await act_for(connection, for_customer(NO_LINE.customer_id, self._environment))
         decoy = (True, self._vault.codes.lookup(code) % _DECOYS)
         key = decoy if line is None else (False, line.code_lookup)
         address = self._vault.networks.lookup(b"address/" + network_of(attempt.host))
@@ -102,7 +101,7 @@ class Examiner:
             LEFT JOIN pin_failures f ON f.decoy = $4 AND f.key = $5
             LEFT JOIN claim_addresses a ON a.address = $6
             """,
-            *(_NO_LINE if line is None else line.key),
+            *(NO_LINE if line is None else line.key),
             *key,
             address,
         )

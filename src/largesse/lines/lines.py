@@ -21,6 +21,7 @@ from largesse.database import (
 from largesse.lines.issuing import open_code
 from largesse.lines.states import LineKey, Progress, State
 
+NO_LINE = LineKey(-1, -1, -1)  # whose there is none
 _LINE = """
     SELECT l.order_id, l.number, l.code_lookup, l.sealed, l.recipient_email, l.recipient_name, o.reference,
            o.environment, o.customer_id, o.gift_selection, o.product_id, o.collection_id, o.country, o.currency,
@@ -102,10 +103,12 @@ async def find_line(
 async def _ask_node(
     connection: Connection, lookups: list[int], environment: str, customer_id: int | None, *, lock: bool
 ) -> list[Row]:
-    """The lines found by those numbers; the transaction goes on for their customers."""
+    """The lines found by those numbers; the transaction goes on for their customers.
+
+    Where they are nobody's, nobody's are asked for: a code that is not known takes what any other does.
+    """
     whose = {customer_id} if customer_id is not None else await customers_of_code(connection, lookups)
-    if not whose:
-        return []
+    whose = whose or {NO_LINE.customer_id}
     await act_for(connection, for_customers((each, environment) for each in whose))
     query = f"{_LINE} WHERE l.customer_id = $1 AND l.code_lookup = ANY($2) AND o.environment = $3"
     query += " FOR UPDATE OF l" if lock else ""
