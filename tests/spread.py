@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+import asyncpg
 from tests.background import Statements, run
 
 from largesse.database import migrate
@@ -31,8 +33,8 @@ KEEPS_WAITING = (
     if IS_SPREAD
     else "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))"
 )
-# Few, as each is a file or three for each table that is copied for each test.
-SHARDS = 4
+# Few, as each is a file or three for each table that is copied for each test. With one, all customers are neighbours.
+SHARDS = int(os.environ.get("LARGESSE_TEST_SHARDS", "4"))
 
 
 class SpreadServers:
@@ -64,7 +66,12 @@ class SpreadServers:
 
     def drop(self, name: str) -> None:
         for server in self._servers:
-            server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            for _ in range(100):
+                # Whoever keeps the cluster in order may come back in between, as a new process.
+                with contextlib.suppress(asyncpg.ObjectInUseError):
+                    server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+                    break
+                time.sleep(0.1)
 
     def close(self) -> None:
         for server in self._servers:

@@ -29,7 +29,13 @@ def test_accounts_are_assigned_and_taken_away(run: Run, database: str, closed: i
         assert run("accounts", "unassign", "acme/shared", "--service-account", "hr-bot").exit_code == 0
     said = run("accounts", "unassign", "acme/shared", "--user", "cem@acme.example").stdout
     assert said == "cem@acme.example may not use Acme shared.\n"
-    assert sql(database, "SELECT FROM account_users UNION ALL SELECT FROM account_service_accounts") == []
+    assert (
+        sql(
+            database,
+            "SELECT account_id FROM account_users UNION ALL SELECT account_id FROM account_service_accounts",
+        )
+        == []
+    )
     acts = sql(
         database, "SELECT subject, before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id"
     )
@@ -77,4 +83,10 @@ def test_what_cannot_be_assigned(
     run: Run, database: str, closed: int, arguments: tuple[str, ...], said: str
 ) -> None:
     assert_refused(run("accounts", "assign", *arguments), said)
-    assert sql(database, "SELECT FROM account_users UNION ALL SELECT FROM account_service_accounts") == []
+    assert (
+        sql(
+            database,
+            "SELECT account_id FROM account_users UNION ALL SELECT account_id FROM account_service_accounts",
+        )
+        == []
+    )

@@ -7,7 +7,7 @@ import io
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.chained import chain_of
+from tests.chained import chain_of, forge
 
 from largesse.base.vault import Vault
 from largesse.chains import START, open_chains
@@ -29,19 +29,7 @@ customers:
       - {key: jpy, name: Yen, currency: JPY, balance: 500}
 """
 # As a release left it that knew no chains.
-UNCHAINED = """
-    ALTER TABLE entries DISABLE TRIGGER entries_append_only;
-    UPDATE entries SET mac = NULL;
-    UPDATE accounts SET chain_head = DEFAULT;
-    ALTER TABLE entries ENABLE TRIGGER entries_append_only
-"""
-
-
-async def forge(database: Database, forgery: str) -> None:
-    """What whoever owns the table can do, who leaves it as it was."""
-    switch = "ALTER TABLE entries {} TRIGGER entries_append_only"
-    async with database.connection(OPERATOR) as connection:
-        await connection.execute(f"{switch.format('DISABLE')}; {forgery}; {switch.format('ENABLE')}")
+UNCHAINED = "UPDATE entries SET mac = NULL; UPDATE accounts SET chain_head = DEFAULT"
 
 
 @pytest.fixture
@@ -122,7 +110,7 @@ async def test_a_last_entry_that_was_removed_is_missed_for_good(database: Databa
 async def test_entries_of_before_there_were_chains_are_held_by_an_opening(database: Database) -> None:
     for amount in (1, 2, 3):
         await credit(database, amount)
-    await database.execute(OPERATOR, UNCHAINED)
+    await forge(database, UNCHAINED)
     async with database.connection(OPERATOR) as connection:
         assert not await is_chained(connection)
     assert "entries-are-chained" in await findings(database)
@@ -142,14 +130,17 @@ async def test_entries_of_before_there_were_chains_are_held_by_an_opening(databa
         ("UPDATE entries SET created_at = now() WHERE id = 5", "acme/gbp entries up to 5"),
         ("UPDATE entries SET created_at = now() WHERE id = 7", "acme/gbp entry 7"),
         (
-            "UPDATE entries SET mac = (SELECT mac FROM entries WHERE id = 7) WHERE id = 5; UPDATE entries SET reference = 'x' WHERE id = 5",
+            (
+                "UPDATE entries AS e SET mac = other.mac FROM entries AS other WHERE e.customer_id = other.customer_id AND other.id = 7 AND e.id = 5; "
+                "UPDATE entries SET reference = 'x' WHERE id = 5"
+            ),
             "acme/gbp entries up to 5",
         ),
     ],
 )
 async def test_what_an_opening_holds_cannot_be_changed(database: Database, forgery: str, named: str) -> None:
     await credit(database, 1)
-    await database.execute(OPERATOR, UNCHAINED)
+    await forge(database, UNCHAINED)
     assert await chained(database) == 6
     await credit(database, 2)
     assert await findings(database) == {}
@@ -158,7 +149,7 @@ async def test_what_an_opening_holds_cannot_be_changed(database: Database, forge
 
 
 async def test_chains_go_on_under_a_new_master_key(database: Database) -> None:
-    await database.execute(OPERATOR, UNCHAINED)
+    await forge(database, UNCHAINED)
     assert await chained(database) == 4
     await credit(database, 1)
     async with database.connection(OPERATOR) as connection:
@@ -173,6 +164,6 @@ async def test_chains_go_on_under_a_new_master_key(database: Database) -> None:
 async def test_a_new_account_has_no_head(database: Database) -> None:
     heads = await database.fetch(
         OPERATOR,
-        "SELECT chain_head FROM accounts a WHERE NOT EXISTS (SELECT FROM entries WHERE account_id = a.id)",
+        "SELECT chain_head FROM accounts a WHERE NOT EXISTS (SELECT FROM entries e WHERE e.customer_id = a.customer_id AND account_id = a.id)",
     )
     assert {row["chain_head"] for row in heads} == {START}

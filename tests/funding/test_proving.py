@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.chained import chain_of
+from tests.chained import chain_of, forge
 
 from largesse.database import OPERATOR, Database
 from largesse.funding import top_up
@@ -42,13 +42,6 @@ async def database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncI
         yield database
     finally:
         await database.close()
-
-
-async def forge(database: Database, forgery: str) -> None:
-    """What whoever owns the table can do, who leaves it as it was."""
-    switch = "ALTER TABLE entries {} TRIGGER entries_append_only"
-    async with database.connection(OPERATOR) as connection:
-        await connection.execute(f"{switch.format('DISABLE')}; {forgery}; {switch.format('ENABLE')}")
 
 
 async def proved(database: Database, after: int | None = None) -> Proof:

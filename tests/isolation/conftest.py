@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
+from tests.spread import IS_SPREAD, SHARDS
 from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
@@ -15,12 +14,14 @@ NEUTRALISED = ("test_api.py", "test_walk.py")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where customers are spread, what a statement says of customers is how its node is found, and cannot be taken out of it.
 
-    There tests/web/api/test_isolation.py asks the same with all that is said, and tests/citus of the policies on the nodes.
+    But where tables have one part: there all customers are neighbours (tests/citus/run.py).
     """
-    if not os.environ.get("LARGESSE_TEST_NODES"):
+    if not IS_SPREAD or SHARDS == 1:
         return
     for item in items:
         if item.path.parent.name == "isolation" and item.path.name in NEUTRALISED:
             item.add_marker(
-                pytest.mark.skip(reason="on a cluster, statements are routed by what is taken out here")
+                pytest.mark.skip(
+                    reason="on a cluster of several parts, statements are routed by what is taken out here"
+                )
             )

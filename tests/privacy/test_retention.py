@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.background import run_in_thread
 from tests.privacy.conftest import NAME, Run, counted, dump, order_id, take_in_all, traces
+from tests.spread import IS_SPREAD
 from tests.web.api.conftest import MASTER_KEY, Service
 
 from largesse.audit import Acting, by_worker
@@ -202,11 +203,15 @@ def test_workers_at_once_erase_each_order_once(
         async with retaining(service) as (_, one), retaining(service) as (_, other):
             await asyncio.gather(work(one), work(other))
 
-    run_in_thread(both())
+    # On a cluster what was erased is in front until the read models have followed.
+    for _ in range(len(references) if IS_SPREAD else 1):
+        run_in_thread(both())
+        take_in_all(service)
+        if all(is_erased(service, reference) for reference in references):
+            break
     assert all(is_erased(service, reference) for reference in references)
     rows = service.sql("SELECT sum(orders), sum(lines), max(orders) FROM erasures WHERE id > $1", receipts)
     assert tuple(rows[0]) == (21, 21, 4)
-    take_in_all(service)
     assert run("verify").exit_code == 0, run("verify").output
 
 
@@ -238,7 +243,8 @@ async def test_what_is_due_is_found_by_an_index(database_url: str) -> None:
             """
         )
         await retention.plan_by_index(connection)
-        plan = await connection.fetch(f"EXPLAIN {DUE}", DAYS, 100)
+        due = retention._DUE_OF if IS_SPREAD else DUE
+        plan = await connection.fetch(f"EXPLAIN {due}", DAYS, 100, *([[1]] if IS_SPREAD else []))
     await database.close()
     told = "\n".join(row[0] for row in plan)
     assert "report_orders_erasable" in told

@@ -74,25 +74,30 @@ _GROUPS = """
     FROM orders
 """
 _REPORTED = """
+    WITH claimed AS MATERIALIZED (
+        SELECT o.*, e.at FROM orders AS o
+        LEFT JOIN line_events AS e ON e.customer_id = o.customer_id AND e.order_id = o.id AND e.event = 'claimed')
     INSERT INTO report_orders
-    SELECT o.customer_id, o.id, o.environment, g.id, CASE WHEN e.at IS NULL THEN 'waiting' ELSE 'claimed' END, o.created_at,
-           1, o.total_minor, (e.at IS NOT NULL)::int, 0, 0, 0, 0,
-           CASE WHEN e.at IS NULL THEN '{}' ELSE ARRAY[(e.at AT TIME ZONE 'UTC')::date] END,
-           CASE WHEN e.at IS NULL THEN '{}' ELSE ARRAY[1] END, '{}', '{}',
+    SELECT o.customer_id, o.id, o.environment, g.id, CASE WHEN o.at IS NULL THEN 'waiting' ELSE 'claimed' END, o.created_at,
+           1, o.total_minor, (o.at IS NOT NULL)::int, 0, 0, 0, 0,
+           CASE WHEN o.at IS NULL THEN '{}' ELSE ARRAY[(o.at AT TIME ZONE 'UTC')::date] END,
+           CASE WHEN o.at IS NULL THEN '{}' ELSE ARRAY[1] END, '{}', '{}',
            ARRAY[(age = 0)::int, (age = 1)::int, (age = 2)::int, (age = 3)::int, (age = 4)::int]
-    FROM orders AS o
+    FROM claimed AS o
     JOIN report_groups AS g ON (g.customer_id, g.environment, g.currency, g.source, g.product_id, g.account_id, g.service_account_id)
-        = (o.customer_id, o.environment, o.currency, o.source, o.product_id, coalesce(o.account_id, 0), o.service_account_id)
-    LEFT JOIN line_events AS e ON e.order_id = o.id AND e.event = 'claimed',
-    LATERAL (SELECT coalesce(width_bucket(extract(epoch FROM e.at - o.created_at)::float8,
+        = (o.customer_id, o.environment, o.currency, o.source, o.product_id, coalesce(o.account_id, 0), o.service_account_id),
+    LATERAL (SELECT coalesce(width_bucket(extract(epoch FROM o.at - o.created_at)::float8,
         ARRAY[3600, 86400, 7 * 86400, 30 * 86400]::float8[]), -1)) AS aged (age)
 """
 _WORDS = """
+    WITH o AS MATERIALIZED (
+        SELECT o.*, l.recipient_email, l.recipient_name
+        FROM orders AS o JOIN lines AS l ON l.customer_id = o.customer_id AND l.order_id = o.id)
     INSERT INTO report_words (customer_id, environment, word, created_at, order_id)
-    SELECT DISTINCT o.customer_id, o.environment, word, o.created_at, o.id FROM orders AS o JOIN lines AS l ON l.order_id = o.id,
+    SELECT DISTINCT o.customer_id, o.environment, word, o.created_at, o.id FROM o,
     LATERAL (
-        SELECT l.recipient_email UNION ALL SELECT lower(o.external_reference) UNION ALL
-        SELECT regexp_split_to_table(lower(concat_ws(' ', split_part(l.recipient_email, '@', 1), l.recipient_name,
+        SELECT o.recipient_email UNION ALL SELECT lower(o.external_reference) UNION ALL
+        SELECT regexp_split_to_table(lower(concat_ws(' ', split_part(o.recipient_email, '@', 1), o.recipient_name,
             o.external_reference, o.from_name, o.message)), '[^a-z0-9]+')
     ) AS found (word)
     WHERE length(word) > 1

@@ -32,8 +32,8 @@ SUMS_OF_MANY_GROUPS = f"""
 """
 NAIVE = """
     SELECT o.created_at, o.id FROM orders o
-    JOIN lines l ON l.order_id = o.id
-    JOIN report_orders r ON r.order_id = o.id
+    JOIN lines l ON l.customer_id = o.customer_id AND l.order_id = o.id
+    JOIN report_orders r ON r.customer_id = o.customer_id AND r.order_id = o.id
     WHERE o.customer_id = $1 AND o.environment = $2
 """
 
@@ -198,7 +198,7 @@ async def test_sums_are_those_of_the_orders(connection: asyncpg.Connection, by: 
     places = await naive(connection, filter_)
     rows = await connection.fetch(
         f"""
-        SELECT {expression}, count(*), sum(o.total_minor)::bigint FROM orders o JOIN report_orders r ON r.order_id = o.id
+        SELECT {expression}, count(*), sum(o.total_minor)::bigint FROM orders o JOIN report_orders r ON r.customer_id = o.customer_id AND r.order_id = o.id
         WHERE o.id = ANY($1::int[]) GROUP BY 1 ORDER BY 1
         """,
         [place.order_id for place in places],
@@ -283,7 +283,7 @@ async def test_claims_count_on_the_days_they_were_made(connection: asyncpg.Conne
     (added,) = await add_up(connection, wanted(since=day, until=day))
     claimed = await connection.fetchval(
         """
-        SELECT count(*) FROM line_events e JOIN orders o ON o.id = e.order_id
+        SELECT count(*) FROM line_events e JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
         WHERE e.event = 'claimed' AND (e.at AT TIME ZONE 'UTC')::date = $1 AND o.customer_id = 1
           AND o.environment = 'production'
         """,

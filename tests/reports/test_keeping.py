@@ -129,11 +129,12 @@ def test_a_cancelled_order_and_a_scheduled_one_are_told_apart(
     # Its time comes: the fan-out of its mail says so.
     service.sql(
         """
-        WITH due AS (UPDATE mail_jobs SET due_at = now() FROM orders WHERE id = order_id AND reference = $1)
-        UPDATE orders SET scheduled_for = now() WHERE reference = $1
+        UPDATE mail_jobs SET due_at = now() FROM orders
+        WHERE orders.customer_id = mail_jobs.customer_id AND id = order_id AND reference = $1
         """,
         scheduled,
     )
+    service.sql("UPDATE orders SET scheduled_for = now() WHERE reference = $1", scheduled)
     pooled(_fan_out_mail)
     follow()
     assert order_of(service, scheduled)["state"] == "waiting"

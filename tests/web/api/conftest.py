@@ -26,6 +26,7 @@ from tests.chained import chain_of
 
 from largesse.base.settings import Settings, load_settings
 from largesse.connections import Keeper
+from largesse.database import OPERATOR, connect_once
 from largesse.identity import WrongKeys
 from largesse.main import build_app
 from largesse.serving import server_options
@@ -338,11 +339,8 @@ def on_database(url: str, work: Callable[[asyncpg.Connection], Coroutine[Any, An
     """What `work` makes of a connection of its own, in a loop of its own."""
 
     async def work_on_one() -> Any:
-        connection = await asyncpg.connect(url)
-        try:
+        async with connect_once(url, OPERATOR) as connection:
             return await work(connection)
-        finally:
-            await connection.close()
 
     return run_in_thread(work_on_one())
 

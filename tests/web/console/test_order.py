@@ -91,17 +91,14 @@ def test_one_recipients_mail_is_sent_again(ada: Browser, service: Service, order
 
 
 def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Service, order: str) -> None:
-    service.sql(
-        """
-        WITH claimed AS (
-            INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)
-            SELECT customer_id, id, 3, 'claimed', now() FROM orders
-            WHERE reference = $1 RETURNING customer_id, order_id)
-        INSERT INTO line_events (customer_id, order_id, number, event, at)
-        SELECT customer_id, order_id, 3, 'claimed', now() FROM claimed
-        """,
-        order,
-    )
+    for statement in (
+        "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)",
+        "INSERT INTO line_events (customer_id, order_id, number, event, at)",
+    ):
+        service.sql(
+            f"{statement} SELECT customer_id, id, 3, 'claimed', clock_now() FROM orders WHERE reference = $1",
+            order,
+        )
     for _ in range(2):
         ada.get(f"/app/orders/{order}")
         assert ada.post(f"/app/orders/{order}/resend-unclaimed").status_code == 303

@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.spread import IS_SPREAD
 from tests.web.console.conftest import Browser, Service, link_for, on_database, signed_in
 from tests.web.console.orders import TWO, WORLD, send, work
 
@@ -16,6 +17,8 @@ from largesse.database.policies import TABLES
 from largesse.database.session import Session
 
 __all__ = ["WORLD"]
+
+pytestmark = pytest.mark.skipif(IS_SPREAD, reason="on a cluster each node plans for itself")
 
 # A table, the index it is read by, and how many conditions go by that.
 Scan = tuple[str, str, int]

@@ -183,7 +183,7 @@ def test_home_shows_what_needs_attention_and_where(
     work(service)
     sent_mail(service, reference, "bounced", "recipient")
     old = send(service)
-    service.sql("UPDATE orders SET created_at = created_at - interval '40 days' WHERE reference = $1", old)
+    service.sql("UPDATE orders SET created_at = now() - interval '40 days' WHERE reference = $1", old)
     changed(service, old)
     service.sql(
         "UPDATE api_keys SET created_at = created_at - interval '91 days', last_seen_at = NULL WHERE key = 'crm'"

@@ -180,7 +180,7 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(
     assert len(readings) == 2
     assert all(row["user_id"] and row["api_key_id"] is None for row in readings)
     service.sql(
-        "UPDATE orders SET created_at = created_at - interval '61 minutes' WHERE reference = $1", reference
+        "UPDATE orders SET created_at = now() - interval '61 minutes' WHERE reference = $1", reference
     )
     assert browser.get(f"{path}/codes").status_code == 403
     assert browser.get(f"{path}/codes.csv").status_code == 403
