@@ -66,11 +66,14 @@ class SpreadServers:
 
     def drop(self, name: str) -> None:
         for server in self._servers:
-            for _ in range(100):
-                # Whoever keeps the cluster in order may come back in between, as a new process.
-                with contextlib.suppress(asyncpg.ObjectInUseError):
+            # Whoever keeps the cluster in order may come back in between, as a new process.
+            for left in reversed(range(100)):
+                try:
                     server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
                     break
+                except asyncpg.ObjectInUseError:
+                    if not left:
+                        raise
                 time.sleep(0.1)
 
     def close(self) -> None:
