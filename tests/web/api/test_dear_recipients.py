@@ -1,4 +1,8 @@
-"""Recipients whose addresses take long to read: what is wrong for a cheaper reason is told first, and nobody else waits."""
+"""Recipients whose addresses take long to read: what is wrong for a cheaper reason is told first, and nobody else waits.
+
+How long an answer took is the processor's time: the service is in this process, and what else a machine is busy
+with does not count.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +33,10 @@ def dear(count: int) -> list[dict[str, str]]:
 @pytest.fixture(scope="module")
 def dear_s() -> float:
     """What reading one of them takes here."""
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(50):
         normalise_email(dear_address())
-    return (time.perf_counter() - began) / 50
+    return (time.process_time() - began) / 50
 
 
 @pytest.mark.parametrize(
@@ -53,18 +57,18 @@ def test_what_is_wrong_for_a_cheaper_reason_is_told_first(
     body = service.body("gift", "coffee", value=5, recipients=dear(1_000)) | members
     client = service.client("hr")
     client.get("/me")
-    began = time.perf_counter()
+    began = time.process_time()
     answer = client.post("/send/gift", json=body)
-    taken_s = time.perf_counter() - began
+    taken_s = time.process_time() - began
     assert detail in problem(answer, 400)
     assert taken_s < 1_000 * dear_s / 2
 
 
 def test_too_many_codes_are_told_before_addresses_are_read(service: Any, problem: Any, dear_s: float) -> None:
     recipients = [one | {"quantity": 6} for one in dear(1_000)]
-    began = time.perf_counter()
+    began = time.process_time()
     answer = service.send("gift", "coffee", value=5, recipients=recipients)
-    taken_s = time.perf_counter() - began
+    taken_s = time.process_time() - began
     assert "5000 codes" in problem(answer, 400)
     assert taken_s < 1_000 * dear_s / 2
 
@@ -74,9 +78,9 @@ def test_a_used_reference_is_told_before_addresses_are_read(
 ) -> None:
     assert service.send("gift", "coffee", value=5, externalReference="dear").status_code == 200
     body = service.body("gift", "coffee", value=5, externalReference="dear", recipients=dear(1_000))
-    began = time.perf_counter()
+    began = time.process_time()
     answer = service.client("hr").post("/send/gift", json=body)
-    taken_s = time.perf_counter() - began
+    taken_s = time.process_time() - began
     problem(answer, 409, "reference-used")
     assert taken_s < 1_000 * dear_s / 2
 
@@ -84,9 +88,9 @@ def test_a_used_reference_is_told_before_addresses_are_read(
 def test_a_domain_is_read_once(service: Any, dear_s: float) -> None:
     domain = dear_address().partition("@")[2]
     recipients = [{"email": f"sam{number}@{domain}"} for number in range(1_000)]
-    began = time.perf_counter()
+    began = time.process_time()
     answer = service.send("gift", "coffee", value=5, recipients=recipients)
-    taken_s = time.perf_counter() - began
+    taken_s = time.process_time() - began
     assert answer.status_code == 200
     assert answer.json()["recipientCount"] == 1_000
     assert taken_s < 1_000 * dear_s / 2

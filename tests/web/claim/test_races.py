@@ -200,9 +200,14 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
                     outcomes[f"cancel {answer.status}"] += 1
 
             for at, order in enumerate(orders):
-                tasks = [claim(at * 10 + place, code) for place, code in enumerate(order["codes"])]
-                tasks.insert(at % 10, cancel(order["reference"]))
-                await asyncio.gather(*tasks)
+                first, *racing, last = (
+                    claim(at * 10 + place, code) for place, code in enumerate(order["codes"])
+                )
+                racing.insert(at % 9, cancel(order["reference"]))
+                # One is there before and one comes too late, so that both ends are met however the race goes.
+                await first
+                await asyncio.gather(*racing)
+                await last
         return outcomes
 
     outcomes = run_on_database(service.database_url, race)
@@ -215,8 +220,8 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
         )
     )
     assert states["claimed"] + states["cancelled"] == 10 * len(orders)
-    assert states["claimed"] > len(orders) / 2, states
-    assert states["cancelled"] > len(orders) / 2, states
+    assert states["claimed"] >= len(orders), states
+    assert states["cancelled"] >= len(orders), states
     assert outcomes == {
         "claim 303": states["claimed"],
         "claim 410": states["cancelled"],
