@@ -200,9 +200,7 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
                     outcomes[f"cancel {answer.status}"] += 1
 
             for at, order in enumerate(orders):
-                first, *racing, last = (
-                    claim(at * 10 + place, code) for place, code in enumerate(order["codes"])
-                )
+                first, *racing, last = (claim(at * 10 + of, code) for of, code in enumerate(order["codes"]))
                 racing.insert(at % 9, cancel(order["reference"]))
                 # One is there before and one comes too late, so that both ends are met however the race goes.
                 await first
