@@ -86,8 +86,8 @@ def main() -> None:
         "| ms of processor time an order | orders/s | coordinator | nodes | serving | one PostgreSQL instead | serving |\n"
         "|---|--:|--:|--:|--:|--:|--:|"
     )
-    for customers in (200, 1):
-        say(f"| {customers} customers | {_costs(customers, options.seconds)} |")
+    for customers, named in ((200, "200 customers"), (1, "one customer")):
+        say(f"| {named} | {_costs(customers, options.seconds)} |")
     held = _spread(options.orders)
     say("\n| node | orders | share |\n|---|--:|--:|")
     for node, count in held.items():
