@@ -311,10 +311,11 @@ async def test_a_name_that_turns_inward_is_never_dialled(
     loop = asyncio.get_running_loop()
     real_connect = loop.create_connection
 
-    def connect(factory: object, host: str, _: int, **more: object) -> object:
-        return real_connect(factory, host, port, **more)  # type: ignore[call-overload]
+    def connect(factory: object, host: str, asked: int, **more: object) -> object:
+        there = port if asked == 443 else asked  # the target's is the listener's; a database is dialled, too
+        return real_connect(factory, host, there, **more)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(loop, "create_connection", connect)  # whatever port is dialled, the listener has it
+    monkeypatch.setattr(loop, "create_connection", connect)
     target = parse_target("https://rebinds.example.com/", ())
     await check_target(target, (), answering("1.1.1.1"), world.principal.customer_id)
     async with world.database.connection(OPERATOR) as connection:
@@ -330,12 +331,12 @@ async def test_a_name_that_turns_inward_is_never_dialled(
             (await world.database.fetch(OPERATOR, "SELECT error FROM delivery_attempts"), connections)
         )
         await world.advance(60)
+    listener.close()
+    await listener.wait_closed()
     (refused, dialled), (_, dialled_when_allowed) = errors
     assert [row["error"] for row in refused] == ["forbidden_address"]
     assert dialled == 0
     assert dialled_when_allowed > 0, "the listener would have heard"
-    listener.close()
-    await listener.wait_closed()
 
 
 async def test_a_target_that_is_no_longer_allowed_is_not_dialled(receiver: Receiver) -> None:
