@@ -8,8 +8,19 @@ from typing import Any, TypeAlias
 import asyncpg
 import pytest
 from tests.background import run
+from tests.spread import IS_SPREAD
 
-from largesse.database import LOOKUP, OPERATOR, Database, Role, Scope, for_customer, for_customers, migrate
+from largesse.database import (
+    LOOKUP,
+    OPERATOR,
+    Database,
+    Role,
+    Scope,
+    distribution,
+    for_customer,
+    for_customers,
+    migrate,
+)
 from largesse.database.granting import policies_missing
 from largesse.database.policies import TABLES
 from largesse.database.rights import TABLES as ALL_TABLES
@@ -19,6 +30,8 @@ OWN, OTHER = 1, 2
 ACME = for_customer(OWN, "staging")
 # Tables whose rows are told apart by environment, too.
 BY_ENVIRONMENT = {table for table, rows in TABLES.items() if "environment" in rows.seen}
+# Tables whose rows a coordinator gives to no other customer, whoever asks: a row stays where its customer is.
+AT_HOME = {*distribution.DISTRIBUTED, "customers"} if IS_SPREAD else set()
 # Of every type that a column has, by its category, something that a column takes.
 VALUES = {"N": "1", "D": "now()", "T": "'1 day'", "B": "true", "I": "'192.0.2.1'", "A": "'{}'"}
 
@@ -33,14 +46,16 @@ def filled(module_database_url: str) -> str:
 async def fill(url: str) -> None:
     connection = await asyncpg.connect(url)
     await connection.execute("SET session_replication_role = replica")  # no triggers, no foreign keys
+    await connection.execute("SET citus.enable_unsafe_triggers = on")
     for statement in await connection.fetch(
         "SELECT format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I CASCADE', conrelid::regclass, conname)"
         " FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'p', 'u') AND conparentid = 0"
         " UNION ALL SELECT format('DROP INDEX IF EXISTS %s', indexrelid::regclass) FROM pg_index"
         " WHERE indisunique AND indrelid::regclass::text = ANY($1::text[])"
         " UNION ALL SELECT format('ALTER TABLE %s DISABLE TRIGGER USER', unnest($1::text[]))"
-        " UNION ALL SELECT 'ALTER TABLE customers ALTER id DROP IDENTITY'",
+        " UNION ALL SELECT 'ALTER TABLE customers ALTER id DROP IDENTITY' WHERE NOT $2",
         list(TABLES),
+        IS_SPREAD,
     ):
         await connection.execute(statement[0])
     # Whatever the role may do otherwise: here it is row-level security alone that holds.
@@ -94,6 +109,11 @@ def key_of(table: str) -> str:
     return "id" if table == "customers" else "customer_id"
 
 
+def some_column_of(table: str) -> str:
+    """One that may be set, to what it is."""
+    return "name" if table == "customers" else "customer_id"
+
+
 @pytest.mark.parametrize("table", TABLES)
 async def test_customers_have_their_own_rows_and_no_others(app: Database, table: str) -> None:
     key = key_of(table)
@@ -101,8 +121,10 @@ async def test_customers_have_their_own_rows_and_no_others(app: Database, table:
     expected = [(OWN, "staging")] * (1 if table in BY_ENVIRONMENT else 2)
     own = f"{key} IS NOT NULL"
     assert await tried(app, ACME, f"SELECT {told} FROM {table} WHERE {own}") == expected
-    assert await tried(app, ACME, f"SELECT {told} FROM {table} WHERE {own} FOR UPDATE") == expected
-    for change in (f"UPDATE {table} SET {key} = {key} WHERE {own}", f"DELETE FROM {table} WHERE {own}"):
+    lockable = f"{key} = {OWN}" if IS_SPREAD else own  # a coordinator locks rows of one customer at a time
+    assert await tried(app, ACME, f"SELECT {told} FROM {table} WHERE {lockable} FOR UPDATE") == expected
+    some = some_column_of(table)
+    for change in (f"UPDATE {table} SET {some} = {some} WHERE {own}", f"DELETE FROM {table} WHERE {own}"):
         assert await tried(app, ACME, f"{change} RETURNING {told}") == expected
     assert await tried(app, for_customer(3, "staging"), f"SELECT {told} FROM {table} WHERE {own}") == []
 
@@ -115,7 +137,8 @@ async def test_no_row_is_written_for_another_customer(app: Database, table: str)
             foreign.append(await insertion(connection, table, OWN, "production"))
         own = await insertion(connection, table, OWN, "staging")
     key = key_of(table)
-    foreign += [f"UPDATE {table} SET {key} = {OTHER} WHERE {key} = {OWN}"]
+    if table not in AT_HOME:
+        foreign.append(f"UPDATE {table} SET {key} = {OTHER} WHERE {key} = {OWN}")
     if "NULL" in TABLES[table].seen:  # a row of nobody's cannot be made, nor one's own given away
         foreign.append(f"UPDATE {table} SET {key} = NULL WHERE {key} = {OWN}")
     for statement in foreign:
@@ -128,7 +151,7 @@ async def test_no_row_is_written_for_another_customer(app: Database, table: str)
 async def test_a_scope_that_was_never_said_is_an_error(app: Database, table: str) -> None:
     for statement in (
         f"SELECT FROM {table}",
-        f"UPDATE {table} SET {key_of(table)} = 1",
+        f"UPDATE {table} SET {some_column_of(table)} = {some_column_of(table)}",
         f"DELETE FROM {table}",
     ):
         for scope in (LOOKUP, OPERATOR):
@@ -168,14 +191,14 @@ async def test_every_table_of_customers_data_is_declared(module_database_url: st
 async def test_what_was_changed_by_hand_is_put_right(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     assert await policies_missing(connection) == []
-    await connection.execute(
-        f"""
-        ALTER TABLE orders DISABLE ROW LEVEL SECURITY; ALTER TABLE lines NO FORCE ROW LEVEL SECURITY;
-        ALTER TABLE products ENABLE ROW LEVEL SECURITY;
+    changes = f"""
+        ALTER TABLE orders DISABLE ROW LEVEL SECURITY; ALTER TABLE products ENABLE ROW LEVEL SECURITY;
         CREATE POLICY more ON entries TO {Role.APP} USING (true); DROP POLICY own_rows ON accounts;
-        ALTER POLICY own_rows ON events USING (true); CREATE POLICY fewer ON users AS RESTRICTIVE USING (false)
+        ALTER POLICY own_rows ON events USING (true); CREATE POLICY fewer ON users AS RESTRICTIVE USING (false);
+        ALTER TABLE lines {"FORCE" if IS_SPREAD else "NO FORCE"} ROW LEVEL SECURITY
         """
-    )
+    for change in changes.split(";"):
+        await connection.execute(change)
     said = [statement.split(" USING")[0] for statement in await policies_missing(connection)]
     assert said == [
         "DROP POLICY more ON entries",
@@ -183,7 +206,7 @@ async def test_what_was_changed_by_hand_is_put_right(database_url: str) -> None:
         "DROP POLICY fewer ON users",
         f"CREATE POLICY own_rows ON accounts TO {Role.APP}",
         f"CREATE POLICY own_rows ON events TO {Role.APP}",
-        "ALTER TABLE lines FORCE ROW LEVEL SECURITY",
+        f"ALTER TABLE lines {'NO FORCE' if IS_SPREAD else 'FORCE'} ROW LEVEL SECURITY",
         "ALTER TABLE orders ENABLE ROW LEVEL SECURITY",
         "ALTER TABLE products DISABLE ROW LEVEL SECURITY",
     ]
