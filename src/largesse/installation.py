@@ -20,6 +20,7 @@ from largesse.database import (
     COMMANDS,
     DATABASE_FAILED,
     OPERATOR,
+    Connection,
     Database,
     Limits,
     Role,
@@ -145,19 +146,20 @@ async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
 async def check_schema(database: Database) -> None:
     """Raises StartError when the schema is not the one this release needs, or its tables have not the nodes they need."""
     async with database.connection(OPERATOR) as connection:
-        trouble = schema_trouble(await current_revision(connection)) or await nodes_trouble(connection)
+        trouble = await schema_trouble(connection)
     if trouble is not None:
         raise StartError(trouble)
 
 
-def schema_trouble(revision: str | None) -> str | None:
-    """Why this release cannot work with a schema at that revision; None when it can."""
+async def schema_trouble(connection: Connection) -> str | None:
+    """Why this release cannot work with the schema, or with the nodes that its tables are on; None when it can."""
+    revision = await current_revision(connection)
     named = f"at revision {revision}" if revision else "empty"
     if revision is None or revision < head_revision():
         return f"the database's schema is {named}: run `largesse migrate` first"
     if revision > head_revision():
         return f"the database's schema is {named}, newer than this release of Largesse"
-    return None
+    return await nodes_trouble(connection)
 
 
 async def _keep_running(server: EmbeddedServer) -> None:

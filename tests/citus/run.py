@@ -26,7 +26,12 @@ SUITES = (
     "tests/sealing",
     "tests/privacy",
     "tests/events",
+    "tests/audit",
+    "tests/chains",
+    "tests/database/test_policies.py",
+    "tests/database/test_rights.py",
     "tests/worker/test_worker.py",
+    "tests/cli/test_anchor.py",
     "tests/cli/test_lists.py",
     "tests/cli/test_assigning.py",
 )

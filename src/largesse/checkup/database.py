@@ -12,7 +12,7 @@ from largesse.checkup.master_key import check_master_key_fits
 from largesse.checkup.roles import check_roles
 from largesse.database import DATABASE_FAILED, OPERATOR, Connection, Role, connect_once, in_one_line
 from largesse.database.embedded import has_cluster
-from largesse.database.migrate import current_revision, head_revision
+from largesse.database.migrate import head_revision
 from largesse.installation import SERVING_CONNECTIONS, database_address, schema_trouble
 from largesse.orders import FEW_IDS, LAST_ID
 from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
@@ -47,7 +47,7 @@ async def check_database(settings: Settings) -> list[Finding]:
 
 async def _look_at(connection: Connection, settings: Settings) -> list[Finding]:
     findings = [await look(connection) for look in (_version, _writable, _encoding, _safety, _room, _clock)]
-    trouble = schema_trouble(await current_revision(connection))
+    trouble = await schema_trouble(connection)
     if trouble is not None:
         return [*findings, error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
     findings.append(ok(_NAME, f"The schema is the one this release needs, {head_revision()}."))

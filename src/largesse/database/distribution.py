@@ -103,8 +103,18 @@ async def trouble(session: Session) -> str | None:
 
     A node that is away is no trouble: customers on others go on.
     """
+    if await session.fetchval(_HAS_LOST_TABLES):
+        return (
+            "tables are missing that were spread over nodes: DROP EXTENSION citus drops them on the coordinator. "
+            "Restore the coordinator from a backup; the nodes still keep the rows"
+        )
     if not await is_spread(session):
         return await _trouble_without(session)
+    if not await session.fetchval("SELECT current_setting('citus.version', true) IS NOT NULL"):
+        return (
+            "the database has the extension citus, which its server has not loaded: put citus into "
+            "shared_preload_libraries and restart the server"
+        )
     row = await session.fetchrow(
         """
         SELECT count(*) FILTER (WHERE shouldhaveshards) AS holding, count(*) FILTER (WHERE groupid = 0) AS coordinators
@@ -122,7 +132,10 @@ async def trouble(session: Session) -> str | None:
     others = await session.fetch(
         """
         SELECT n.nodename || ':' || n.nodeport AS node, r.result AS version, o.extversion AS ours
-        FROM run_command_on_all_nodes($$SELECT extversion FROM pg_extension WHERE extname = 'citus'$$) AS r
+        FROM run_command_on_all_nodes($$
+            SELECT extversion || CASE WHEN current_setting('citus.version', true) IS NULL THEN ', not loaded' ELSE '' END
+            FROM pg_extension WHERE extname = 'citus'
+        $$) AS r
         JOIN pg_dist_node n USING (nodeid) JOIN pg_extension o ON o.extname = 'citus'
         WHERE r.success AND r.result <> o.extversion
         ORDER BY n.nodeid
@@ -132,18 +145,16 @@ async def trouble(session: Session) -> str | None:
         told = ", ".join(f"{row['node']} has {row['version'] or 'none'}" for row in others)
         return (
             f"the coordinator has citus {others[0]['ours']}, and {told}: bring all to one version, "
-            "ALTER EXTENSION citus UPDATE on each"
+            "ALTER EXTENSION citus UPDATE on each, with citus in shared_preload_libraries"
         )
     return None
 
 
 async def distribute(session: Session) -> list[str]:
-    """Spreads the tables that are not yet; returns their names. Call it as the owner of the schema, outside any transaction.
+    """Spreads the tables that are not yet; returns their names.
 
-    Raises StartError where the nodes cannot be worked with.
+    Call it as the owner of the schema, outside any transaction, where there is no trouble.
     """
-    if told := await trouble(session):
-        raise StartError(told)
     if not await is_spread(session):
         return []
     kinds = {row["name"]: row["kind"] for row in await session.fetch(_KINDS)}
@@ -256,7 +267,7 @@ async def neighbourhoods(session: Session, customer_ids: Sequence[int] | None = 
 
 
 async def _trouble_without(session: Session) -> str | None:
-    if await session.fetchval("SELECT to_regclass('distribution')") is None:
+    if await session.fetchval("SELECT to_regclass($1)", _MARK) is None:  # a release from before there was any
         return None
     if not await session.fetchval("SELECT EXISTS (SELECT FROM distribution)"):
         return None
@@ -266,6 +277,8 @@ async def _trouble_without(session: Session) -> str | None:
     )
 
 
+# Of tables that one revision made, one that is spread and one that stays on the coordinator.
+_HAS_LOST_TABLES = "SELECT to_regclass('orders') IS NULL AND to_regclass('api_keys') IS NOT NULL"
 # A node is asked about all its shards at once, by their own names: what a coordinator asks of several nodes fails where one of them is away.
 # As who owns the schema: nobody is known to act for yet.
 _CUSTOMERS_OF_CODE = """

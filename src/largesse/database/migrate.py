@@ -37,7 +37,8 @@ async def upgrade(url: str) -> Upgraded:
     """Makes the roles, runs the revisions the database lacks, spreads the tables where there are nodes, and gives the roles their rights.
 
     Safe to run twice at once: the second waits, and finds nothing left to do. Raises asyncpg's errors, and
-    StartError for a schema of a later release and for an address of PgBouncer: the lock needs a session of its own.
+    StartError for a schema of a later release, for nodes that cannot be worked with, and for an address of PgBouncer: the lock needs a
+    session of its own.
     """
     dialer = Dialer(_direct(url), UNLIMITED)
     connection = await dialer.dial()
@@ -49,6 +50,10 @@ async def upgrade(url: str) -> Upgraded:
                 f"the database's schema is at revision {revision}, newer than this release of Largesse"
             )
         refused = await granting.prepare_roles(connection)
+        if told := await distribution.trouble(
+            connection
+        ):  # before anything is made or changed on the coordinator alone
+            raise StartError(told)
         owns = await connection.fetchval("SELECT current_user = $1", Role.OWNER)
         if revision != head_revision():
             await _run_alembic(dialer, Role.OWNER if owns else None)
