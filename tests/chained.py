@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncpg
+from tests.spread import execute_each
 
 from largesse.audit import Acting, by_command
 from largesse.base.vault import Vault
@@ -19,11 +20,10 @@ async def chain_of(connection: asyncpg.Connection, master_key: bytes) -> Chain:
 
 
 async def forge(database: Database, forgery: str) -> None:
-    """What whoever owns the tables can do: statements that no trigger refuses, one after the other."""
+    """What whoever owns the tables can do: statements that no trigger refuses."""
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("SET LOCAL session_replication_role = replica")
-        for statement in forgery.split(";"):
-            await connection.execute(statement)
+        await execute_each(connection, forgery)
 
 
 async def acting_on(database: Database, vault: Vault) -> Acting:

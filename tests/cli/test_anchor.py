@@ -7,9 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
+from tests.chained import forge
 from tests.cli.conftest import Run, assert_refused, sql
+
+from largesse.database import Database
 
 OLD_STATE = """
     CREATE SCHEMA before;
@@ -24,8 +26,7 @@ ROLL_BACK = """
     FROM before.accounts b WHERE b.id = accounts.id;
     DELETE FROM audit_events WHERE id NOT IN (SELECT id FROM before.events);
     UPDATE audit_heads SET head = b.head FROM before.heads b WHERE b.customer_id = audit_heads.customer_id;
-    DELETE FROM audit_heads WHERE customer_id NOT IN (SELECT customer_id FROM before.heads);
-    DROP SCHEMA before CASCADE
+    DELETE FROM audit_heads WHERE customer_id NOT IN (SELECT customer_id FROM before.heads)
 """
 UNCHAIN = """
     UPDATE entries SET mac = NULL; UPDATE accounts SET chain_head = DEFAULT;
@@ -34,21 +35,12 @@ UNCHAIN = """
 
 
 def script(url: str, statements: str) -> None:
-    """Done by the owner, whom no trigger stops; one at a time, as a coordinator passes on no more."""
-    tables = ("entries", "audit_events")
-    disable, enable = (
-        [f"ALTER TABLE {table} {switched} TRIGGER USER" for table in tables]
-        for switched in ("DISABLE", "ENABLE")
-    )
-
     async def execute() -> None:
-        connection = await asyncpg.connect(url)
+        database = await Database.connect(url, max_connections=1)
         try:
-            await connection.execute("SET citus.enable_unsafe_triggers = on")  # means nothing on one server
-            for statement in (*disable, *statements.split(";"), *enable):
-                await connection.execute(statement)
+            await forge(database, statements)
         finally:
-            await connection.close()
+            await database.close()
 
     asyncio.run(execute())
 

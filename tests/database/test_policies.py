@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import asyncpg
 import pytest
 from tests.background import run
-from tests.spread import IS_SPREAD
+from tests.spread import IS_SPREAD, execute_each
 
 from largesse.database import (
     LOOKUP,
@@ -30,7 +30,7 @@ OWN, OTHER = 1, 2
 ACME = for_customer(OWN, "staging")
 # Tables whose rows are told apart by environment, too.
 BY_ENVIRONMENT = {table for table, rows in TABLES.items() if "environment" in rows.seen}
-# Tables whose rows a coordinator gives to no other customer, whoever asks: a row stays where its customer is.
+# Tables whose rows a coordinator gives to no other customer, whoever asks: a row stays where its customer is, and customers are numbered for good.
 AT_HOME = {*distribution.DISTRIBUTED, "customers"} if IS_SPREAD else set()
 # Of every type that a column has, by its category, something that a column takes.
 VALUES = {"N": "1", "D": "now()", "T": "'1 day'", "B": "true", "I": "'192.0.2.1'", "A": "'{}'"}
@@ -46,8 +46,7 @@ def filled(module_database_url: str) -> str:
 async def fill(url: str) -> None:
     connection = await asyncpg.connect(url)
     await connection.execute("SET session_replication_role = replica")  # no triggers, no foreign keys
-    await connection.execute("SET citus.enable_unsafe_triggers = on")
-    for statement in await connection.fetch(
+    statements = await connection.fetch(
         "SELECT format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I CASCADE', conrelid::regclass, conname)"
         " FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'p', 'u') AND conparentid = 0"
         " UNION ALL SELECT format('DROP INDEX IF EXISTS %s', indexrelid::regclass) FROM pg_index"
@@ -56,8 +55,8 @@ async def fill(url: str) -> None:
         " UNION ALL SELECT 'ALTER TABLE customers ALTER id DROP IDENTITY' WHERE NOT $2",
         list(TABLES),
         IS_SPREAD,
-    ):
-        await connection.execute(statement[0])
+    )
+    await execute_each(connection, ";".join(statement for (statement,) in statements))
     # Whatever the role may do otherwise: here it is row-level security alone that holds.
     await connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {Role.APP}")
     for table in TABLES:
@@ -191,14 +190,15 @@ async def test_every_table_of_customers_data_is_declared(module_database_url: st
 async def test_what_was_changed_by_hand_is_put_right(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     assert await policies_missing(connection) == []
-    changes = f"""
+    await execute_each(
+        connection,
+        f"""
         ALTER TABLE orders DISABLE ROW LEVEL SECURITY; ALTER TABLE products ENABLE ROW LEVEL SECURITY;
         CREATE POLICY more ON entries TO {Role.APP} USING (true); DROP POLICY own_rows ON accounts;
         ALTER POLICY own_rows ON events USING (true); CREATE POLICY fewer ON users AS RESTRICTIVE USING (false);
         ALTER TABLE lines {"FORCE" if IS_SPREAD else "NO FORCE"} ROW LEVEL SECURITY
-        """
-    for change in changes.split(";"):
-        await connection.execute(change)
+        """,
+    )
     said = [statement.split(" USING")[0] for statement in await policies_missing(connection)]
     assert said == [
         "DROP POLICY more ON entries",

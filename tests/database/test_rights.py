@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-from tests.spread import IS_SPREAD
+from tests.spread import IS_SPREAD, execute_each
 
 from largesse.base.errors import StartError
 from largesse.database import OPERATOR, Database, Role, connect_once, for_customer, migrate
@@ -52,13 +52,14 @@ async def test_a_migrated_database_grants_just_that_and_is_the_owners(module_dat
 
 async def test_rights_that_were_changed_are_put_right_and_those_of_others_left(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
-    changes = f"""
+    await execute_each(
+        connection,
+        f"""
         GRANT DELETE ON entries TO {Role.APP}; GRANT UPDATE (total_minor) ON orders TO {Role.WORKER};
         GRANT SELECT ON customers TO PUBLIC; GRANT EXECUTE ON FUNCTION refuse_change() TO PUBLIC;
         REVOKE INSERT ON orders FROM {Role.APP}; GRANT SELECT ON products TO pg_monitor
-        """
-    for change in changes.split(";"):
-        await connection.execute(change)
+        """,
+    )
     found = await differences(connection)
     assert [right.revoke for right in found.extra] == [
         "REVOKE EXECUTE ON FUNCTION refuse_change() FROM PUBLIC",

@@ -105,8 +105,8 @@ async def trouble(session: Session) -> str | None:
     """
     if await session.fetchval(_HAS_LOST_TABLES):
         return (
-            "tables are missing that were spread over nodes: DROP EXTENSION citus drops them on the coordinator. "
-            "Restore the coordinator from a backup; the nodes still keep the rows"
+            "tables are missing, as after DROP EXTENSION citus, which drops those that were spread over nodes: "
+            "restore the coordinator from a backup; the nodes still keep the rows"
         )
     if not await is_spread(session):
         return await _trouble_without(session)

@@ -50,9 +50,8 @@ async def upgrade(url: str) -> Upgraded:
                 f"the database's schema is at revision {revision}, newer than this release of Largesse"
             )
         refused = await granting.prepare_roles(connection)
-        if told := await distribution.trouble(
-            connection
-        ):  # before anything is made or changed on the coordinator alone
+        # Before a table is made or changed on the coordinator alone.
+        if told := await distribution.trouble(connection):
             raise StartError(told)
         owns = await connection.fetchval("SELECT current_user = $1", Role.OWNER)
         if revision != head_revision():
