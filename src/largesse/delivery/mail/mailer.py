@@ -55,6 +55,7 @@ class Mailer:
         desk: Desk | None = None,
         drain_s: float = DRAIN_S,
     ) -> None:
+        metrics.MAILS.labels("server_away")  # told from the start, as 0
         self._desk = desk or Desk(database)
         self._vault = vault
         self._public_url_of = public_url_of

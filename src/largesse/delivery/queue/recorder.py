@@ -44,6 +44,8 @@ class Recorder(Generic[Item]):
     def __init__(
         self, kind: str, write: Callable[[list[Item]], Awaitable[None]], *, gather_s: float = GATHER_S
     ) -> None:
+        metrics.OUTCOMES_WAITING.labels(kind)  # both are told from the start, as 0
+        metrics.OUTCOMES_GIVEN_UP.labels(kind)
         self.is_stuck = False  # the last try failed, and the next is still to come
         self._kind = kind
         self._write = write

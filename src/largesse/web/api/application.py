@@ -29,6 +29,12 @@ from largesse.web.kit.services import Services
 
 _Found = tuple[dict[str, Operation], dict[str, str]]  # the operations of a path by method, and its parameters
 
+_NOT_OPERATIONS = (
+    "claim",
+    "page",
+    "none",
+)  # what else is counted: pages, and methods that an address does not have
+
 _log = structlog.get_logger(__name__)
 
 
@@ -47,6 +53,7 @@ class Application:
 
         A key may send `rate_limit` requests a minute; 0: as many as it likes.
         """
+        REQUESTS.expect([*(operation.name for operation in operations), *_NOT_OPERATIONS])
         self._lifespan = lifespan
         self._make_pages = pages
         self._services: Services | None = None
