@@ -46,8 +46,11 @@ def test_limits_are_set_listed_and_taken_away(run: Run, database: str, loaded: d
         (("acme/hr-bot", "--currency", "XXX", "--daily", "1"), "no currency 'XXX'"),
         (("acme/hr-bot", "--currency", "GBP", "--daily", "1.005"), "--daily"),
         (("acme/hr-bot", "--currency", "JPY", "--daily", "0.5"), "--daily"),
-        (("acme/hr-bot", "--currency", "GBP", "--daily", "0"), "--daily must be more than 0"),
-        (("acme/hr-bot", "--currency", "GBP", "--largest-order", "much"), "--largest-order must be a number"),
+        (("acme/hr-bot", "--currency", "GBP", "--daily", "0"), "--daily: “0” is not above zero"),
+        (
+            ("acme/hr-bot", "--currency", "GBP", "--largest-order", "much"),
+            "--largest-order: “much” is not an amount",
+        ),
     ],
 )
 def test_what_is_refused(

@@ -101,10 +101,10 @@ def test_one_is_listed_and_confirmed(run: Run, database: str, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("amount", "said"),
     [
-        ("0", "greater than zero"),
-        ("-1", "greater than zero"),
-        ("1.001", "at most 2 decimals"),
-        ("ten", "must be a number"),
+        ("0", "is not above zero"),
+        ("-1", "is not above zero"),
+        ("1.001", "“1.001” can mean"),
+        ("ten", "“ten” is not an amount"),
     ],
 )
 def test_an_amount_that_cannot_be(run: Run, database: str, ask: Ask, amount: str, said: str) -> None:

@@ -120,6 +120,7 @@ def test_amounts_as_banks_write_them(text: str, amount: str) -> None:
         "NaN",
         "--5",
         "5 GBP",
+        "£5",
         "\N{ARABIC-INDIC DIGIT ONE}",
     ],
 )
@@ -133,3 +134,10 @@ def test_the_decimal_sign_may_be_said() -> None:
     assert read_decimal("1,234", ",") == Decimal("1.234")
     with pytest.raises(ValueError, match="is no amount"):
         read_decimal("1,23", ".")
+
+
+def test_a_sign_of_the_currency_may_stand_beside_an_amount() -> None:
+    assert read_decimal("£1,234.50", currency="GBP") == Decimal("1234.50")
+    assert read_decimal("-5,00 EUR", currency="EUR") == Decimal("-5.00")
+    with pytest.raises(ValueError, match="is no amount"):
+        read_decimal("$5", currency="GBP")

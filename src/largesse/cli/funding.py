@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import click
 
+from largesse.base import amounts
 from largesse.base.errors import StartError
-from largesse.base.money import AmountError, label, to_decimal, to_minor
+from largesse.base.money import label, to_decimal
 from largesse.cli.running import acting_operator, command, current_database
 from largesse.cli.tables import format_options, listing
 from largesse.database import OPERATOR
@@ -36,12 +36,11 @@ _STATEMENT_COLUMNS = (
 
 
 def read_amount(text: str, currency: str) -> int:
-    """The minor units of an amount as typed, in major units. Raises StartError."""
+    """Returns the minor units of an amount as typed in English, in major units. Raises StartError."""
     try:
-        return to_minor(Decimal(text), currency)
-    except (AmountError, InvalidOperation) as error:
-        reason = str(error) if isinstance(error, AmountError) else "must be a number"
-        raise StartError(f"AMOUNT {reason}") from None
+        return amounts.read_amount(text, currency)
+    except amounts.UnreadableAmount as error:
+        raise StartError(f"AMOUNT: {error}") from None
 
 
 def read_reference(text: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import click
 
+from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import StartError
-from largesse.base.money import AmountError, to_decimal, to_minor
+from largesse.base.money import to_decimal
 from largesse.cli.names import read_name
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, show
@@ -180,10 +181,6 @@ def _read(option: str, text: str | None, currency: str, before: int | None) -> i
     if text.strip().lower() == _NONE:
         return None
     try:
-        minor = to_minor(Decimal(text.strip()), currency)
-    except (AmountError, InvalidOperation) as error:
-        said = error if isinstance(error, AmountError) else "must be a number, or `none`"
-        raise StartError(f"{option} {said}") from None
-    if minor <= 0:
-        raise StartError(f"{option} must be more than 0, or `none`")
-    return minor
+        return read_amount(text, currency)
+    except UnreadableAmount as error:
+        raise StartError(f"{option}: {error} Or type `none`.") from None

@@ -79,8 +79,6 @@ async def top_ups_confirm(reference: str, amount: str | None) -> None:
             raise StartError(f"there is no top-up {spelled_reference(parsed)}")
         currency = found[parsed][0].currency
         amount_minor = None if amount is None else read_amount(amount, currency)
-        if amount_minor is not None and amount_minor <= 0:
-            raise StartError("AMOUNT must be greater than zero")
         done = await confirm_top_up(connection, acting, parsed, amount_minor)
     assert done.credited_minor is not None
     click.echo(

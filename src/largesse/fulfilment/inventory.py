@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
 from itertools import islice
 from pathlib import Path
 
 from largesse.audit import Acting
+from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import StartError
-from largesse.base.money import AmountError, label, to_minor
+from largesse.base.money import label
 from largesse.base.vault import Vault
 from largesse.database import OPERATOR, Connection, Database, Row
 from largesse.fulfilment.allocation import allocate_waiting
@@ -191,13 +191,9 @@ def _implied(stocked: InventoryProduct, value: str | None) -> int | None:
 
 def _amount(stocked: InventoryProduct, text: str, what: str) -> int:
     try:
-        value_minor = to_minor(Decimal(text), stocked.currency)
-    except (AmountError, InvalidOperation) as error:
-        raise StartError(
-            f"{what} {error if isinstance(error, AmountError) else 'must be a number'}"
-        ) from None
-    if value_minor <= 0:
-        raise StartError(f"{what} must be more than 0")
+        value_minor = read_amount(text, stocked.currency)
+    except UnreadableAmount as error:
+        raise StartError(f"{what}: {error}") from None
     if stocked.amounts_minor and value_minor not in stocked.amounts_minor:
         amounts = ", ".join(label(amount, stocked.currency) for amount in stocked.amounts_minor)
         raise StartError(f"{what} must be one that {stocked.key} is sent at: {amounts}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from largesse.base.amounts import ANY_CURRENCY, number_in, readings
 from largesse.base.errors import StartError
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -25,7 +26,6 @@ _DELIMITERS = ",;\t|"
 _ENCODINGS = ("utf-8-sig", "cp1252")
 _AMOUNTS = ("amount", "betrag", "montant", "credit", "paid in", "umsatz")
 _CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
-_PLAIN = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +72,24 @@ def read_bank_file(path: Path, columns: Columns) -> list[BankLine]:
     return found
 
 
-def read_decimal(text: str, decimal: str | None = None) -> Decimal:
-    """An amount as banks write it: `1,234.50`, `1.234,50`, `1 234,50`, `1'234.50`, `+100`. Raises ValueError.
+def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURRENCY) -> Decimal:
+    """An amount as banks write it: `1,234.50`, `1.234,50`, `1 234,50`, `1'234.50`, `+100`, `£5`. Raises ValueError.
 
     Where a single comma or point could part thousands as well (`1,234`), `decimal` must say what it is.
     """
-    typed = re.sub(r"[\s'\N{RIGHT SINGLE QUOTATION MARK}]", "", text)
-    if decimal is None:
-        last = max(typed.rfind("."), typed.rfind(","))
-        if last < 0:
-            decimal = "."
-        elif typed.count(typed[last]) > 1 or ("." in typed and "," in typed):
-            decimal = typed[last] if typed.count(typed[last]) == 1 else _other(typed[last])
-        elif len(typed) - last - 1 == 3:
-            raise ValueError(f"{text!r} could be two amounts: say which sign is the decimal one")
-        else:
-            decimal = typed[last]
-    whole, _, rest = typed.partition(decimal)
-    groups = whole.split(_other(decimal))
-    if any(len(group) != 3 for group in groups[1:]) or _other(decimal) in rest:
+    sign = text.strip()[:1]
+    unsigned = text.strip().removeprefix(sign) if sign in {"+", "-"} else text
+    try:
+        read = readings(number_in(unsigned, currency))
+    except ValueError:
+        raise ValueError(f"{text!r} is no amount") from None
+    if decimal is None and read.whole is not None and read.with_decimals is not None:
+        raise ValueError(f"{text!r} could be two amounts: say which sign is the decimal one")
+    is_decimal = read.whole is None if decimal is None else read.mark == decimal
+    amount = read.with_decimals if is_decimal else read.whole
+    if amount is None:
         raise ValueError(f"{text!r} is no amount")
-    plain = "".join(groups) + (f".{rest}" if rest else "")
-    if not _PLAIN.fullmatch(plain):
-        raise ValueError(f"{text!r} is no amount")
-    return Decimal(plain)
-
-
-def _other(sign: str) -> str:
-    return "," if sign == "." else "."
+    return -amount if sign == "-" else amount
 
 
 def _mark(cells: Sequence[str], time: int) -> bytes:

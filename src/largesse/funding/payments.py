@@ -99,7 +99,7 @@ def _hindrance(line: BankLine, top_up: TopUp, decimal: str | None, *, is_taken: 
     if line.currency != top_up.currency:
         return f"it is in {line.currency or 'no currency'}, the account in {top_up.currency}"
     try:
-        amount_minor = to_minor(read_decimal(line.amount, decimal), top_up.currency)
+        amount_minor = to_minor(read_decimal(line.amount, decimal, top_up.currency), top_up.currency)
     except AmountError as error:
         return f"the amount {error}"
     except ValueError as error:

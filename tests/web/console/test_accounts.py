@@ -109,7 +109,7 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, ser
         ("Acme float", "People team", "99999", "Acme float holds £"),
         ("Acme float", "People team", "", "Type an amount"),
         ("Acme float", "People team", "-1", "Type an amount"),
-        ("Acme float", "People team", "sNaN", "no amount of GBP"),
+        ("Acme float", "People team", "sNaN", "“sNaN” is not an amount"),
         ("Acme float", "People team", "<script>", "Type an amount"),
         ("Acme float", "Globex float", "1", "Choose one of those offered"),
         ("Globex float", "Acme float", "1", "Choose one of those offered"),

@@ -100,7 +100,7 @@ def test_what_fits_is_offered_and_nothing_else(service: Service, ada: Browser) -
         ((), {}, "Tick at least one gift."),
         (("coffee",), {"value": ""}, "Type an amount"),
         (("coffee",), {"value": "-5"}, "Type an amount"),
-        (("coffee",), {"value": "1.234"}, "This is no amount of GBP."),
+        (("coffee",), {"value": "1.234"}, "“1.234” can mean £1,234.00 or 1.234 GBP"),
         (("coffee",), {"name": " "}, "Fill this in."),
         (("cinema",), {}, "Cinema e-gift cannot be had for just this amount there."),
         (("club",), {}, "cannot be had for just this amount there."),

@@ -230,14 +230,16 @@ def test_a_top_up_is_cancelled_and_a_viewer_only_looks(sign_in: People, service:
     ("amount", "said"),
     [
         ("", "Type an amount"),
-        ("ten", "Type an amount"),
-        ("0", "Type an amount"),
-        ("-5", "Type an amount"),
-        ("1,000.00", "Type an amount"),
-        ("NaN", "This is no amount of GBP"),
-        ("sNaN", "This is no amount of GBP"),
-        ("1e30", "This is no amount of GBP"),
-        ("1.001", "This is no amount of GBP"),
+        ("ten", "“ten” is not an amount. Type an amount such as 1,000.50"),
+        ("0", "“0” is not above zero"),
+        ("-5", "“-5” is not above zero"),
+        ("NaN", "“NaN” is not an amount"),
+        ("1e2", "“1e2” is not an amount"),
+        ("1.000", "“1.000” can mean £1,000.00 or £1.00. If you mean £1,000.00, type 1000.00."),
+        ("1.001", "“1.001” can mean £1,001.00 or 1.001 GBP"),
+        ("10.1234", "“10.1234” has more decimals than GBP allows"),
+        ("€25", "“€” is not a sign for GBP. Type an amount in GBP"),
+        ("1000000000.01", "is more than £1,000,000,000.00"),
         ("<script>", "Type an amount"),
     ],
 )
@@ -252,6 +254,38 @@ def test_an_amount_that_is_none_is_said_beside_it(
     assert said in answer.text
     assert "<script>" not in answer.text.replace("<script src", "")
     assert service.sql("SELECT count(*) FROM top_ups")[0][0] == before
+
+
+@pytest.mark.parametrize(
+    ("language", "typed", "said"),
+    [
+        ("en", "1,000", "£1,000.00 for Acme float"),
+        ("en", "£1,000.50", "£1,000.50 for Acme float"),
+        ("en", "1.000,50 GBP", "£1,000.50 for Acme float"),
+        ("de", "1.000", "1.000,00 £"),
+        ("de", "1.000,50 £", "1.000,50 £"),
+        ("fr", "1 000,50", "1 000,50 £GB"),
+    ],
+)
+def test_an_amount_is_read_as_its_reader_writes_it(
+    sign_in: People, service: Service, language: str, typed: str, said: str
+) -> None:
+    browser = sign_in("admin@acme.example")
+    browser.headers["Accept-Language"] = language
+    browser.get("/app/funding/top-ups/new")
+    answer = browser.post("/app/funding/top-ups", account=str(account(service, "gbp")), amount=typed)
+    assert answer.status_code == 303, answer.text
+    browser.get(answer.headers["location"])
+    assert said in browser.text
+    assert browser.post(f"{answer.headers['location']}/cancel").status_code == 303
+
+
+def test_a_form_shown_again_says_how_its_amount_was_read(sign_in: People, service: Service) -> None:
+    browser = sign_in("admin@acme.example")
+    query = f"from={account(service, 'gbp')}&to={account(service, 'gbp')}&amount=1%2C000"
+    browser.get(f"/app/funding/transfer?{query}")
+    assert "Choose another account" in browser.text
+    assert "Read as £1,000.00." in browser.text
 
 
 def test_a_form_sent_many_times_at_once_asks_once(sign_in: People, service: Service) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from babel.messages.extract import extract_from_dir
+from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.pofile import read_po
 
+from largesse.base import amounts
 from largesse.base.i18n import LANGUAGES
 from largesse.web.console.frame import CATALOGUES, HERE, TEMPLATES
 
@@ -25,12 +26,11 @@ Text = str | tuple[str, ...]
 
 
 def texts() -> set[Text]:
-    found = {
-        message if isinstance(message, str) else tuple(message)
-        for _, _, message, _, _ in extract_from_dir(
-            str(HERE), method_map=METHODS, options_map=OPTIONS, keywords=KEYWORDS
-        )
-    }
+    of_rooms = extract_from_dir(str(HERE), method_map=METHODS, options_map=OPTIONS, keywords=KEYWORDS)
+    messages = [message for _, _, message, _, _ in of_rooms]
+    # What is wrong with an amount is said by the web application and by commands.
+    messages += [message for _, message, _, _ in extract_from_file("python", amounts.__file__, KEYWORDS)]
+    found = {message if isinstance(message, str) else tuple(message) for message in messages}
     return {one for one in found if not (isinstance(one, str) and NAME_OF_A_FIELD.fullmatch(one))}
 
 

@@ -10,8 +10,9 @@ from functools import cache
 from babel import Locale
 from babel.dates import format_date
 from babel.languages import get_official_languages
+from babel.numbers import format_decimal
 
-from largesse.base.money import written
+from largesse.base.money import exponent, to_decimal, written
 
 _MOST_WANTED = 20
 
@@ -32,6 +33,13 @@ class Language:
     def amount(self, minor: int, currency: str) -> str:
         """An amount of minor units for its readers: `£10.00`, `10,00 €`."""
         return written(minor, currency, self.locale)
+
+    def typed(self, minor: int, currency: str) -> str:
+        """Returns an amount as a field of a form holds it, without sign and groups: `10.00`, `10,00`."""
+        places = exponent(currency)
+        return str(
+            format_decimal(to_decimal(minor, currency), f"0.{'0' * places}" if places else "0", self.locale)
+        )
 
     def day(self, at: datetime | date) -> str:
         """A date for its readers: `20 November 2026`."""

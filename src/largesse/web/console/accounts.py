@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n import text
-from largesse.base.money import to_decimal
 from largesse.funding.managing import (
     LONGEST_NAME,
     MOST_ACCOUNTS,
@@ -133,7 +132,7 @@ async def _shown(visit: Visit, account: SeenAccount) -> Response:
     async with visit.database.connection(person.scope) as connection:
         watched = await find_watch(connection, person.customer_id, account.id)
         readers = await list_readers(connection, person.customer_id)
-    below = "" if watched is None else str(to_decimal(watched.below_minor, account.currency))
+    below = "" if watched is None else visit.language.typed(watched.below_minor, account.currency)
     return visit.page(
         "account.html",
         status=422 if visit.form.errors else 200,

@@ -8,7 +8,7 @@ from largesse.base.errors import StartError
 from largesse.funding import Holder, assign_accounts
 from largesse.identity import Limit, limit_service_account
 from largesse.web.console.amounts import typed_amount
-from largesse.web.console.service_accounts import MOST_AMOUNT, find_account, one_shown
+from largesse.web.console.service_accounts import find_account, one_shown
 from largesse.web.console.visit import Visit
 
 
@@ -72,5 +72,4 @@ async def assign_to(visit: Visit, holder: Holder, holder_id: int, subject: str) 
 
 def _amount(visit: Visit, name: str, currency: str) -> int | None:
     """An amount in minor units; None where nothing was typed. What is wrong with it is noted in the form."""
-    typed = visit.form.text(name, MOST_AMOUNT, required=False)
-    return typed_amount(visit, name, currency) if typed and name not in visit.form.errors else None
+    return typed_amount(visit, name, currency) if visit.form[name].strip() else None

@@ -24,7 +24,6 @@ from largesse.web.console.visit import Visit
 
 _MOST_NAME = 100
 # An amount that is typed has no more characters than this.
-MOST_AMOUNT = 20
 
 
 async def show(visit: Visit) -> Response:
@@ -141,8 +140,7 @@ async def one_shown(visit: Visit, *, status: int = 200) -> Response:
         ],
         chosen=chosen,
         limit=account.limits.get(chosen, Limit()),
-        typed=lambda minor: "" if minor is None else str(to_decimal(minor, chosen)),
-        most_amount=MOST_AMOUNT,
+        typed=lambda minor: "" if minor is None else visit.language.typed(minor, chosen),
     )
 
 

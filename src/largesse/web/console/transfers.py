@@ -87,6 +87,9 @@ def _read(visit: Visit, accounts: list[SeenAccount]) -> _Wanted | None:
     if source is not None and amount_minor > source.balance_minor:
         held = visit.language.amount(source.balance_minor, source.currency)
         form.error("amount", visit.say(_HOLDS, account=source.name, amount=held))
+    # The language may have changed since the amount was shown, and with it what the amount means.
+    if form["amount_minor"] and form["amount_minor"] != str(amount_minor):
+        form.error("amount", visit.say(_CHANGED))
     if form.errors or source is None or target is None:
         return None
     return _Wanted(source, target, amount_minor)

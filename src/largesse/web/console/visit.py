@@ -61,6 +61,7 @@ class Visit:
         self.session = session
         self.language = language
         self.form = Form({}, self.say)
+        self.understood: dict[str, str] = {}  # amounts as they were read, by the name of their field
         self.files: dict[str, bytes] = {}  # that were handed in, by the name of their field
         self.notice: str | None = None  # what the next page is to say
         self.token_of = ""  # the cookie that forms of this page belong to
@@ -176,7 +177,7 @@ class Visit:
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page of a template, which finds the `form`, the `person` and its `session` among the values."""
-        values = {"form": self.form, "session": self.session, **values}
+        values = {"form": self.form, "understood": self.understood, "session": self.session, **values}
         return self._frame.page(self, template, values, status=status)
 
     def trouble(self, status: int, said: str) -> Response:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
+from largesse.base.amounts import ANY_CURRENCY
+from largesse.base.money import to_decimal
 from largesse.catalogue import Collection, Product, Snapshot, gift_price
 from largesse.orders import DEFAULT_COUNTRY
 from largesse.people import Right
+from largesse.web.console.amounts import typed_amount
+from largesse.web.console.form import Form
 from largesse.web.console.visit import Visit
 
 CARDS = 60
-LONGEST_AMOUNT = 20
 
 
 def page_number(visit: Visit) -> int:
@@ -22,22 +25,29 @@ def page_number(visit: Visit) -> int:
 
 def products_found(visit: Visit, snapshot: Snapshot, customer_id: int) -> list[Product]:
     """The products that fit what was searched for; whatever is no filter is none."""
-    amount_given = visit.query("amount").strip().replace(",", ".")
-    try:
-        most = Decimal(amount_given) if 0 < len(amount_given) <= LONGEST_AMOUNT else None
-    except InvalidOperation:
-        most = None
+    country = country_asked(visit, snapshot, customer_id)
     found = snapshot.products(
         customer_id,
-        country_asked(visit, snapshot, customer_id),
+        country,
         currency=visit.query("currency").upper() or None,
-        amount=most if most is not None and most.is_finite() else None,
+        amount=_most(visit, currencies_in(snapshot, customer_id, country)),
         keyword=visit.query("q").strip()[:100] or None,
     )
     kind = visit.query("kind")
     return [
         one for one in found if kind not in {"digital", "physical"} or one.is_digital == (kind == "digital")
     ]
+
+
+def _most(visit: Visit, currencies: list[str]) -> Decimal | None:
+    """Returns the amount that gifts are searched for, in major units; what is wrong with it is noted in the form."""
+    if not visit.query("amount").strip():
+        return None
+    given = visit.query("currency").upper()
+    currency = given if given in currencies else currencies[0] if len(currencies) == 1 else ANY_CURRENCY
+    visit.form = Form({"amount": visit.query("amount")}, visit.say)
+    minor = typed_amount(visit, "amount", currency)
+    return to_decimal(minor, currency) if minor else None
 
 
 def search_values(visit: Visit, snapshot: Snapshot, customer_id: int) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def _show(
         status=status,
         collection=collection,
         terms=terms,
-        value=canonical(terms.value_minor, terms.currency) if terms.value_minor else "",
+        value=visit.language.typed(terms.value_minor, terms.currency) if terms.value_minor else "",
         name=name,
         ticked=first,
         others=others[:MOST_OFFERED],

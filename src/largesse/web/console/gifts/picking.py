@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n import text
-from largesse.base.money import canonical
+from largesse.base.money import to_number
 from largesse.catalogue import Collection, Product, Snapshot
 from largesse.drafts import Draft, DraftContent
 from largesse.identity import Caller
 from largesse.orders import DEFAULT_COUNTRY, Choice, CollectionChoice, Gift, ProductChoice, TemplateChoice
 from largesse.templates import Template, read_template
-from largesse.web.console.gifts.browsing import LONGEST_AMOUNT, delivered
+from largesse.web.console.amounts import typed_amount
+from largesse.web.console.gifts.browsing import delivered
 from largesse.web.console.visit import Visit
 
-_NO_AMOUNT = text("Type an amount, such as 25 or 12.50.")
 _NOT_THIS_AMOUNT = text("It cannot be sent for this amount.")
 
 
@@ -95,26 +94,14 @@ def amount_values(visit: Visit, picked: Picked) -> dict[str, Any]:
         "picked": picked,
         "needs_amount": picked.needs_amount,
         "offered": [
-            (canonical(minor, currency), visit.language.amount(minor, currency)) for minor in offered
+            (visit.language.typed(minor, currency), visit.language.amount(minor, currency))
+            for minor in offered
         ],
         "range": product.range_minor if product else None,
         "currency": currency,
         "country_name": visit.language.country(picked.country),
         "delivered": delivered,
     }
-
-
-def _typed_value(visit: Visit) -> float | None:
-    """The amount that was typed, in major units; None, with what is wrong noted in the form, where it is none."""
-    typed = visit.form["value"].strip().replace(",", ".")
-    try:
-        number = Decimal(typed) if 0 < len(typed) <= LONGEST_AMOUNT else Decimal("NaN")
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if number.is_finite():
-        return float(number)
-    visit.form.error("value", visit.say(_NO_AMOUNT))
-    return None
 
 
 def id_of(given: str) -> int | None:
@@ -126,7 +113,7 @@ def _choice(visit: Visit, picked: Picked) -> Choice:
     if picked.template is not None:
         return TemplateChoice(picked.template.id)
     has_value = picked.needs_amount or visit.form["value"].strip()
-    value = _typed_value(visit) if has_value else None
+    value = to_number(typed_amount(visit, "value", picked.currency), picked.currency) if has_value else None
     if picked.product is not None:
         return ProductChoice(picked.product.id, value, picked.country)
     assert picked.collection is not None, "one of the three was picked"

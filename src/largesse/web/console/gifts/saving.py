@@ -224,7 +224,7 @@ async def _show(
         amounts=amount_values(visit, picked) if picked else None,
         gift=picked and (picked.product or picked.collection),
         name=visit.say("Copy of %(name)s", name=name)[:MAX_NAME] if like else name,
-        value=_value(start, picked),
+        value=_value(visit, start, picked),
         wrappings=WRAPPINGS,
         wrapping_names={key: visit.say(one) for key, one in NAMES.items()},
         wrapping=known_wrapping(wrapping),
@@ -246,8 +246,8 @@ def _shown_in(visit: Visit, said: Chosen | None) -> Language:
     return LANGUAGES.get(visit.form["look"]) or of_mail
 
 
-def _value(start: Template | None, picked: Picked | None) -> str:
+def _value(visit: Visit, start: Template | None, picked: Picked | None) -> str:
     """The amount that the field begins with: that of the template, where the gift has the same currency."""
     if start is None or picked is None or picked.currency != start.currency:
         return ""
-    return canonical(start.value_minor, start.currency)
+    return visit.language.typed(start.value_minor, start.currency)

@@ -1,0 +1,181 @@
+"""Reads an amount that a person typed, or that stands in a file, in the way its reader's language writes numbers.
+
+An amount is accepted only where it can mean one thing. A mark between digits is a decimal mark or separates thousands: where its place
+leaves both open (`1,000`), the language decides, and what the language does not decide is refused.
+Babel's `parse_decimal` is not used: it reads `1,000` in German as 1, takes `1.0.0`, exponents and any digits.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+
+from babel.numbers import format_decimal, get_currency_symbol, get_decimal_symbol, get_group_symbol
+
+from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
+from largesse.base.i18n.templates import text
+from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_minor
+
+# The longest that is read: MAX_AMOUNT with its decimals, spaces and the longest sign has fewer characters.
+LONGEST_AMOUNT = 40
+ANY_CURRENCY = "XXX"  # ISO 4217: none; for amounts that are compared with those of any currency
+# Two decimals are read in every currency, so that `500.00` is 500 yen, as the contract writes it.
+_USUAL_DECIMALS = 2
+
+_MISSING = text("Type an amount, such as %(example)s.")
+_NO_AMOUNT = text("“%(typed)s” is not an amount. Type an amount such as %(example)s, with the digits 0 to 9.")
+_NOT_POSITIVE = text("“%(typed)s” is not above zero. Type an amount such as %(example)s.")
+_TOO_LARGE = text("“%(typed)s” is more than %(most)s, the largest amount.")
+_TOO_FINE = text(
+    "“%(typed)s” has more decimals than %(currency)s allows. Type an amount such as %(example)s."
+)
+_UNCLEAR = text("“%(typed)s” can mean %(large)s or %(small)s. If you mean %(large)s, type %(plain)s.")
+_OTHER_CURRENCY = text(
+    "“%(found)s” is not a sign for %(currency)s. Type an amount in %(currency)s, such as %(example)s."
+)
+
+_GROUPS = r"[1-9][0-9]{0,2}(?:(?P<mark>[.,' ])[0-9]{3})(?:(?P=mark)[0-9]{3})*"
+_WHOLE = re.compile(rf"[0-9]+|{_GROUPS}")
+_WITH_DECIMALS = re.compile(rf"(?P<whole>[0-9]+|{_GROUPS})(?P<decimal>[.,])(?P<decimals>[0-9]+)")
+# What is no digit may stand before and after the number; `25,-` is a whole amount in German and in Swiss French.
+_TYPED = re.compile(
+    r"(?P<before>[^0-9.,']*)(?P<number>[0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})?(?P<after>[^0-9.,']*)"
+)
+_SPACES = re.compile(r"\s")
+_APOSTROPHES = re.compile("[\N{RIGHT SINGLE QUOTATION MARK}\N{MODIFIER LETTER APOSTROPHE}]")
+_MINUS = re.compile("[-\N{MINUS SIGN}\N{EN DASH}()]")
+
+
+class UnreadableAmount(AmountError):
+    """An amount that was not understood: `english` with its `values` says how it was read and what to type."""
+
+    def __init__(self, english: str, **values: str) -> None:
+        super().__init__(english % values)
+        self.english = english
+        self.values = values
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What digits and marks can mean: with every mark between thousands, and with the last one before decimals."""
+
+    whole: Decimal | None
+    with_decimals: Decimal | None
+    mark: str  # the last mark, or empty
+
+
+_NOTHING = Readings(None, None, "")
+
+
+def readings(number: str) -> Readings:
+    """Returns what digits and marks can mean; both are None where that is no number."""
+    grouped, pointed = _WHOLE.fullmatch(number), _WITH_DECIMALS.fullmatch(number)
+    if pointed and pointed["mark"] == pointed["decimal"]:
+        pointed = None
+    return Readings(
+        Decimal(_digits(number)) if grouped else None,
+        Decimal(f"{_digits(pointed['whole'])}.{pointed['decimals']}") if pointed else None,
+        (pointed["decimal"] if pointed else grouped["mark"] if grouped else "") or "",
+    )
+
+
+def normal_marks(typed: str) -> str:
+    """Returns a text with one kind of space and one kind of apostrophe, and nothing around it."""
+    return _APOSTROPHES.sub("'", _SPACES.sub(" ", typed.strip()))
+
+
+def number_in(typed: str, currency: str) -> str:
+    """Returns the digits and marks of an amount in `currency`, beside which its sign or code may stand. Raises ValueError."""
+    found = _TYPED.fullmatch(normal_marks(typed))
+    if found is None or len(typed) > LONGEST_AMOUNT:
+        raise ValueError(f"{typed[:LONGEST_AMOUNT]!r} is no amount")
+    for sign in (found["before"].strip(), found["after"].strip()):
+        if sign and sign.casefold() not in _currency_signs(currency):
+            raise ValueError(sign)
+    return found["number"]
+
+
+def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
+    """Returns the minor units of `currency` that `typed` means to readers of a language; always above zero.
+
+    Raises UnreadableAmount.
+    """
+    example, typed = example_amount(currency, language), typed.strip()
+    if not typed:
+        raise UnreadableAmount(_MISSING, example=example)
+    shown = typed if len(typed) <= LONGEST_AMOUNT else f"{typed[:LONGEST_AMOUNT]}…"
+    parts = _TYPED.fullmatch(normal_marks(typed))
+    read = readings(parts["number"]) if parts and len(typed) <= LONGEST_AMOUNT else _NOTHING
+    if parts is None or read == _NOTHING:
+        raise UnreadableAmount(_NO_AMOUNT, typed=shown, example=example)
+    for sign in (parts["before"].strip(), parts["after"].strip()):
+        if _MINUS.search(sign):
+            raise UnreadableAmount(_NOT_POSITIVE, typed=shown, example=example)
+        if sign and currency == ANY_CURRENCY:
+            raise UnreadableAmount(_NO_AMOUNT, typed=shown, example=example)
+        if sign and sign.casefold() not in _currency_signs(currency):
+            raise UnreadableAmount(_OTHER_CURRENCY, found=sign, currency=currency, example=example)
+    amount = _decided(read, shown, currency, language)
+    if amount > MAX_AMOUNT:
+        most = language.amount(to_minor(MAX_AMOUNT, currency), currency)
+        raise UnreadableAmount(_TOO_LARGE, typed=shown, most=most)
+    if _decimals(amount) > max(exponent(currency), _USUAL_DECIMALS) or not _is_exact(amount, currency):
+        raise UnreadableAmount(_TOO_FINE, typed=shown, currency=currency, example=example)
+    if not amount:
+        raise UnreadableAmount(_NOT_POSITIVE, typed=shown, example=example)
+    return to_minor(amount, currency)
+
+
+def example_amount(currency: str, language: Language) -> str:
+    """Returns an amount that may be typed, with a thousand and decimals where the currency has them."""
+    places = exponent(currency)
+    form = f"#,##0.{'0' * places}" if places else "#,##0"
+    return str(format_decimal(Decimal("1000.5") if places else 1000, form, language.locale))
+
+
+def _digits(number: str) -> str:
+    return re.sub(r"[^0-9]", "", number)
+
+
+@cache
+def _currency_signs(currency: str) -> frozenset[str]:
+    """The code of a currency, and how each language that we speak writes it."""
+    locales = {one for language in LANGUAGES.values() for one in (language.locale, language.tag)}
+    return frozenset(
+        {currency.casefold(), *(get_currency_symbol(currency, one).casefold() for one in locales)}
+    )
+
+
+def _decided(read: Readings, shown: str, currency: str, language: Language) -> Decimal:
+    """Returns the one amount that is meant. Raises UnreadableAmount where that is not sure."""
+    if read.with_decimals is None or read.whole is None:
+        found = read.whole if read.with_decimals is None else read.with_decimals
+        assert found is not None, "one of the two was read"
+        return found
+    if read.mark == normal_marks(get_group_symbol(language.locale)):
+        return read.whole
+    if read.mark == get_decimal_symbol(language.locale) and exponent(currency) > _USUAL_DECIMALS:
+        return read.with_decimals
+    large = to_minor(read.whole, currency)
+    small = f"{format_decimal(read.with_decimals, '0.000', language.locale)} {currency}"
+    if _is_exact(read.with_decimals, currency):
+        small = language.amount(to_minor(read.with_decimals, currency), currency)
+    raise UnreadableAmount(
+        _UNCLEAR,
+        typed=shown,
+        large=language.amount(large, currency),
+        small=small,
+        plain=language.typed(large, currency),
+    )
+
+
+def _decimals(amount: Decimal) -> int:
+    """How many decimals were typed."""
+    return -int(amount.as_tuple().exponent)
+
+
+def _is_exact(amount: Decimal, currency: str) -> bool:
+    """Whether a currency has such an amount."""
+    return amount == amount.quantize(Decimal(1).scaleb(-exponent(currency)))

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+from babel.numbers import format_currency
+from hypothesis import given
+from hypothesis import strategies as st
+
+from largesse.base.amounts import ANY_CURRENCY, LONGEST_AMOUNT, UnreadableAmount, example_amount, read_amount
+from largesse.base.i18n import LANGUAGES, Language
+from largesse.base.money import MAX_AMOUNT, exponent, to_decimal
+
+languages = st.sampled_from(list(LANGUAGES.values()))
+currencies = st.sampled_from(["GBP", "EUR", "USD", "CHF", "CNY", "JPY", "KRW", "KWD", "BHD"])
+EN, FR, DE = (LANGUAGES[tag] for tag in ("en", "fr", "de"))
+
+
+@given(languages, currencies, st.data())
+def test_what_is_written_for_a_reader_is_read_back(
+    language: Language, currency: str, data: st.DataObject
+) -> None:
+    minor = data.draw(st.integers(1, MAX_AMOUNT * 10 ** exponent(currency)))
+    for shown in (
+        language.amount(minor, currency),
+        language.typed(minor, currency),
+        format_currency(to_decimal(minor, currency), currency, locale=language.locale),
+        format_currency(to_decimal(minor, currency), currency, "#,##0.00 ¤¤", locale=language.locale),
+    ):
+        assert len(shown) <= LONGEST_AMOUNT
+        assert read_amount(shown, currency, language) == minor, shown
+
+
+@given(languages, currencies)
+def test_the_example_can_be_typed(language: Language, currency: str) -> None:
+    assert read_amount(example_amount(currency, language), currency, language) > 0
+
+
+@given(currencies, st.text("0123456789.,' ", min_size=1, max_size=12))
+def test_two_languages_read_one_amount_or_differ_by_a_mark_before_three_digits(
+    currency: str, typed: str
+) -> None:
+    """What one language reads as another amount than the next is one mark before three digits, in a currency of three decimals."""
+    found = set()
+    for language in LANGUAGES.values():
+        try:
+            found.add(read_amount(typed, currency, language))
+        except UnreadableAmount:
+            continue
+    if len(found) > 1:
+        assert exponent(currency) == 3
+        assert max(found) == 1000 * min(found)
+
+
+@pytest.mark.parametrize(
+    ("typed", "currency", "language", "minor"),
+    [
+        ("1,000", "GBP", EN, 100000),
+        ("1,000", "JPY", EN, 1000),
+        ("1,000", "KWD", EN, 1000000),
+        ("1,000", "KWD", DE, 1000),
+        ("1.000", "KWD", EN, 1000),
+        ("1.000", "EUR", DE, 100000),
+        ("1.000,50", "EUR", EN, 100050),
+        ("1,000.50", "EUR", DE, 100050),
+        ("1,000,000", "EUR", FR, 100000000),
+        ("1 000,50", "EUR", FR, 100050),
+        ("1\u202f000,50", "EUR", EN, 100050),
+        ("1\u00a0000.50", "EUR", EN, 100050),
+        ("1'000.50", "CHF", DE, 100050),
+        ("1\u2019000.50", "CHF", DE, 100050),
+        ("10,5", "EUR", EN, 1050),
+        ("10.5", "EUR", DE, 1050),
+        ("007", "EUR", DE, 700),
+        ("0,500", "KWD", EN, 500),
+        ("500.00", "JPY", EN, 500),
+        (" £25 ", "GBP", EN, 2500),
+        ("25 gbp", "GBP", EN, 2500),
+        ("GBP 25 £", "GBP", EN, 2500),
+        ("€ 25,00", "EUR", EN, 2500),
+        ("25 €", "EUR", FR, 2500),
+        ("$25", "USD", EN, 2500),
+        ("25,-", "EUR", DE, 2500),
+        ("25.\u2013", "CHF", DE, 2500),
+        ("1000000000", "GBP", EN, 10**11),
+        ("0.01", "GBP", EN, 1),
+    ],
+)
+def test_amounts_that_mean_one_thing(typed: str, currency: str, language: Language, minor: int) -> None:
+    assert read_amount(typed, currency, language) == minor
+
+
+@pytest.mark.parametrize(
+    ("typed", "currency", "language", "said"),
+    [
+        ("", "GBP", EN, "Type an amount, such as 1,000.50."),
+        ("  ", "JPY", DE, "Type an amount, such as 1.000."),
+        ("1.000", "GBP", EN, "“1.000” can mean £1,000.00 or £1.00. If you mean £1,000.00, type 1000.00."),
+        ("1.234", "GBP", EN, "“1.234” can mean £1,234.00 or 1.234 GBP."),
+        ("1,000", "EUR", DE, "can mean 1.000,00\u00a0€ or 1,00\u00a0€"),
+        ("1,000", "EUR", FR, "can mean"),
+        ("1.000", "EUR", FR, "can mean"),
+        ("1.000", "KWD", FR, "can mean"),
+        ("0,500", "GBP", EN, "more decimals than GBP allows"),
+        ("1000,000", "GBP", EN, "more decimals than GBP allows"),
+        ("10.5", "JPY", EN, "more decimals than JPY allows"),
+        ("1.0001", "KWD", EN, "more decimals than KWD allows"),
+        ("0", "GBP", EN, "“0” is not above zero"),
+        ("0.00", "GBP", EN, "is not above zero"),
+        ("-5", "GBP", EN, "is not above zero"),
+        ("\u22125", "GBP", EN, "is not above zero"),
+        ("£-5", "GBP", EN, "is not above zero"),
+        ("(5)", "GBP", EN, "is not above zero"),
+        ("5-", "GBP", EN, "is not above zero"),
+        ("1000000000.01", "GBP", EN, "is more than £1,000,000,000.00"),
+        ("€25", "GBP", EN, "“€” is not a sign for GBP"),
+        ("25 EUR", "GBP", EN, "“EUR” is not a sign for GBP"),
+        ("$25", "CAD", EN, "“$” is not a sign for CAD"),
+        ("25k", "GBP", EN, "“k” is not a sign for GBP"),
+        ("£5", ANY_CURRENCY, EN, "is not an amount"),
+        ("1e2", "GBP", EN, "is not an amount"),
+        ("NaN", "GBP", EN, "is not an amount"),
+        ("1,00,000", "GBP", EN, "is not an amount"),
+        ("1,0000", "JPY", EN, "more decimals"),
+        ("1.000 000,50", "GBP", EN, "is not an amount"),
+        ("1  000", "GBP", EN, "is not an amount"),
+        ("5 and 6", "GBP", EN, "is not an amount"),
+        (".50", "GBP", EN, "“.50” is not an amount"),
+        ("5.", "GBP", EN, "“5.” is not an amount"),
+        ("\uff11\uff12", "GBP", EN, "with the digits 0 to 9"),
+        ("\u0661\u0662", "GBP", EN, "with the digits 0 to 9"),
+        ("1\u00b2", "GBP", EN, "is not a sign"),
+        ("1" * (LONGEST_AMOUNT + 1), "GBP", EN, "… is not an amount"),
+        ("1" * LONGEST_AMOUNT, "GBP", EN, "is more than"),
+    ],
+)
+def test_everything_else_is_refused_with_what_was_understood(
+    typed: str, currency: str, language: Language, said: str
+) -> None:
+    with pytest.raises(UnreadableAmount) as refused:
+        read_amount(typed, currency, language)
+    assert said.replace("… is", "…” is") in str(refused.value)
