@@ -20,7 +20,7 @@ from largesse.orders.findings import Findings
 from largesse.orders.ids import FEW_IDS, LAST_ID, IdWatch, read_ids_left
 from largesse.orders.kept import Receipt
 from largesse.orders.listing import OrderLists
-from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE, Options, options_of, told_options
+from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE, OPTIONS, PERSONAL, Options, options_of
 from largesse.orders.order import Gift
 from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoting import Quote, Quoter
@@ -58,6 +58,8 @@ __all__ = [
     "MAX_QUANTITY",
     "MAX_QUOTE",
     "MAX_REFERENCE",
+    "OPTIONS",
+    "PERSONAL",
     "Asked",
     "Cancellation",
     "Choice",
@@ -86,5 +88,4 @@ __all__ = [
     "read_order",
     "read_request",
     "read_send",
-    "told_options",
 ]

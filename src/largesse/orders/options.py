@@ -1,12 +1,14 @@
 """What a caller may say of an order and need not: each declared here, once.
 
 A field of `Options` is a column of `orders`. From its declaration follow the member of the send bodies with its limit, how it is
-read, written with an order and read back; what answers and events tell of it is a member of the same name in their shapes.
-CONTRIBUTING.md says how one is added.
+read, written and read back, the member of `GET /orders/{reference}/request`, and a line of the order's page. A text is personal
+unless its declaration says otherwise: what erases, exports and searches personal texts goes by that. What events say of it
+is a member of the same name in their shape. CONTRIBUTING.md says how one is added.
 """
 
 from __future__ import annotations
 
+from itertools import compress
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -19,7 +21,9 @@ from largesse.orders.wrappings import WRAPPINGS
 _KNOWN_WRAPPINGS = ", ".join(f"`{key}`" for key in WRAPPINGS)
 MAX_FROM_NAME = 32  # characters
 MAX_MESSAGE = 256
-_LINE_BREAKS = {"line_breaks": True}  # what a text may hold that others may not
+# What a declaration says in `extra`. Left out, a text takes no line breaks, and is personal: somebody may be named in it.
+_LINE_BREAKS = "line_breaks"
+_PERSONAL = "personal"
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -33,6 +37,7 @@ class Options(msgspec.Struct, frozen=True):
                 description=f"Wrapping of the gift, by default the template's, or `default`. Known are {_KNOWN_WRAPPINGS}; "
                 "any other is kept, and looks like `default`.",
                 examples=["confetti"],
+                extra={_PERSONAL: False},
             ),
         ]
         | None
@@ -50,7 +55,7 @@ class Options(msgspec.Struct, frozen=True):
                 max_length=MAX_MESSAGE,
                 description="Message to the recipient",
                 examples=["Thank you!"],
-                extra=_LINE_BREAKS,
+                extra={_LINE_BREAKS: True},
             ),
         ]
         | None
@@ -67,21 +72,20 @@ _NONE_SAID = Options()
 _values = attrgetter(*OPTIONS)
 
 
-def told_options(shape: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The options that a shape has a member for."""
-    return tuple(name for name in OPTIONS if name in shape.__struct_fields__)
+def _declared(said: str, *, default: bool) -> tuple[bool, ...]:
+    """Returns for each option what its declaration says, or the default where it says nothing."""
+    found = []
+    for field in msgspec.structs.fields(Options):
+        kinds = msgspec.inspect.type_info(field.type)
+        assert isinstance(kinds, msgspec.inspect.UnionType), "an option may be left out"
+        extras = [kind.extra or {} for kind in kinds.types if isinstance(kind, msgspec.inspect.Metadata)]
+        found.append(next((extra[said] for extra in extras if said in extra), default))
+    return tuple(found)
 
 
-def _may_break_lines(annotation: Any) -> bool:
-    """Whether a field of `Options` is declared to take line breaks."""
-    kinds = msgspec.inspect.type_info(annotation)
-    assert isinstance(kinds, msgspec.inspect.UnionType), "an option may be left out"
-    return any(
-        isinstance(kind, msgspec.inspect.Metadata) and kind.extra == _LINE_BREAKS for kind in kinds.types
-    )
-
-
-_LINE_BREAKS_ALLOWED = tuple(_may_break_lines(field.type) for field in msgspec.structs.fields(Options))
+_LINE_BREAKS_ALLOWED = _declared(_LINE_BREAKS, default=False)
+# The options that a privacy request is about: columns of `orders`, too.
+PERSONAL = tuple(compress(OPTIONS, _declared(_PERSONAL, default=True)))
 
 
 def options_of(given: Any) -> Options:

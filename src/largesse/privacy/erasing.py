@@ -29,7 +29,7 @@ class Receipt(msgspec.Struct, frozen=True):
     cancelled: int  # of those: will not leave any more
     captured: int  # copies in the captured mailbox
     parcels: int
-    texts: int  # orders whose message, sender or reference held the address
+    texts: int  # orders whose texts or reference held the address
     drafts: int  # that were dropped
 
 
@@ -52,9 +52,7 @@ async def erase_lines(connection: Connection, order: OrderKey, numbers: Sequence
 
 async def forget_written(connection: Connection, customer_id: int, texts: Texts) -> None:
     """Has an order no longer found by what was written on it; call it inside the transaction that erases that."""
-    await forget_texts(
-        connection, customer_id, texts.order_id, texts.external_reference, (texts.from_name, texts.message)
-    )
+    await forget_texts(connection, customer_id, texts.order_id, texts.external_reference, texts.written)
 
 
 async def erase(database: Database, email: str, found: Found, customer_id: int | None = None) -> Receipt:

@@ -15,9 +15,11 @@ from largesse.fulfilment.notifications import open_email
 from largesse.fulfilment.shipments import read_address
 from largesse.lines.records import read_line_records
 from largesse.lines.states import LineKey
+from largesse.orders import PERSONAL
 from largesse.privacy.finding import Found, OrderKey
 
 Json = dict[str, Any]
+_PERSONAL = ", ".join(f"o.{name}" for name in PERSONAL)
 
 
 async def export(connection: Connection, vault: Vault, email: str, found: Found) -> Json:
@@ -36,13 +38,13 @@ async def export(connection: Connection, vault: Vault, email: str, found: Found)
 
 async def _order(connection: Connection, vault: Vault, order: OrderKey, numbers: Sequence[int]) -> Json:
     row = await connection.fetchrow(
-        """
+        f"""
         SELECT o.reference, c.key AS customer, o.environment, o.created_at, o.scheduled_for, o.external_reference,
-               o.value_minor, o.currency, o.country, o.from_name, o.message, p.name AS product, g.name AS collection
+               o.value_minor, o.currency, o.country, {_PERSONAL}, p.name AS product, g.name AS collection
         FROM orders o JOIN customers c ON c.id = o.customer_id
         LEFT JOIN products p ON p.id = o.product_id LEFT JOIN collections g ON g.id = o.collection_id
         WHERE o.customer_id = $1 AND o.id = $2
-        """,
+        """,  # noqa: S608 - columns
         *order,
     )
     assert row is not None, "orders are never deleted"

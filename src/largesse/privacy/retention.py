@@ -124,7 +124,7 @@ class Retention:
             connection,
             erased,
             count=len(gone),
-            texts=sum(any(texts[1:]) for texts in gone),
+            texts=sum(any((texts.external_reference, *texts.written)) for texts in gone),
             customer_id=customer_id,
             retention_days=self._days,
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from largesse.database import Connection, Customers, Row, places, plan_by_index
 from largesse.events import Change, read_changes, record_changes, remove_changes
+from largesse.orders import PERSONAL
 from largesse.reports.reading import (
     Facts,
     OrderKey,
@@ -209,7 +210,7 @@ async def _add_words(
         order = facts.orders[key]
         found_by = words_of_order(
             order["external_reference"],
-            (order["from_name"], order["message"]),
+            [order[name] for name in PERSONAL],
             recipients.get(order["id"], ()),
         )
         words += [

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from largesse.database import Connection, Customers, Row, arguments, within
+from largesse.orders import PERSONAL
 from largesse.reports.standing import AGES_S, Moves, Standing
 
 OrderKey = tuple[int, int]  # customer and order
@@ -83,6 +84,9 @@ def _told(row: Row) -> Standing:
     )
 
 
+_PERSONAL = ", ".join(f"o.{name}" for name in PERSONAL)
+
+
 def _wanted(neighbours: Customers) -> str:
     """SQL for the orders of customers $1 and ids $2."""
     return f"""
@@ -96,7 +100,7 @@ def _orders(neighbours: Customers) -> str:
     return f"""
         SELECT o.customer_id, o.id, o.environment, o.created_at, o.source, o.currency, o.product_id, o.collection_id,
                o.account_id, o.service_account_id, o.user_id, o.template_id, o.code_count, o.total_minor, o.external_reference,
-               o.from_name, o.message, o.erased_at, o.delivery_mode,
+               {_PERSONAL}, o.erased_at, o.delivery_mode,
                o.scheduled_for IS NOT NULL AND EXISTS (
                    SELECT FROM mail_jobs AS m
                    WHERE m.customer_id = o.customer_id AND m.order_id = o.id AND m.fanned_out_at IS NULL AND m.due_at > (SELECT clock_now())

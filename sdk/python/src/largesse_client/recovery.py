@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from largesse_client.calls import Ask, Steps, get
 from largesse_client.errors import NotFound, OtherServiceAccount, ReferenceUsed
 from largesse_client.models import Collection, Order, OrderRequest, Recipient, RequestedRecipient
@@ -45,26 +47,20 @@ def recover(body: Mapping[str, Any], used: ReferenceUsed, ask: Ask) -> Steps[Ord
 def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
     """Names the arguments in which the order is another than the body asks for, where it can be told.
 
-    What was left out is compared with its default; of a template it may be anything, and so may a value that is implied. An
-    expiry that was not kept is one that the plan does not have.
+    Every member of a request is compared, those that are not named here by what was said alone. What was left out is compared
+    with its default; of a template it may be anything, and so may a value that is implied. An expiry that was not kept is one
+    that the plan does not have.
     """
     if not held.is_own:
         yield "service_account"
     is_template = "templateId" in body
-    wanted = {
-        "product_id": body.get("productId"),
-        "collection_id": body.get("collectionId"),
-        "template_id": body.get("templateId"),
+    wanted = {name: body.get(member) for name, member in _MEMBERS.items()} | {
         "value": body.get("value", held.value),
         "country": (body.get("country") or "GB").upper() if "productId" in body else held.country,
         "source": normal_source(body.get("source")),
-        "code_quantity": body.get("codeQuantity"),
-        "account_id": body.get("accountId"),
         "external_reference": body["externalReference"].strip(),
         "send_at": body.get("sendAt") if "recipients" in body else None,
         "wrapping_key": body.get("wrappingKey", "default"),
-        "from_name": body.get("fromName"),
-        "message": body.get("message"),
         "expiry_after_days": body.get("expiryAfterDays")
         and held.expiry_after_days
         and body["expiryAfterDays"],
@@ -78,6 +74,12 @@ def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
         yield "recipients"
 
 
+# What is compared, by how a body spells it: recipients are as a whole, and what is left is no part of a request.
+_MEMBERS = {
+    field.name: field.encode_name
+    for field in msgspec.structs.fields(OrderRequest)
+    if field.name not in {"reference", "is_own", "currency", "recipients"}
+}
 _OF_TEMPLATE = {
     "product_id": None,
     "collection_id": None,

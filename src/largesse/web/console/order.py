@@ -19,12 +19,13 @@ from largesse.delivery.webhooks.records import list_order_webhooks
 from largesse.funding import OnInvoice, order_entries, own_accounts, payment_source
 from largesse.funding.overview import list_seen_accounts
 from largesse.identity import Principal, is_own, person_calls
-from largesse.orders import OrderAct, cancel_order, find_order, list_acts, read_order
+from largesse.orders import OPTIONS, OrderAct, cancel_order, find_order, list_acts, read_order
 from largesse.people import Reach, Right
 from largesse.reports import Place, read_listed
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.order_filters import STATES
 from largesse.web.console.visit import Visit
+from largesse.web.kit.spelling import spell_name
 
 _RECIPIENTS_AT_ONCE = 100
 # How mail is doing, as a kind of state and a word.
@@ -59,6 +60,11 @@ DELIVERIES = {
     "exhausted": ("bad", text("Given up")),
     "cancelled": ("still", text("Cancelled")),
 }
+_SHOWN = {
+    "wrapping_key",
+    "from_name",
+    "message",
+}  # options that the page has in words of its own, or not at all
 ENTRIES = {"order": text("Order"), "refund": text("Refund")}
 
 
@@ -274,6 +280,7 @@ async def _shown(visit: Visit) -> Response:
         "order.html",
         status=422 if visit.form.errors else 200,
         order=order,
+        more_texts={spell_name(name): order[name] for name in OPTIONS if name not in _SHOWN and order[name]},
         listed=listed[0] if listed else None,
         ways=ways,
         offset=offset,

@@ -23,6 +23,7 @@ from largesse.base.errors import (
 from largesse.events import ORDER_CREATED, OrderRecord, Sampled
 from largesse.identity import READ, SEND
 from largesse.orders import (
+    OPTIONS,
     Asked,
     cancel_order,
     read_order,
@@ -48,6 +49,7 @@ from largesse.web.api.shapes.sending import (
 )
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
+from largesse.web.kit.spelling import spell_name
 
 # Of values, so that an example has every member there is.
 _RESPONSE = msgspec.to_builtins(EXAMPLE_RESPONSE)
@@ -261,8 +263,8 @@ OPERATIONS = (
             "source": "api",
             "recipients": [{"email": "sam@example.com", "name": "Sam", "quantity": 1}],
             "codeQuantity": None,
+            **{spell_name(option): None for option in OPTIONS},
             "wrappingKey": "default",
-            "fromName": None,
             "message": "Thank you!",
             "sendAt": None,
             "accountId": 1,

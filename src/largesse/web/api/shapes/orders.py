@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
 from largesse.base.money import to_number
-from largesse.orders import Cancellation, OrderRequest, Quote, Receipt, told_options
+from largesse.orders import OPTIONS, Cancellation, OrderRequest, Quote, Receipt
 
 
 class IssuedCodeShape(msgspec.Struct, rename="camel", gc=False):
@@ -53,10 +53,6 @@ EXAMPLE_RESPONSE = SendResponse(
 )
 
 
-# Members for options, which a receipt has under the same name.
-_OPTIONS = told_options(SendResponse)
-
-
 def send_response(receipt: Receipt) -> SendResponse:
     """What the caller of a send endpoint gets."""
     order = receipt.order
@@ -72,7 +68,6 @@ def send_response(receipt: Receipt) -> SendResponse:
         scheduled_for=order.scheduled_for,
         external_reference=order.external_reference,
         codes=[IssuedCodeShape(code.code, code.pin, code.redemption_url) for code in receipt.codes],
-        **{name: getattr(order, name) for name in _OPTIONS},
     )
 
 
@@ -99,6 +94,15 @@ def cancellation_shape(cancellation: Cancellation) -> CancellationShape:
     )
 
 
+if TYPE_CHECKING:
+    _RequestedOptions = msgspec.Struct
+else:
+    # A member for each option.
+    _RequestedOptions = msgspec.defstruct(
+        "_RequestedOptions", [(name, str | None) for name in OPTIONS], kw_only=True, rename="camel"
+    )
+
+
 class RequestedRecipientShape(msgspec.Struct, rename="camel"):
     """One address and name, and how many codes it got in all."""
 
@@ -107,7 +111,7 @@ class RequestedRecipientShape(msgspec.Struct, rename="camel"):
     quantity: int
 
 
-class OrderRequestShape(msgspec.Struct, kw_only=True, rename="camel"):
+class OrderRequestShape(_RequestedOptions, kw_only=True, rename="camel"):
     """What was asked for, in the words of a send body, as the order keeps it: with what a template or default filled in."""
 
     reference: Annotated[str, Meta(description="The order's public key")]
@@ -125,15 +129,10 @@ class OrderRequestShape(msgspec.Struct, kw_only=True, rename="camel"):
     ]
     code_quantity: Annotated[int, Meta(description="Null when recipients were emailed")] | None
     wrapping_key: str
-    from_name: str | None
-    message: str | None
     send_at: Annotated[datetime, Meta(tz=True, description="Null when sent immediately")] | None
     account_id: Annotated[int, Meta(description="Null when invoiced")] | None
     expiry_after_days: Annotated[int, Meta(description="Null where it is left to the plan's policy")] | None
     external_reference: str | None
-
-
-_REQUESTED = told_options(OrderRequestShape)
 
 
 def order_request_shape(request: OrderRequest) -> OrderRequestShape:
@@ -155,7 +154,7 @@ def order_request_shape(request: OrderRequest) -> OrderRequestShape:
         account_id=order.account_id,
         expiry_after_days=order.expiry_after_days,
         external_reference=order.external_reference,
-        **{name: getattr(order, name) for name in _REQUESTED},
+        **{name: getattr(order, name) for name in OPTIONS},
     )
 
 

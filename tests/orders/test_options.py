@@ -1,0 +1,16 @@
+"""What follows from the declaration of an optional text."""
+
+from __future__ import annotations
+
+from largesse.database.rights import TABLES
+from largesse.orders import OPTIONS, PERSONAL
+
+
+def test_a_text_is_personal_unless_it_says_otherwise() -> None:
+    assert set(OPTIONS) - set(PERSONAL) == {"wrapping_key"}
+
+
+def test_who_erases_may_change_personal_texts_and_no_others() -> None:
+    erased = {f"UPDATE({name})" for name in (*PERSONAL, "external_reference")}
+    assert set(TABLES["orders"].operator.split(", ")) == erased
+    assert set(TABLES["orders"].worker.split(", ")) == erased | {"UPDATE(erased_at)"}
