@@ -101,8 +101,8 @@ def test_a_passkey_is_made_and_asked_for(
     authenticator = devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})["authenticatorId"]
     one.open(app + link[link.index("/app") :])
     keys = Keys(page)
-    keys.type("^New password", "four plain words here")
-    keys.press("^Save and sign in")
+    keys.type("^Password", "four plain words here")
+    keys.press("^Accept the invitation")
     one.open(f"{app}/app/security")
     keys.press("^Add a passkey")
     keys.type("^What to call it", "My phone")

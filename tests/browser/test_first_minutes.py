@@ -37,8 +37,8 @@ def joined(visit: Callable[..., Any], demo: Any, admin: dict[str, Any]) -> Any:
     link = first.locator("code.secret").inner_text()
     one = visit("desktop", "light", name="second")
     one.page.goto(demo.url + link[link.index("/app") :])
-    one.page.get_by_label("New password").fill(PASSWORD)
-    one.page.get_by_role("button", name="Save and sign in").click()
+    one.page.get_by_label("Password").fill(PASSWORD)
+    one.page.get_by_role("button", name="Accept the invitation").click()
     assert one.page.url == f"{demo.url}/app"
     return one
 

@@ -307,8 +307,8 @@ def test_somebody_is_invited_leaves_and_comes_back_by_a_second_step(
     page.keyboard.press("Tab")
     assert keys.focused["said"] == "Skip to the content", "first, past what all pages have"
     page.keyboard.press("Enter")
-    keys.type("^New password", PASSWORD)
-    keys.press("^Save and sign in")
+    keys.type("^Password", PASSWORD)
+    keys.press("^Accept the invitation")
     heading(keys, "Home")
     own_menu(keys, "Stepper", "Security")
     keys.choose("^Language", "English")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import asyncpg
@@ -57,6 +58,35 @@ async def test_a_revision_that_fails_leaves_nothing(
     assert await migrate.current_revision(connection) == "0001"
     assert await connection.fetchval("SELECT to_regclass('first') IS NOT NULL")
     assert await connection.fetchval("SELECT to_regclass('second') IS NULL")
+    await connection.close()
+
+
+async def test_who_has_a_second_step_already_keeps_it(
+    empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tmp_path / "before"
+    newer = shutil.ignore_patterns(
+        *(f"{number:04}_*" for number in range(45, int(migrate.head_revision()) + 1))
+    )
+    shutil.copytree(migrate.MIGRATIONS, before, ignore=newer)
+    with monkeypatch.context() as at_0044:
+        at_0044.setattr(migrate, "MIGRATIONS", before)
+        await migrate.upgrade(empty_url)
+    connection = await asyncpg.connect(empty_url)
+    await connection.execute(
+        """
+        INSERT INTO people (email, email_key, totp) VALUES
+            ('app@acme.example', 'app@acme.example', 'sealed'), ('key@acme.example', 'key@acme.example', NULL),
+            ('none@acme.example', 'none@acme.example', NULL);
+        INSERT INTO passkeys (person_id, credential_id, credential, name, sign_count)
+            SELECT id, 'a', 'b', 'Phone', 0 FROM people WHERE email_key = 'key@acme.example'
+        """
+    )
+    await migrate.upgrade(empty_url)
+    confirmed = await connection.fetch(
+        "SELECT email FROM people WHERE confirmed_at IS NOT NULL ORDER BY email"
+    )
+    assert [row["email"] for row in confirmed] == ["app@acme.example", "key@acme.example"]
     await connection.close()
 
 

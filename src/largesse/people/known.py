@@ -16,13 +16,15 @@ class Known:
     email: str
     password: str | None = field(repr=False)  # what is kept of it
     is_member: bool  # of some customer
+    is_confirmed: bool  # has shown that they read the mail of the address
 
 
 async def find_known(connection: Connection, email: str) -> Known | None:
     """Who signs in by that address, letter case ignored; None where nobody does."""
     row = await connection.fetchrow(
         """
-        SELECT p.id, p.email, p.password, EXISTS (SELECT FROM memberships(p.id)) AS is_member
+        SELECT p.id, p.email, p.password, EXISTS (SELECT FROM memberships(p.id)) AS is_member,
+               p.confirmed_at IS NOT NULL AS is_confirmed
         FROM people p WHERE p.email_key = $1
         """,
         email_key(email),
@@ -54,6 +56,14 @@ async def set_first_password(connection: Connection, person_id: int, password: s
         "UPDATE people SET password = $2 WHERE id = $1 AND password IS NULL", person_id, password
     )
     return done == "UPDATE 1"
+
+
+async def holds_password(connection: Connection, person_id: int, password: str | None) -> bool:
+    """Returns whether that is still what is kept of the person's password, and locks it until the transaction ends."""
+    holds = await connection.fetchval(
+        "SELECT true FROM people WHERE id = $1 AND password = $2 FOR NO KEY UPDATE", person_id, password
+    )
+    return bool(holds)
 
 
 async def set_preferences(

@@ -27,12 +27,27 @@ class Link:
     email: str
     person_id: int | None  # of that address; None where nobody has signed in by it yet
     is_member: bool  # whether that person belongs to a customer already, and so signs in by other means
+    has_password: bool
+    is_mailed: bool  # made for a mail, so that only who reads the mail of the address has it
+    is_confirmed: bool  # whether that person has followed such a link before
     user_id: int | None  # None for a reset
     customer_id: int | None
     customer_name: str | None
     name: str | None
     role: str | None
     ends_at: datetime
+
+    @property
+    def confirms(self) -> bool:
+        """Whether choosing a password by it shows for the first time that its holder reads the mail of the address."""
+        return self.is_mailed and not self.is_confirmed
+
+    @property
+    def chooses_password(self) -> bool:
+        """Whether it lets its holder choose a password; otherwise they sign in with what they have."""
+        if self.kind != "invitation":
+            return self.kind == "reset"
+        return self.confirms or not (self.has_password or (self.is_member and not self.is_mailed))
 
 
 async def new_link(
@@ -42,8 +57,12 @@ async def new_link(
     user_id: int | None = None,
     person_id: int | None = None,
     ends_others: bool = True,
+    is_mailed: bool = False,
 ) -> str:
-    """The secret of a new link, told only here; those of that kind for the same one hold no longer, if it `ends_others`."""
+    """Returns the secret of a new link. It is shown nowhere else; with `ends_others`, earlier links of that kind for the same one end.
+
+    `is_mailed`: the link goes into a mail to the address and nobody sees it before. Following it confirms the address.
+    """
     secret = new_secret()
     if ends_others:
         await connection.execute(
@@ -57,13 +76,15 @@ async def new_link(
         )
     await connection.execute(
         """
-        INSERT INTO sign_in_links (hash, kind, user_id, person_id, ends_at) VALUES ($1, $2, $3, $4, clock_now() + $5)
+        INSERT INTO sign_in_links (hash, kind, user_id, person_id, ends_at, is_mailed)
+        VALUES ($1, $2, $3, $4, clock_now() + $5, $6)
         """,
         secret_hash(secret),
         kind,
         user_id,
         person_id,
         LASTS[kind],
+        is_mailed,
     )
     return secret
 
@@ -73,7 +94,7 @@ async def find_link(connection: Connection, secret: str) -> Link:
     row = await connection.fetchrow(
         """
         SELECT l.hash, l.kind, coalesce(u.email, p.email) AS email, coalesce(l.person_id, u.person_id) AS person_id,
-               u.user_id, u.customer_id, u.customer_name, u.name, u.role, l.ends_at
+               u.user_id, u.customer_id, u.customer_name, u.name, u.role, l.ends_at, l.is_mailed
         FROM sign_in_links l
         LEFT JOIN user_of_link($1) u ON true
         LEFT JOIN people p ON p.id = l.person_id
@@ -90,6 +111,9 @@ async def find_link(connection: Connection, secret: str) -> Link:
         row["email"],
         row["person_id"] or (known.id if known else None),
         known is not None and known.is_member,
+        known is not None and known.password is not None,
+        row["is_mailed"],
+        known is not None and known.is_confirmed,
         row["user_id"],
         row["customer_id"],
         row["customer_name"],
@@ -118,6 +142,19 @@ async def use_link(connection: Connection, link: Link) -> None:
         link.kind,
         link.user_id,
         link.person_id,
+    )
+
+
+async def end_links_of_person(connection: Connection, person_id: int) -> None:
+    """Ends every link that lets somebody in as that person, or lets them choose a password; invitations stay."""
+    users = await connection.fetch("SELECT user_id FROM memberships($1)", person_id)
+    await connection.execute(
+        """
+        UPDATE sign_in_links SET used_at = clock_now()
+        WHERE used_at IS NULL AND (person_id = $1 OR (kind = 'sign_in' AND user_id = ANY ($2::int[])))
+        """,
+        person_id,
+        [row["user_id"] for row in users],
     )
 
 

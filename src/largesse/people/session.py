@@ -138,7 +138,7 @@ async def is_new_device(connection: Connection, person_id: int, device: bytes | 
     """Whether a person who has signed in before comes with a browser that has not."""
     is_new: bool = await connection.fetchval(
         """
-        SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1)
+        SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device IS NOT NULL)
            AND NOT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)
         """,
         person_id,
@@ -246,6 +246,14 @@ async def end_sessions(connection: Connection, person_id: int, *, but: int | Non
         "UPDATE sessions SET ended_at = clock_now() WHERE person_id = $1 AND ended_at IS NULL AND id IS DISTINCT FROM $2",
         person_id,
         but,
+    )
+
+
+async def forget_browsers(connection: Connection, person_id: int) -> None:
+    """Ends all sessions of a person, and knows none of their browsers again."""
+    await end_sessions(connection, person_id)
+    await connection.execute(
+        "UPDATE sessions SET device = NULL WHERE person_id = $1 AND device IS NOT NULL", person_id
     )
 
 

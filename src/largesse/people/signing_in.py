@@ -17,7 +17,15 @@ from largesse.database import LOOKUP, Connection, Database, act_for, for_custome
 from largesse.delivery.outbox import mail_new_device, mail_reset, mail_second_step
 from largesse.identity import bind_user, note_login
 from largesse.people.allowances import Allowance, give_back, spend
-from largesse.people.known import Known, find_known, know, set_first_password, set_password
+from largesse.people.confirming import confirm_address
+from largesse.people.known import (
+    Known,
+    find_known,
+    holds_password,
+    know,
+    set_first_password,
+    set_password,
+)
 from largesse.people.links import ENDED, Link, find_link, use_link
 from largesse.people.passkeys import take_passkey
 from largesse.people.passwords import LONGEST, Passwords
@@ -91,6 +99,9 @@ class SigningIn:
         is_outdated = known.password is not None and self._passwords.is_outdated(known.password)
         renewed = await self._passwords.hash(password) if is_outdated else None
         async with self._database.transaction(LOOKUP) as connection:
+            # It may have been replaced while hashes were made.
+            if not await holds_password(connection, known.id, known.password):
+                raise Refused
             if renewed:
                 await set_password(connection, known.id, renewed)
             return await self._begin(connection, known.id, origin)
@@ -129,17 +140,23 @@ class SigningIn:
     async def by_new_password(self, secret: str, password: str, origin: Origin) -> str:
         """Takes up an invitation, or a reset, with a new password; ends all sessions there were. Raises NotFound.
 
-        An invitation gives nobody a password who belongs to a customer already: they sign in, and `take_up` it then. Else whoever
-        invites an address could sign in as its owner elsewhere.
+        An invitation that somebody may have copied replaces no password, and gives none to a member of a customer: they sign in, and
+        `take_up` it then. Otherwise whoever invites an address could sign in as its owner elsewhere. The first link from a mail
+        confirms the address, and ends what was set up for it before.
         """
         kept = await self._passwords.hash(password)
         async with self._database.transaction(LOOKUP) as connection:
             link = await find_link(connection, secret)
-            if link.kind == "sign_in" or (link.kind == "invitation" and link.is_member):
+            if not link.chooses_password:
                 raise NotFound(ENDED)
             await use_link(connection, link)
             person_id = link.person_id or await know(connection, link.email)
-            await set_password(connection, person_id, kept)
+            if link.confirms and not await confirm_address(connection, person_id):
+                raise NotFound(ENDED)
+            if link.kind == "reset":
+                await set_password(connection, person_id, kept)
+            elif not await set_first_password(connection, person_id, kept):
+                raise NotFound(ENDED)
             await end_sessions(connection, person_id)
             if link.kind == "reset":
                 return await self._begin(connection, person_id, origin)

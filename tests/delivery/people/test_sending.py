@@ -92,7 +92,7 @@ async def test_an_invitation_and_a_reset_let_in(
     async with database.connection(OPERATOR) as connection:
         for message, kind in ((invitation, "invitation"), (reset, "reset")):
             link = await find_link(connection, secret_in(message.get_content()))
-            assert (link.kind, link.email) == (kind, "ada@acme.example")
+            assert (link.kind, link.email, link.is_mailed) == (kind, "ada@acme.example", True)
 
 
 async def test_an_address_of_another_alphabet_gets_its_mail(

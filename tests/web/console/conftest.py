@@ -74,12 +74,23 @@ class Browser:
         return response
 
 
-def link_for(service: Service, email: str, kind: str = "sign_in") -> str:
-    """The path of a fresh link for the user of that address."""
+def link_for(
+    service: Service,
+    email: str,
+    kind: str = "sign_in",
+    *,
+    customer: str | None = None,
+    is_mailed: bool = False,
+) -> str:
+    """The path of a fresh link for the user of that address, at that customer where there are several."""
 
     async def make(connection: Any) -> str:
-        user_id = await connection.fetchval("SELECT id FROM users WHERE email = $1", email)
-        return await new_link(connection, kind, user_id=user_id)
+        user_id = await connection.fetchval(
+            "SELECT id FROM users WHERE email = $1 AND ($2::int IS NULL OR customer_id = $2)",
+            email,
+            customer and service.ids["customers"][customer],
+        )
+        return await new_link(connection, kind, user_id=user_id, is_mailed=is_mailed)
 
     return f"/app/link/{on_database(service.database_url, make)}"
 

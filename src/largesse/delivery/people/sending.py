@@ -110,7 +110,12 @@ class PeopleMailer:
             return f"{self._public_url}/app/funding"
         kind = "invitation" if row["kind"] == "invitation" else "reset"
         secret = await new_link(
-            connection, kind, user_id=row["user_id"], person_id=row["person_id"], ends_others=False
+            connection,
+            kind,
+            user_id=row["user_id"],
+            person_id=row["person_id"],
+            ends_others=False,
+            is_mailed=True,
         )
         return f"{self._public_url}/app/link/{secret}"
 

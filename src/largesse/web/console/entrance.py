@@ -71,7 +71,7 @@ async def link(visit: Visit) -> Response:
         found = await _find(visit)
     except NotFound:
         return visit.page("link_ended.html", status=404)
-    return visit.page("link.html", link=found)
+    return _link_page(visit, found)
 
 
 async def follow(visit: Visit) -> Response:
@@ -82,11 +82,13 @@ async def follow(visit: Visit) -> Response:
         if found.kind == "sign_in":
             visit.begin(await signing_in.by_link(secret, visit.origin))
             return visit.see("/app")
-        if found.kind == "invitation" and found.is_member:
+        if _is_theirs(visit, found) or (found.is_mailed and not found.chooses_password):
             return await _take_up(visit, secret, found)
         password = new_password(visit, found.email)
         if password is None:
-            return visit.page("link.html", status=422, link=found)
+            return _link_page(visit, found, status=422)
+        if not found.chooses_password:
+            return await _take_up(visit, secret, found)
         visit.begin(await signing_in.by_new_password(secret, password, visit.origin))
     except NotFound:
         return visit.page("link_ended.html", status=404)
@@ -150,6 +152,22 @@ def _can_mail(visit: Visit) -> bool:
     return visit.services.settings.smtp_url is not None
 
 
+def _is_theirs(visit: Visit, found: Link) -> bool:
+    """Whether it is an invitation that who is signed in takes up by one click."""
+    session = visit.session
+    return (
+        session is not None
+        and session.person_id == found.person_id
+        and not session.awaits_second_step
+        and found.kind == "invitation"
+    )
+
+
+def _link_page(visit: Visit, found: Link, *, status: int = 200) -> Response:
+    """The page of a link. Only where nobody but the owner of the address can see it does it say whether there is a password."""
+    return visit.page("link.html", status=status, link=found, is_theirs=_is_theirs(visit, found))
+
+
 async def _find(visit: Visit) -> Link:
     return await visit.services.signing_in.look_at(visit.request.path_params["secret"], visit.origin)
 
@@ -163,7 +181,7 @@ async def _take_up(visit: Visit, secret: str, found: Link) -> Response:
         began = await signing_in.by_password(found.email, visit.form["password"], visit.origin)
     except (Refused, TooManyRequests):
         visit.form.error("password", visit.say("That is not the password you sign in with."))
-        return visit.page("link.html", status=403, link=found)
+        return _link_page(visit, found, status=403)
     visit.begin(began)
     session = await signing_in.find(began)
     if session is None or not await signing_in.take_up(secret, session, visit.origin):
