@@ -151,3 +151,16 @@ def test_the_command_reads_the_settings_as_systemd_does(tmp_path: Path) -> None:
 def test_connections_are_counted_as_they_are_opened() -> None:
     said = (ROOT / "docs/operations.md").read_text()
     assert f"a worker {DATABASE_CONNECTIONS} " in said.replace("\n", " ")
+
+
+def test_what_keeps_an_address_open_is_stopped_with_its_service() -> None:
+    """A socket that is left alone starts its service again at the next connection."""
+    sockets = {unit.stem for unit in UNITS if unit.suffix == ".socket"}
+    said = (ROOT / "docs/operations.md").read_text()
+    for line in re.findall(r"systemctl stop ([^`\n]+)", said):
+        units = set(line.split())
+        assert {f"{name}.socket" for name in sockets & units} <= units, line
+    for name in sockets:
+        service = (DEPLOY / "systemd" / f"{name}.service").read_text()
+        assert f"Requires={name}.socket\n" in service
+        assert re.search(rf"^After=.*\b{name}\.socket$", service, re.MULTILINE)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -20,14 +20,22 @@ from largesse.main import build_app
 from largesse.worker import OPEN_FILES
 
 _DRAIN_S = 30
+_FIRST_FD = 3  # SD_LISTEN_FDS_START
 _COULD_NOT_START = 3  # uvicorn's exit code
+
+
+class Listening(NamedTuple):
+    """Where a service listens; `inherited` is the socket there, where somebody else opened it and keeps it open."""
+
+    host: str
+    port: int
+    inherited: socket.socket | None = None
 
 
 def serve(
     settings: Settings,
     *,
-    host: str,
-    port: int,
+    listening: Listening,
     processes: int = 1,
     with_worker: bool = False,
     metrics_port: int | None = None,
@@ -36,11 +44,13 @@ def serve(
 ) -> None:
     """Serves until SIGTERM or SIGINT, then finishes what is under way.
 
-    Several processes make the application each for itself from the environment (`largesse.main:create_app`). With
+    What connects to an inherited socket after that waits for the next process. Several processes make the application each for itself from the environment (`largesse.main:create_app`). With
     `metrics_port` each process serves its metrics: one of them there, the others on the ports that follow. Raises StartError
     when nobody can listen there, or one of several processes cannot start.
     """
-    require_free(host, port)
+    host, port, inherited = listening
+    if inherited is None:
+        require_free(host, port)
     limit = connection_limit(settings.max_connections, other_files=OPEN_FILES if with_worker else 0)
     options = server_options(host, port, limit)
     if processes > 1:
@@ -50,7 +60,7 @@ def serve(
         for one in ports:
             require_free("127.0.0.1", one)
         os.environ["LARGESSE_SERVE_METRICS_PORTS"] = ",".join(map(str, ports))
-        _serve_in_processes(processes, options)
+        _serve_in_processes(processes, options, inherited)
         return
     if metrics_port is not None:
         serve_metrics([metrics_port])
@@ -59,15 +69,15 @@ def serve(
     # uvicorn takes these signals over while it runs, and when all is finished raises them again: here, for nothing more.
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, server.end)
-    server.run()
+    server.run([inherited] if inherited is not None else None)
     if not server.started:
         raise SystemExit(3)
 
 
-def _serve_in_processes(processes: int, options: dict[str, Any]) -> None:
+def _serve_in_processes(processes: int, options: dict[str, Any], inherited: socket.socket | None) -> None:
     """Serves in `processes` of their own until a signal ends them. Raises StartError when one of them could not start."""
     config = uvicorn.Config("largesse.main:create_app", factory=True, workers=processes, **options)
-    parent = Multiprocess(config, [config.bind_socket()])
+    parent = Multiprocess(config, [inherited or config.bind_socket()])
     parent.run()  # ends all of them when one cannot start, and says so nowhere but in the log
     if any(child.exitcode == _COULD_NOT_START for child in parent.processes):
         raise StartError(
@@ -104,6 +114,29 @@ class _Server(uvicorn.Server):
     def end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as signal.signal calls it
         """Ends the serving once what is under way is finished, as soon as that begins."""
         self.should_exit = True
+
+
+def inherited_socket(environ: MutableMapping[str, str]) -> socket.socket | None:
+    """Returns the listening socket that systemd handed over, as sd_listen_fds(3) says; None where it handed over none.
+
+    The variables that say so are removed: they are not for the processes started from here. Raises StartError.
+    """
+    said = {name: environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
+    if said["LISTEN_PID"] != str(os.getpid()) or said["LISTEN_FDS"] in {"", "0"}:
+        return None
+    if said["LISTEN_FDS"] != "1":
+        raise StartError(f"systemd handed over {said['LISTEN_FDS']} sockets (LISTEN_FDS): give the unit one")
+    try:
+        inherited = socket.socket(fileno=_FIRST_FD)
+        inherited.set_inheritable(False)  # the embedded database server must not keep it
+        listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError as error:
+        raise StartError(f"systemd handed over no socket (LISTEN_FDS): {error.strerror}") from None
+    if not listens or inherited.family not in {socket.AF_INET, socket.AF_INET6}:
+        raise StartError(
+            "systemd handed over a socket that does not listen on TCP: see ListenStream=, and Accept=no"
+        )
+    return inherited
 
 
 def require_free(host: str, port: int) -> None:

@@ -6,10 +6,12 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
+from click.core import ParameterSource
 
 from largesse.base.errors import StartError
 from largesse.base.logs import configure_logs
@@ -84,9 +86,12 @@ def serve(
     with_worker: bool,
     metrics_port: int | None,
 ) -> None:
-    """Serve the API, the claim page and the docs."""
+    """Serve the API, the claim page and the docs.
+
+    A socket that systemd hands over (see largesse-serve.socket) is listened on, instead of --host and --port.
+    """
     from largesse.checkup import warn_of_doubtful_settings, warn_of_unknown_settings
-    from largesse.serving import require_free
+    from largesse.serving import Listening, inherited_socket, require_free
     from largesse.serving import serve as serve_app
 
     if environment is not None:
@@ -95,18 +100,34 @@ def serve(
         settings = load_settings()
         configure_logs(settings.log_format)
         warn_of_unknown_settings()
-        require_free(host, port)
+        inherited = inherited_socket(os.environ)
+        if inherited is None:
+            require_free(host, port)
+        else:
+            host, port = _address_of(inherited, host, port)
         with _hold(settings):
             asyncio.run(_check_ready(settings))
             warn_of_doubtful_settings(settings, delivers=with_worker)
             serve_app(
                 settings,
-                host=host,
-                port=port,
+                listening=Listening(host, port, inherited),
                 processes=processes,
                 with_worker=with_worker,
                 metrics_port=metrics_port,
             )
+
+
+def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, int]:
+    """Where a socket that was handed over listens. Raises StartError where the command names another address."""
+    listens: tuple[str, int] = inherited.getsockname()[:2]
+    context = click.get_current_context()
+    for name, said, there in (("host", host, listens[0]), ("port", port, listens[1])):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and said != there:
+            raise StartError(
+                f"--{name} is {said}, but systemd handed over a socket that listens on {listens[0]}:{listens[1]}: "
+                "change ListenStream= of the socket's unit, or leave the option out"
+            )
+    return listens
 
 
 @click.command()
@@ -181,7 +202,7 @@ def demo(host: str, port: int) -> None:
     """
     from largesse.checkup import warn_of_unknown_settings
     from largesse.demo import prepare
-    from largesse.serving import require_free
+    from largesse.serving import Listening, require_free
     from largesse.serving import serve as serve_app
 
     own_address = {"LARGESSE_PUBLIC_URL": f"http://{_host_of_links(host)}:{port}"}
@@ -194,8 +215,7 @@ def demo(host: str, port: int) -> None:
             welcome = asyncio.run(prepare(settings))
             serve_app(
                 settings,
-                host=host,
-                port=port,
+                listening=Listening(host, port),
                 with_worker=True,
                 mailbox=True,
                 on_start=lambda: click.echo(welcome),

@@ -26,6 +26,8 @@ HEAD_S = 10.0
 IDLE_S = 75.0
 # How long an answer may wait for a client that reads nothing of it.
 UNREAD_S = 30.0
+# How long the service, when it stops, waits for the next request of a connection that has none: one may be on its way.
+QUIET_S = 1.0
 # A head of this age gives way to a new connection when there is no room: hardly an honest one takes so long.
 _YIELDS_AFTER_S = 2.0
 # So many idle ones are asked for one whose client has read all it was answered.
@@ -49,12 +51,15 @@ class Keeper:
         head_s: float = HEAD_S,
         idle_s: float = IDLE_S,
         unread_s: float = UNREAD_S,
+        quiet_s: float = QUIET_S,
         sweep_every_s: float = 1.0,
     ) -> None:
         self._limit = limit
         self._head_s = head_s
         self._idle_s = idle_s
         self._unread_s = unread_s
+        self._quiet_s = quiet_s
+        self.is_draining = False  # the service stops: each answer is the last of its connection
         self._sweep_every_s = sweep_every_s
         self._too_late = SlowRequest(f"The head of the request did not arrive within {head_s:g} seconds.")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -76,6 +81,17 @@ class Keeper:
             self._loop = asyncio.get_running_loop()
             metrics.LIMIT.set(self._limit)
         return Connection(self, **uvicorns)
+
+    def drain(self) -> None:
+        """Has each connection end with its next answer, and those without a request once they were quiet for a second."""
+        if not self.is_draining:
+            self.is_draining = True
+            assert self._loop is not None, "there is a connection"
+            self._loop.call_later(self._quiet_s, self._end_quiet)
+
+    def _end_quiet(self) -> None:
+        for connection in [*self.idle, *(one for one in self._heads if one.said_nothing)]:
+            connection.end()
 
     # What connections tell
 

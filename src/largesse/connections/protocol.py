@@ -232,6 +232,8 @@ class Connection(HttpToolsProtocol):
         self._reads = _Reads.BODY
         # The request keeps its list; what the parser calls headers from here on are trailers.
         self.headers = []
+        if self._keeper.is_draining:
+            self.cycle.keep_alive = False
         if self.scope["method"] != "HEAD":  # whose answer has no body
             self.cycle.transport = _Joined(self.transport)  # type: ignore[assignment]
 
@@ -267,7 +269,11 @@ class Connection(HttpToolsProtocol):
             self._keeper.await_head(self)
 
     def shutdown(self) -> None:
-        """Closes where no request is under way, as the server asks for when it stops."""
-        super().shutdown()
-        if self.transport.is_closing() and self.unread_bytes:
-            self._keeper.await_reading(self)
+        """Ends with the request that is under way, or may be, as the server asks for when it stops.
+
+        uvicorn would close at once where it has read no request. One may have been sent all the same, and its caller would see
+        the connection break.
+        """
+        self._keeper.drain()
+        if not self._is_answered():
+            self.cycle.keep_alive = False
