@@ -43,6 +43,8 @@ def test_each_rule_is_told_of_each_cell() -> None:
                 "d@example.com,,1.5",
                 "e@example.com,,-1",
                 "f@example.com,,٣",
+                '"g@example.com, h@-x",Two,1',
+                "i@example.com,Ida,1,j@example.com",
             ]
         ),
         COLUMNS,
@@ -57,6 +59,8 @@ def test_each_rule_is_told_of_each_cell() -> None:
         ["quantity_wrong"],
         ["quantity_wrong"],
         ["quantity_wrong"],
+        ["email_in_list"],
+        ["email_more"],
     ]
     assert {problem.kind for row in found.rows for problem in row.problems} == set(PROBLEMS)
     assert found.recipients == (OrderRecipient("b@example.com", "Fine", 1000),)

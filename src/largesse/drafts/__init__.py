@@ -1,7 +1,7 @@
 """Drafts: what somebody puts together in the web application until it is sent.
 
 Reading who it is for: a `sheet` is rows of cells, `text_sheet` reads one from CSV or pasted cells, `workbook` from an XLSX file, by
-the program `workbook_process`. `columns` guesses which column is what, `checking` holds each row to the rules of an order and tells
+the program `workbook_process`, `mailboxes` a list of addresses as mail programs write it. `columns` guesses which column is what, `checking` holds each row to the rules of an order and tells
 all that is wrong; `mending` puts rows right, `handing_out` makes the file of those that are wrong.
 
 A `draft` is one send with all its steps; `keeping` has it in the database, for the person it is of alone, `erasing` drops those that hold an address. `desk` has it quoted and
@@ -9,7 +9,7 @@ placed, once; `price` is the quote line by line; `maintenance` says when one tha
 """
 
 from largesse.drafts.checking import Checked, CheckedRow, RowProblem
-from largesse.drafts.columns import Columns, fits, guess_columns, heading_key
+from largesse.drafts.columns import Columns, as_labelled, fits, guess_columns, heading_key
 from largesse.drafts.desk import Desk, Placed
 from largesse.drafts.draft import Draft, DraftContent
 from largesse.drafts.handing_out import bad_rows_file
@@ -44,6 +44,7 @@ __all__ = [
     "RowProblem",
     "Sheet",
     "SheetRefused",
+    "as_labelled",
     "bad_rows_file",
     "begin_draft",
     "drop_draft",

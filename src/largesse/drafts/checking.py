@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 
 from largesse.base.email import MAX_EMAIL, email_key
 from largesse.base.errors import InvalidRequest
 from largesse.base.slices import Steps
-from largesse.drafts.columns import Columns
+from largesse.drafts.columns import Columns, is_quantity
+from largesse.drafts.mailboxes import Mailbox, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow
 from largesse.orders import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
 
@@ -16,6 +19,8 @@ PROBLEMS = {
     "email_missing": "The e-mail address is missing.",
     "email_long": f"The e-mail address has more than {MAX_EMAIL} characters.",
     "email_wrong": "This is no e-mail address.",
+    "email_in_list": "One of the addresses is no e-mail address:",
+    "email_more": "Another address stands in a column that is not used:",
     "name_long": f"The name has more than {MAX_NAME} characters.",
     "name_wrong": "The name holds characters that no name may.",
     "quantity_wrong": f"The quantity is no whole number from 1 to {MAX_QUANTITY:,}.",
@@ -83,50 +88,64 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
     rows: list[CheckedRow] = []
     recipients: list[OrderRecipient] = []
     seen: dict[str, int] = {}
+    headings = sheet.rows[0].cells if columns.has_heading and sheet.rows else []
+    unused = [
+        at for at in range(sheet.width) if at not in columns.used and not "".join(headings[at : at + 1])
+    ]
     for row in sheet.rows[int(columns.has_heading) :]:
-        checked, recipient = _check(row, columns)
-        key = email_key(checked.email)
-        same_as = seen.setdefault(key, row.number) if key else row.number
-        rows.append(checked if same_as == row.number else msgspec.structs.replace(checked, same_as=same_as))
-        if recipient is not None:
-            recipients.append(recipient)
+        checked, mailboxes = _check(row, columns, unused)
+        for key in (email_key(address) for _, address in mailboxes if address):
+            if key in seen:
+                checked = msgspec.structs.replace(checked, same_as=checked.same_as or seen[key])
+            seen.setdefault(key, row.number)
+        rows.append(checked)
+        if not checked.problems:
+            count = int(checked.quantity or 1)
+            recipients += [check_recipient(address, name, count) for name, address in mailboxes]
         yield
     return Checked(tuple(rows), tuple(recipients))
 
 
-def _check(row: SheetRow, columns: Columns) -> tuple[CheckedRow, OrderRecipient | None]:
+def _check(row: SheetRow, columns: Columns, unused: Sequence[int]) -> tuple[CheckedRow, list[Mailbox]]:
+    """The row, checked, and the name and address of each recipient in it: a cell may hold a list of them."""
     email = _cell(row, columns.email)
     name = " ".join(filter(None, (_cell(row, at) for at in columns.names)))
     quantity = _cell(row, columns.quantity)
+    listed = read_mailboxes(email) or [("", email)]
+    if name:  # the column says it; of several, each keeps their own
+        listed = [(name if len(listed) == 1 else own or name, address) for own, address in listed]
     problems: list[RowProblem] = []
-    count = _quantity(quantity)
-    if count is None:
+    for own, address in listed:
+        problems += _problems(address, own, is_listed=address != email)
+    problems += [RowProblem("email", "email_more", _cell(row, at)) for at in unused if "@" in _cell(row, at)]
+    if not is_quantity(quantity):
         problems.append(RowProblem("quantity", "quantity_wrong"))
-    recipient = _recipient(email, name, count or 1, problems)
+    problems = list(dict.fromkeys(problems))
     problems.sort(key=lambda problem: ("email", "name", "quantity").index(problem.field))
-    checked = CheckedRow(row.number, email, name, quantity, tuple(problems))
-    return checked, None if problems else recipient
+    return CheckedRow(row.number, email, name, quantity, tuple(problems)), listed
 
 
-def _recipient(email: str, name: str, quantity: int, problems: list[RowProblem]) -> OrderRecipient | None:
-    """The recipient as an order keeps it, by the order's own rules; None where one is broken, which `problems` then tells."""
-    if len(name) > MAX_NAME:
-        problems.append(RowProblem("name", "name_long"))
-        name = ""
+def _problems(email: str, name: str, *, is_listed: bool) -> Iterator[RowProblem]:
+    """What keeps a recipient out of an order, by the order's own rules."""
     if not email:
-        problems.append(RowProblem("email", "email_missing"))
+        yield RowProblem("email", "email_missing")
     elif len(email) > MAX_EMAIL:
-        problems.append(RowProblem("email", "email_long"))
+        yield RowProblem("email", "email_long")
     else:
         try:
-            check_recipient(email, None, quantity)
+            check_recipient(email, None, 1)
         except InvalidRequest as refusal:
-            problems.append(RowProblem("email", "email_wrong", refusal.detail.partition(": ")[2]))
-    try:
-        check_recipient(_ANYBODY, name, quantity)
-    except InvalidRequest:
-        problems.append(RowProblem("name", "name_wrong"))
-    return None if problems else check_recipient(email, name, quantity)
+            if is_listed:
+                yield RowProblem("email", "email_in_list", email)
+            else:
+                yield RowProblem("email", "email_wrong", refusal.detail.partition(": ")[2])
+    if len(name) > MAX_NAME:
+        yield RowProblem("name", "name_long")
+    else:
+        try:
+            check_recipient(_ANYBODY, name, 1)
+        except InvalidRequest:
+            yield RowProblem("name", "name_wrong")
 
 
 _ANYBODY = "x@example.com"
@@ -134,12 +153,3 @@ _ANYBODY = "x@example.com"
 
 def _cell(row: SheetRow, at: int | None) -> str:
     return row.cells[at] if at is not None and at < len(row.cells) else ""
-
-
-def _quantity(text: str) -> int | None:
-    """How many codes; one where nothing is said, None for what is no quantity."""
-    if not text:
-        return 1
-    if not text.isascii() or not text.isdigit() or len(text) > len(str(MAX_QUANTITY)):
-        return None
-    return int(text) if 1 <= int(text) <= MAX_QUANTITY else None

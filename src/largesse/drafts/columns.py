@@ -8,6 +8,7 @@ import re
 import msgspec
 
 from largesse.drafts.sheet import Sheet
+from largesse.orders import MAX_QUANTITY
 
 # How headings call each, in the languages of the pages; compared without regard to case, blanks and signs.
 _EMAILS = {
@@ -63,6 +64,23 @@ def guess_columns(sheet: Sheet) -> Columns:
     email = known.email if known.email is not None else _addresses_at(sheet, has_heading=has_heading)
     names = known.names if has_heading and known.names else _name_at(sheet, email, known)
     return Columns(email, names, known.quantity, has_heading)
+
+
+def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
+    """The columns of rows that were typed below the label "address, name, how many": the third is how many where it holds nothing else."""
+    cells = [row.cells[2] for row in sheet.rows if len(row.cells) > 2]
+    is_labelled = not columns.has_heading and columns.email == 0 and 2 not in columns.used
+    if is_labelled and any(cells) and all(is_quantity(cell) for cell in cells):
+        return msgspec.structs.replace(columns, quantity=2)
+    return columns
+
+
+def is_quantity(text: str) -> bool:
+    """Whether a cell says how many codes; one that is blank says one."""
+    if not text:
+        return True
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_QUANTITY))
+    return is_number and 1 <= int(text) <= MAX_QUANTITY
 
 
 def heading_key(sheet: Sheet, columns: Columns) -> bytes | None:

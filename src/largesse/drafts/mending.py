@@ -25,7 +25,9 @@ def mended_sheet(sheet: Sheet, columns: Columns, typed: Mapping[int, Sequence[st
             written: dict[int | None, str] = dict(zip(columns.names, (name, ""), strict=False))
             written |= {columns.email: email, columns.quantity: quantity}
             width = max(len(cells), *(at + 1 for at in columns.used))
-            cells = [written.get(at, cells[at] if at < len(cells) else "") for at in range(width)]
+            # An address in a column that is not used was asked about: it is in the row's address now, or left out.
+            unused = ["" if "@" in cell else cell for cell in (*cells, *([""] * (width - len(cells))))]
+            cells = [written.get(at, unused[at]) for at in range(width)]
         maker.add(row.number, cells)
     return maker.sheet()
 

@@ -13,6 +13,7 @@ from collections import Counter
 from itertools import islice
 
 from largesse.base.slices import Steps
+from largesse.drafts.mailboxes import one_mailbox_a_line
 from largesse.drafts.sheet import MAX_CELL, MAX_FILE_BYTES, Sheet, SheetMaker, SheetRefused
 
 _MARKS = (
@@ -29,7 +30,8 @@ def read_text_sheet(data: bytes) -> Steps[Sheet]:
     """The sheet of a CSV file, or of cells pasted from a spreadsheet, some rows a step. Raises SheetRefused."""
     if len(data) > MAX_FILE_BYTES:
         raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
-    text, separator = _separator_of(_decoded(data))
+    text = yield from one_mailbox_a_line(_decoded(data))
+    text, separator = _separator_of(text)
     yield
     maker = SheetMaker()
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)

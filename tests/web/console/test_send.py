@@ -238,6 +238,51 @@ def test_a_time_is_in_the_persons_zone_and_not_over(
     assert order["scheduled_for"].isoformat() == "2099-07-01T08:00:00+00:00"
 
 
+def test_a_time_beside_at_once_is_asked_about_and_one_that_is_over_is_not(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    browser = sign_in("ada@acme.example")
+    path = ready(browser, service)
+    account = str(service.ids["funding_accounts"]["gbp"])
+    browser.get(f"{path}/delivery")
+    assert " min=" not in browser.page.text  # which keeps a browser from sending the form
+    for asked in ("2099-07-01T10:00", "soon"):
+        answer = browser.post(f"{path}/delivery", when="now", at=asked, account=account)
+        assert answer.status_code == 422, asked
+        assert "A time is filled in." in answer.text
+        assert 'value="later" checked' in answer.text
+        assert f'value="{asked}"' in answer.text
+    assert (
+        browser.post(f"{path}/delivery", when="now", at="2020-01-01T10:00", account=account).status_code
+        == 303
+    )
+    # Who chose a time before and now chooses "At once" has seen it.
+    browser.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
+    assert (
+        browser.post(f"{path}/delivery", when="now", at="2099-07-01T10:00", account=account).status_code
+        == 303
+    )
+    browser.get(f"{path}/review")
+    assert "2099" not in browser.text
+
+
+def test_everybody_in_a_list_that_is_typed_gets_a_gift(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    browser = sign_in("ada@acme.example")
+    path = ready(browser, service, rows='a@x.com, b@x.com\nAda <c@x.com>; "Byron, Ada" <d@x.com>')
+    browser.get(f"{path}/review")
+    browser.post(f"{path}/place", quote=quote_in(browser))
+    browser.get(f"/app/orders/{path.rpartition('/')[2]}")
+    for said in ("a@x.com", "b@x.com", "Ada c@x.com", "Byron, Ada d@x.com"):
+        assert said in browser.text
+    path = ready(browser, service)
+    browser.get(f"{path}/recipients")
+    browser.post(f"{path}/recipients", rows="a@x.com, Ada, b@x.com")
+    browser.get(f"{path}/recipients")
+    assert "“b@x.com” stands in the same row." in browser.text
+
+
 def test_an_invoiced_customer_names_no_account(service: Service, sign_in: Callable[[str], Browser]) -> None:
     browser = sign_in("gil@globex.example")
     path = begin(browser, service)

@@ -13,6 +13,7 @@ from largesse.drafts import (
     Columns,
     Sheet,
     SheetRefused,
+    as_labelled,
     fits,
     guess_columns,
     heading_key,
@@ -51,6 +52,10 @@ WRONG = {
     "email_missing": text("The e-mail address is missing."),
     "email_long": text("The e-mail address is too long."),
     "email_wrong": text("This is not an e-mail address."),
+    "email_in_list": text("“%(detail)s” is not an e-mail address."),
+    "email_more": text(
+        "“%(detail)s” stands in the same row. Write all addresses here, with commas between them, or leave it out."
+    ),
     "name_long": text("The name is too long: at most 200 characters."),
     "name_wrong": text("The name holds characters that may not be in it."),
     "quantity_wrong": text("The quantity is no whole number from 1 to 1000."),
@@ -138,6 +143,7 @@ async def _take(visit: Visit, opened: Open, field: str, data: bytes) -> Response
             columns = guess_columns(sheet)
             known = await remembered_columns(connection, principal, heading_key(sheet, columns))
         columns = known if known is not None and fits(known, sheet) else columns
+        columns = as_labelled(sheet, columns) if field == "rows" else columns
         if visit.form["add"] == "yes":
             fine = await drafts.recipients(principal, opened.draft)
             more = await drafts.check(principal, sheet, columns)
@@ -182,7 +188,7 @@ async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
         columns=columns,
         headings=[first[at] if at < len(first) else "" for at in range(sheet.width)],
         shown=checked.bad[:MENDED_AT_ONCE],
-        wrong=lambda problem: visit.say(WRONG[problem.kind]),
+        wrong=lambda problem: visit.say(WRONG[problem.kind], detail=problem.detail),
         most=MAX_CODES,
     )
 

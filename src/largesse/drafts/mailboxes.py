@@ -1,0 +1,99 @@
+"""Lists of addresses as mail programs write them: `Ada <a@example.com>; "Byron, Ada" <b@example.com>, c@example.com`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from itertools import groupby
+
+from largesse.base.slices import Steps
+from largesse.drafts.sheet import MAX_ROWS
+
+# A quoted name, an address in brackets, a separator, and what is between them. Each character is looked at once.
+_TOKENS = re.compile(r'"[^"]*"|<[^<>]*>|[,;\t\n]|[^,;\t\n"<]+|["<]')
+_NAMED = re.compile(r"(?P<name>[^<>]*)<\s*(?P<address>[^\s<>]+@[^\s<>@]+)\s*>")
+_BARE = re.compile(r'[^\s<>@,;"()]+@[^\s<>@,;"()]+')
+_QUOTES = ('"', "'")
+_LINES_A_STEP = 50
+
+Mailbox = tuple[str, str]  # name and address
+
+
+def read_mailboxes(text: str) -> list[Mailbox] | None:
+    """Returns the name and the address of each mailbox in a list; None for what is no list of mailboxes.
+
+    A list has commas, semicolons, tabs or line breaks between its members, or blanks where all are bare addresses. A name with a comma
+    may do without quotation marks where semicolons stand between the members, as Outlook writes it.
+    """
+    found: list[Mailbox] = []
+    for part in _split(text, ";\t\n"):
+        mailbox = _mailbox(part)
+        members = [mailbox] if mailbox else [_mailbox(one) for one in _split(part, ",")]
+        if None in members and all(map(_BARE.fullmatch, part.replace(",", " ").split())):
+            members = [("", address) for address in part.replace(",", " ").split()]
+        if None in members:
+            return None
+        found += [one for one in members if one]
+    return found or None
+
+
+def one_mailbox_a_line(text: str) -> Steps[str]:
+    """Returns a text in which each line that is a list of mailboxes became lines of CSV with one each; other lines are as they were.
+
+    A text that begins with headings of several columns is a table, whatever stands in its cells.
+    """
+    lines = text.splitlines(keepends=True)
+    first = next((line for line in lines if line.strip()), "")
+    if _list_in(first) is None and ("@" in first or len(_split(first, ",;\t|")) > 1):
+        return text
+    made: list[str] = []
+    within_quotes = False
+    for at, line in enumerate(lines):
+        members = None if within_quotes else _list_in(line)
+        if members is None:
+            made.append(line)
+            within_quotes ^= line.count('"') % 2 == 1
+        else:
+            made.append(_csv(members))
+        if at % _LINES_A_STEP == 0:
+            yield
+    return "".join(made)
+
+
+def _list_in(line: str) -> list[Mailbox] | None:
+    """The mailboxes of a line that cannot be a row of a table: several, or one with a name or in brackets."""
+    addresses = line.count("@")
+    separators = sum(map(line.count, ",;\t"))
+    if not addresses or addresses > MAX_ROWS + 1 or separators > 3 * addresses + 3:
+        return None
+    members = read_mailboxes(line)
+    return members if members and (len(members) > 1 or "<" in line) else None
+
+
+def _csv(members: list[Mailbox]) -> str:
+    made = io.StringIO()
+    writer = csv.writer(made, quoting=csv.QUOTE_ALL)
+    for name, address in members:
+        writer.writerow([f'"{name}" <{address}>' if name else address])
+    return made.getvalue()
+
+
+def _split(text: str, separators: str) -> list[str]:
+    """The parts between separators that are not quoted, without blanks around them and without those that are blank."""
+    groups = groupby(_TOKENS.findall(text), key=lambda token: token in separators)
+    parts = ("".join(tokens).strip() for is_between, tokens in groups if not is_between)
+    return [part for part in parts if part]
+
+
+def _mailbox(part: str) -> Mailbox | None:
+    if _BARE.fullmatch(part):
+        return "", part
+    named = _NAMED.fullmatch(part)
+    if named is None:
+        return None
+    name = " ".join(named["name"].split())
+    is_quoted = len(name) > 1 and name[0] == name[-1] and name[0] in _QUOTES
+    if not is_quoted and ("@" in name or '"' in name):
+        return None  # another address before it, or a quotation mark that is not closed
+    return (name[1:-1].strip() if is_quoted else name), named["address"]

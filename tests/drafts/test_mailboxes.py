@@ -1,0 +1,117 @@
+"""Lists of addresses as mail programs and spreadsheets write them, typed or in a cell of a file."""
+
+from __future__ import annotations
+
+import pytest
+from tests.drafts.conftest import finished
+
+from largesse.drafts import as_labelled, mended_sheet
+from largesse.drafts.checking import Checked, check_rows
+from largesse.drafts.columns import guess_columns
+from largesse.drafts.mailboxes import read_mailboxes
+from largesse.drafts.text_sheet import read_text_sheet
+
+
+def checked(text: str) -> Checked:
+    sheet = finished(read_text_sheet(text.encode()))
+    return finished(check_rows(sheet, as_labelled(sheet, guess_columns(sheet))))
+
+
+def people(text: str) -> list[tuple[str, str | None, int]]:
+    found = checked(text)
+    assert not found.bad, found.bad
+    return [(one.email, one.name, one.quantity) for one in found.recipients]
+
+
+@pytest.mark.parametrize(
+    ("text", "mailboxes"),
+    [
+        ("a@x.com", [("", "a@x.com")]),
+        ("a@x.com, b@x.com", [("", "a@x.com"), ("", "b@x.com")]),
+        ("a@x.com,b@x.com,", [("", "a@x.com"), ("", "b@x.com")]),
+        ("a@x.com b@x.com", [("", "a@x.com"), ("", "b@x.com")]),
+        ("a@x.com\tb@x.com\nc@x.com", [("", "a@x.com"), ("", "b@x.com"), ("", "c@x.com")]),
+        ("Ada <a@x.com>", [("Ada", "a@x.com")]),
+        ("<a@x.com>;", [("", "a@x.com")]),
+        ("'Ada' <a@x.com>", [("Ada", "a@x.com")]),
+        ('"Byron, Ada" <a@x.com>', [("Byron, Ada", "a@x.com")]),
+        ('"ada@home" <a@x.com>', [("ada@home", "a@x.com")]),
+        ("Byron, Ada <a@x.com>; b@x.com", [("Byron, Ada", "a@x.com"), ("", "b@x.com")]),
+        (
+            'Ada <a@x.com>; "Byron, Ada" <b@x.com>, c@x.com',
+            [("Ada", "a@x.com"), ("Byron, Ada", "b@x.com"), ("", "c@x.com")],
+        ),
+        ("Ada", None),
+        ("", None),
+        ("Ada, a@x.com", None),
+        ("a@x.com, Ada", None),
+        ("a@x.com <b@x.com>", None),
+        ('"Ada <a@x.com>', None),
+        ("Ada <a@x.com> Grace", None),
+        ("a@@x.com", None),
+    ],
+)
+def test_lists_of_mailboxes(text: str, mailboxes: list[tuple[str, str]] | None) -> None:
+    assert read_mailboxes(text) == mailboxes
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a@x.com, b@x.com", [("a@x.com", None, 1), ("b@x.com", None, 1)]),
+        ("Ada <a@x.com>", [("a@x.com", "Ada", 1)]),
+        (
+            'Ada <a@x.com>; "Byron, Ada" <b@x.com>, c@x.com\nd@x.com',
+            [("a@x.com", "Ada", 1), ("b@x.com", "Byron, Ada", 1), ("c@x.com", None, 1), ("d@x.com", None, 1)],
+        ),
+        ("a@x.com\tb@x.com", [("a@x.com", None, 1), ("b@x.com", None, 1)]),
+        ("a@x.com\tAda\t2\nb@x.com\tBob\t1", [("a@x.com", "Ada", 2), ("b@x.com", "Bob", 1)]),
+        ("a@x.com, Ada, 3\nb@x.com", [("a@x.com", "Ada", 3), ("b@x.com", None, 1)]),
+        ("a@x.com, Ada, Sales\nb@x.com, Bob, 2", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
+        ("email\na@x.com, b@x.com\nAda <c@x.com>", [("a@x.com", None, 1), ("b@x.com", None, 1), ("c@x.com", "Ada", 1)]),
+        # In a cell of a file; the column of names is said of one address, and of several that say none.
+        (
+            'email,name,quantity\n"a@x.com; Bea <b@x.com>",Both,2\nAda <c@x.com>,,1',
+            [("a@x.com", "Both", 2), ("b@x.com", "Bea", 2), ("c@x.com", "Ada", 1)],
+        ),
+        # A table with two columns of addresses: its headings say which one is meant.
+        ("email,private\na@x.com,b@x.com\n", [("a@x.com", None, 1)]),
+    ],
+)  # fmt: skip
+def test_everybody_in_a_list_is_a_recipient(text: str, found: list[tuple[str, str | None, int]]) -> None:
+    assert people(text) == found
+
+
+def test_an_address_that_no_column_takes_is_asked_about_and_mended() -> None:
+    text = "a@x.com,Ada,b@x.com\nc@x.com,Cy,"
+    found = checked(text)
+    [problem] = found.bad[0].problems
+    assert (problem.field, problem.kind, problem.detail) == ("email", "email_more", "b@x.com")
+    sheet = finished(read_text_sheet(text.encode()))
+    columns = guess_columns(sheet)
+    mended = finished(check_rows(mended_sheet(sheet, columns, {1: ("a@x.com, b@x.com", "Ada", "")}), columns))
+    assert [one.email for one in mended.recipients] == ["a@x.com", "b@x.com", "c@x.com"]
+    # Beyond the headings of a table, too.
+    assert [row.problems[0].kind for row in checked("email,name\na@x.com,Ada,b@x.com").bad] == ["email_more"]
+
+
+def test_one_wrong_address_of_a_list_is_named() -> None:
+    [row] = checked('email,name\n"a@x.com, b@-x",Ada').bad
+    assert [(problem.kind, problem.detail) for problem in row.problems] == [("email_in_list", "b@-x")]
+
+
+def test_the_same_address_twice_in_a_list_is_told() -> None:
+    found = checked("a@x.com, A@x.com")
+    assert [row.same_as for row in found.rows] == [None, 1]
+
+
+def test_a_quoted_cell_of_several_lines_is_left_alone() -> None:
+    sheet = finished(read_text_sheet(b'a@x.com\n"Ada\nb@x.com, c@x.com",d@x.com'))
+    assert sheet.rows[1].cells == ["Ada\nb@x.com, c@x.com", "d@x.com"]
+
+
+@pytest.mark.parametrize(
+    "text", ["<" * 100_000, '"' * 100_001, "@," * 50_000, "a@x.com <" * 20_000, "\t" * 100_000]
+)
+def test_hostile_texts_are_no_lists(text: str) -> None:
+    assert read_mailboxes(text) is None
