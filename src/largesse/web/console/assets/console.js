@@ -5,3 +5,8 @@ addEventListener("submit", (event) => {
   setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; }));
 });
 addEventListener("pageshow", () => document.querySelectorAll("button[disabled]").forEach((button) => { button.disabled = false; }));
+// A time that is filled in chooses "At a time", which the server asks about without this.
+addEventListener("input", (event) => {
+  const later = event.target.value && event.target.closest("[data-later]")?.querySelector("[value=later]");
+  if (later && event.target.name === "at") later.checked = true;
+});

@@ -15,6 +15,7 @@ from largesse.web.console.visit import Visit
 
 _LOCAL = "%Y-%m-%dT%H:%M"  # as browsers post `datetime-local`
 _NO_TIME = text("Choose a day and a time.")
+_AT_ONCE = text("A time is filled in. Leave “At a time” chosen, or choose “At once” and empty the time.")
 _PAST = text("This time is over. Choose a later one.")
 _NO_ACCOUNT = text("Choose the account that pays.")
 _UNFIT = text("This holds characters that may not be in it. Type it again.")
@@ -30,8 +31,8 @@ async def take(visit: Visit) -> Response:
     opened, form = await open_draft(visit), visit.form
     principal = opened.caller.principal
     send_at = None
-    if opened.content.code_quantity is None and form["when"] == "later":
-        send_at = _instant(visit, opened.caller.now)
+    if opened.content.code_quantity is None:
+        send_at = _send_at(visit, opened)
     account_id = None
     if names_account(principal.funding):
         async with visit.database.connection(principal.scope) as connection:
@@ -51,16 +52,31 @@ async def take(visit: Visit) -> Response:
     return visit.see(f"{opened.path}/review")
 
 
-def _instant(visit: Visit, now: datetime) -> datetime | None:
-    """The time that was chosen; what is wrong with it is noted in the form."""
+def _send_at(visit: Visit, opened: Open) -> datetime | None:
+    """Returns when the mail is to leave, None for at once; what is wrong with it is noted in the form.
+
+    A time that was filled in is never dropped: beside "At once" it is asked about, unless it is over or is the one that was saved before.
+    """
+    form, now = visit.form, opened.caller.now
     try:
-        at = datetime.strptime(visit.form["at"], _LOCAL).replace(tzinfo=visit.zone).astimezone(UTC)
+        at = datetime.strptime(form["at"], _LOCAL).replace(tzinfo=visit.zone).astimezone(UTC)
     except (ValueError, OverflowError):
-        visit.form.error("at", visit.say(_NO_TIME))
-        return None
-    if at <= now:
-        visit.form.error("at", visit.say(_PAST))
-    return at
+        at = None
+    if form["when"] == "later":
+        if at is None:
+            form.error("at", visit.say(_NO_TIME))
+        elif at <= now:
+            form.error("at", visit.say(_PAST))
+        return at
+    is_over = at is not None and at <= now
+    if form["at"] and not is_over and form["at"] != _local(visit, opened.content.send_at):
+        form.error("at", visit.say(_AT_ONCE))
+    return None
+
+
+def _local(visit: Visit, at: datetime | None) -> str:
+    """An instant as the field has it, in the person's zone."""
+    return at.astimezone(visit.zone).strftime(_LOCAL) if at else ""
 
 
 async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
@@ -72,7 +88,6 @@ async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
         accounts = await list_funding_accounts(connection, principal)
     fitting = [one for one in accounts if said is None or one.currency == said.gift.currency]
     total_minor = said.gift.unit_cost_minor * count if said else 0
-    at = opened.content.send_at
     return await step(
         visit,
         opened,
@@ -85,7 +100,6 @@ async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
         count=count,
         is_batch=opened.content.code_quantity is not None,
         zone=str(visit.zone),
-        at=at.astimezone(visit.zone).strftime(_LOCAL) if at else "",
-        now=opened.caller.now.astimezone(visit.zone).strftime(_LOCAL),
+        at=_local(visit, opened.content.send_at),
         most_reference=MAX_REFERENCE,
     )
