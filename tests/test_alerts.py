@@ -64,6 +64,11 @@ CASES = {
         {requests(503): "0+3x20", requests(200): "0+97x20"},
         {requests(503): "0+2x20", requests(200): "0+98x20"},
     ),
+    "LargesseDatabaseFull": Case(
+        2,
+        {f"largesse_database_full{{{SERVE}}}": "1x10", f"largesse_database_full{{{WORKER}}}": "0x10"},
+        {f"largesse_database_full{{{SERVE}}}": "0 1 0x10", f"largesse_database_full{{{WORKER}}}": "0x10"},
+    ),
     "LargesseSlow": Case(
         16,
         {slow("1.0"): "0+94x30", slow("2.5"): "0+100x30", slow("+Inf"): "0+100x30"},

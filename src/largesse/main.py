@@ -135,7 +135,7 @@ async def open_services(
         await check_schema(database)
         vault = await open_vault(database, settings)
         chains = await chains_of(database, vault)
-        stack.callback(asyncio.create_task(tell_sealing_for_ever(database, vault)).cancel)
+        stack.callback(_beside(database, vault).cancel)
         catalogue = Catalogue(database, CatalogueInJson(settings.public_url))
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
@@ -178,6 +178,11 @@ async def open_services(
             patience=patience,
             writing_turns=Turns(at_once=6, each=3, max_waiting=1_000),
         )
+
+
+def _beside(database: Database, vault: Vault) -> asyncio.Future[tuple[None, None]]:
+    """Starts what every process does until it is cancelled: it tells under which key it seals, and looks at the database's disk."""
+    return asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database))
 
 
 async def _watched_ids(database: Database) -> IdWatch:
@@ -230,13 +235,13 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
     ) as database:
         await check_schema(database)
         vault = await open_vault(database, settings)
-        telling = asyncio.create_task(tell_sealing_for_ever(database, vault))
+        beside = _beside(database, vault)
         try:
             more = await _retaining(settings, database, vault)
             async with Worker(database, settings, vault, captures=captures, more=more) as worker:
                 yield worker
         finally:
-            telling.cancel()
+            beside.cancel()
 
 
 async def _retaining(settings: Settings, database: Database, vault: Vault) -> list[Loop]:

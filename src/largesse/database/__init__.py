@@ -3,7 +3,7 @@
 `pool` is what all rooms use: `Database`, and which errors mean that the database is away. `scope` says for whom each
 transaction acts. `session` opens its connections, with
 the limits on how long each side waits for the other; `orphans` ends sessions whose process is gone; `metrics` tells how the
-pool is used. `migrate` brings the schema up to date: one SQL file for each step in `migrations/versions`.
+pool is used, `disk` whether there is room. `migrate` brings the schema up to date: one SQL file for each step in `migrations/versions`.
 
 `roles` are those as whom processes act, `rights` what each may do with which table, `policies` which rows of it the serving process has, and
 `granting` makes all of it so. `distribution`
@@ -31,6 +31,7 @@ from largesse.database.planning import plan_by_index, planned_at_once
 from largesse.database.pool import (
     DATABASE_AWAY,
     DATABASE_FAILED,
+    OUT_OF_RESOURCES,
     Connection,
     Database,
     Row,
@@ -54,6 +55,7 @@ __all__ = [
     "DATABASE_FAILED",
     "LOOKUP",
     "OPERATOR",
+    "OUT_OF_RESOURCES",
     "REQUESTS",
     "WORK",
     "WORKER",

@@ -106,4 +106,5 @@ class Nodes:
             )
             return self._database
         node.coordinator = self._database
+        node.disk = self._database.disk
         return node

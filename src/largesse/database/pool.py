@@ -14,6 +14,7 @@ import structlog
 from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import StartError
 from largesse.database import distribution
+from largesse.database.disk import DiskWatch
 from largesse.database.metrics import POOLS, PoolUsage
 from largesse.database.roles import Role, why_not
 from largesse.database.scope import OPERATOR, Scope
@@ -22,7 +23,14 @@ from largesse.database.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dia
 Row = asyncpg.Record
 Connection = asyncpg.Connection
 
-# What the driver raises when the server is stopping, starting, gone, silent, out of connections, or a standby (before its
+# What the server says when it lacks room on its disk, memory or connections, or cannot read or write its files. It has undone then
+# what it was to do.
+OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresIOError,
+)
+
+# Those, and what the driver raises when the server is stopping, starting, gone, silent, or a standby (before its
 # promotion, or after that of another), and when it has lost patience: with a statement, a lock, or a transaction in which
 # nothing was said. A statement that fails so may be tried again on another connection; a COMMIT that fails so may
 # or may not have happened.
@@ -34,7 +42,7 @@ DATABASE_AWAY: tuple[type[BaseException], ...] = (
     asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
-    asyncpg.TooManyConnectionsError,
+    *OUT_OF_RESOURCES,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.LockNotAvailableError,
     asyncpg.IdleInTransactionSessionTimeoutError,
@@ -61,6 +69,7 @@ class Database:
         self._pool = pool
         self.dialer = dialer
         self._waiting = 0
+        self.disk = DiskWatch()
         self.is_spread = False  # whether customers are spread over nodes (largesse.database.distribution)
 
     @classmethod
@@ -134,6 +143,9 @@ class Database:
         try:
             lend(scope, is_spread=self.is_spread)
             yield cast("Connection", connection)
+        except asyncpg.DiskFullError as error:
+            self.disk.note_full(error)
+            raise
         except distribution.LOST_NODE as error:
             if self.is_spread and distribution.is_of_lost_node(error):
                 raise asyncpg.ConnectionFailureError(str(error)) from error

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from largesse.base.errors import FieldError, InvalidRequest, NotFound, Problem, Unavailable
 from largesse.base.patience import GivenUp
-from largesse.database import DATABASE_AWAY
+from largesse.database import DATABASE_AWAY, OUT_OF_RESOURCES
 from largesse.web.kit.problems import InternalError, MethodNotAllowed, headers_of, instance_of, problem_type
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.spelling import spell_detail, spell_pointer
@@ -68,5 +68,10 @@ def _unavailable(error: BaseException) -> Unavailable:
             "The database did not answer in time. Whether anything was written is not known: look, or repeat an order "
             "with the same `externalReference`.",
             retry_after_s=5,
+        )
+    if isinstance(error, OUT_OF_RESOURCES):
+        return Unavailable(
+            "The database has no room, memory or connections left for this. Nothing was written: try again later.",
+            retry_after_s=10,
         )
     return Unavailable("The database cannot be reached.")

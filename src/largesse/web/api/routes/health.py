@@ -28,6 +28,9 @@ async def _health(services: Services, call: Call) -> Reply:
         ids_left = await read_ids_left(services.database)
     except DATABASE_AWAY:
         return Reply(encode_json(Health("fail")), 503, headers=(("retry-after", "1"),))
+    if services.database.disk.is_full:
+        said = "The disk of the database is full: nothing can be written."
+        return Reply(encode_json(Health("fail", __version__, [said])), 503, headers=(("retry-after", "10"),))
     if ids_left <= 0:
         said = "The ids of orders are used up: no order can be placed any more."
         return Reply(encode_json(Health("fail", __version__, [said])), 503)
@@ -47,7 +50,7 @@ OPERATIONS = (
         "Service",
         shape=Health,
         example={"status": "pass", "version": __version__},
-        description='Needs no key. 503 with `{"status": "fail"}` while the database is away. A `warn` says in `notes` what '
+        description='Needs no key. 503 with `{"status": "fail"}` while the database is away, and with why in `notes` while its disk is full. A `warn` says in `notes` what '
         "will need an operator's hand, and the service works.",
         also={503: {"status": "fail"}},
         needs_key=False,
