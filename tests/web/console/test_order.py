@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.web.api.conftest import Service
@@ -99,9 +100,18 @@ def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Servi
             f"{statement} SELECT customer_id, id, 3, 'claimed', clock_now() FROM orders WHERE reference = $1",
             order,
         )
+    ada.get(f"/app/orders/{order}/resend-unclaimed")
+    assert "1 recipient of order" in ada.text
+    assert "They were last mailed: " in ada.text
+    tokens = []
     for _ in range(2):
         ada.get(f"/app/orders/{order}")
-        assert ada.post(f"/app/orders/{order}/resend-unclaimed").status_code == 303
+        tokens.append(ada.token)
+    with ThreadPoolExecutor(2) as pool:  # two presses at once
+        for answer in pool.map(
+            lambda token: ada.post(f"/app/orders/{order}/resend-unclaimed", token=token), tokens
+        ):
+            assert answer.status_code == 303
     assert mails(service, order) == [
         ("ada.king@acme.example", 0, "sent"),
         ("ada.king@acme.example", 1, "pending"),
@@ -114,6 +124,27 @@ def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Servi
     assert [tuple(row) for row in acts] == [("resend", True)]
     [audited] = service.sql("SELECT after FROM audit_events WHERE subject = $1", f"order {order}")
     assert audited["after"] == '{"recipients":1}'
+
+
+def test_the_mail_to_all_pauses_for_a_day(ada: Browser, service: Service, order: str) -> None:
+    path = f"/app/orders/{order}/resend-unclaimed"
+
+    def press(said: str) -> int:
+        ada.get(path)
+        assert said in ada.text
+        ada.post(path, token=ada.token if "token" in ada.page.text else token)
+        sent_mail(service, order)
+        return max(edition for _, edition, _ in mails(service, order))
+
+    ada.get(path)
+    token = ada.token
+    assert press("2 recipients of order") == 1
+    assert press("There is nobody to mail now. 2 more recipients are left out") == 1
+    for hours, edition, said in ((23, 1, "There is nobody to mail now."), (25, 2, "Send 2 mails again")):
+        service.sql(
+            "UPDATE messages SET created_at = clock_now() - $1 * interval '1 hour' WHERE edition = 1", hours
+        )
+        assert press(said) == edition
 
 
 def test_an_address_is_corrected_and_the_mail_goes_there(ada: Browser, service: Service, order: str) -> None:

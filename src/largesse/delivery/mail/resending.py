@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from largesse.base.email import ERASED_DOMAIN, email_key, is_erased
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.database import Connection, Row, commit_as_one
@@ -15,7 +18,18 @@ from largesse.orders.acts import record_resends
 from largesse.orders.finding import find_own_order
 
 MAX_RESENDS_A_DAY = 5  # of one recipient of one order
+RESENT_TO_ALL_AFTER_H = 24  # hours between two mails to a recipient when an order is sent again to all
 _DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Unclaimed:
+    """The recipients of an order who have claimed nothing."""
+
+    count: int  # who may be mailed again now
+    left_out: int  # who may not: their mail has not left, or they were mailed again a short while ago
+    last_at: datetime | None  # the last mail to who may
+    again_at: datetime | None  # when the first of those left out may be, where that is known
 
 
 async def resend(
@@ -77,7 +91,7 @@ async def resend_unclaimed(
 ) -> int:
     """Sends the mail of every recipient who has claimed nothing once more, with the codes that were not voided; returns how many.
 
-    Left out is whose mail has not left yet, and who was sent it again MAX_RESENDS_A_DAY times in 24 hours. Who asked, from
+    Left out is whose mail has not left yet, and who was sent it again within RESENT_TO_ALL_AFTER_H hours. Who asked, from
     `address`, is kept. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed.
@@ -94,34 +108,19 @@ async def resend_unclaimed(
         *order,
     )
     rows = await connection.fetch(
-        """
-        WITH latest AS (
-            SELECT DISTINCT ON (email) environment, edition, email, name, state, line_numbers,
-                   count(*) FILTER (WHERE edition > 0 AND created_at > (SELECT clock_now()) - interval '1 day')
-                       OVER (PARTITION BY email) AS resends
-            FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY email, edition DESC
-        ), unclaimed AS (
-            SELECT *, row_number() OVER (ORDER BY line_numbers[1]) - 1 AS place
-            FROM latest, LATERAL (
-                SELECT ARRAY(
-                    SELECT line FROM unnest(line_numbers) AS line WHERE line <> ALL ($7::int[]) ORDER BY line) AS standing,
-                    line_numbers && $8::int[] AS has_claimed
-            ) AS lines
-            WHERE state NOT IN ('pending', 'held') AND resends < $3 AND NOT has_claimed AND standing <> '{}'
-              AND email NOT LIKE $6)
+        f"""
+        WITH {_UNCLAIMED}, wanted AS (
+            SELECT *, row_number() OVER (ORDER BY line_numbers[1]) - 1 AS place FROM unclaimed WHERE may_go)
         INSERT INTO messages
             (customer_id, order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
         SELECT $1, $2, environment, edition + 1, email, name, standing, now,
-               now + (place / $4::int) * $5::float8 * interval '1 second', now
-        FROM unclaimed, (SELECT clock_now()) AS clock (now) ORDER BY place
+               now + (place / $7::int) * $8::float8 * interval '1 second', now
+        FROM wanted, (SELECT clock_now()) AS clock (now) ORDER BY place
         RETURNING id
-        """,
-        *order,
-        MAX_RESENDS_A_DAY,
+        """,  # noqa: S608 - a constant
+        *await _of_unclaimed(connection, order),
         RANKED_TOGETHER,
         RANK_GAP_S,
-        f"%@{ERASED_DOMAIN}",
-        *await _moved_lines(connection, order),
     )
     if rows:
         await record_resends(connection, principal, address, found["id"], [row["id"] for row in rows])
@@ -130,8 +129,46 @@ async def resend_unclaimed(
     return len(rows)
 
 
+async def count_unclaimed(connection: Connection, principal: Principal, reference: str) -> Unclaimed:
+    """Returns whom `resend_unclaimed` would mail now. Raises as it does."""
+    found = await find_own_order(connection, principal, reference)
+    row = await connection.fetchrow(
+        f"""
+        WITH {_UNCLAIMED}
+        SELECT count(*) FILTER (WHERE may_go) AS count, count(*) FILTER (WHERE NOT may_go) AS left_out,
+               max(created_at) FILTER (WHERE may_go) AS last_at,
+               min(created_at) FILTER (WHERE was_resent) + $6 * interval '1 hour' AS again_at
+        FROM unclaimed
+        """,  # noqa: S608 - a constant
+        *await _of_unclaimed(connection, (found["customer_id"], found["id"])),
+    )
+    assert row is not None, "it counts"
+    return Unclaimed(**row)
+
+
 # A customer and its order, by id.
 _OrderKey = tuple[int, int]
+
+# The latest mail to each recipient who has claimed nothing: `standing` are their codes that were not voided, `was_resent` says that
+# it was sent again a short while ago, `may_go` whether it may be sent again to all.
+_UNCLAIMED = """
+    latest AS (
+        SELECT DISTINCT ON (email) environment, edition, email, name, state, line_numbers, created_at
+        FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY email, edition DESC
+    ), standing AS (
+        SELECT *, ARRAY(SELECT line FROM unnest(line_numbers) AS line WHERE line <> ALL ($4::int[]) ORDER BY line) AS standing,
+               edition > 0 AND created_at > (SELECT clock_now()) - $6 * interval '1 hour' AS was_resent
+        FROM latest WHERE NOT line_numbers && $5::int[] AND email NOT LIKE $3
+    ), unclaimed AS (
+        SELECT *, state NOT IN ('pending', 'held') AND NOT was_resent AS may_go FROM standing
+        WHERE cardinality(standing) > 0)
+"""
+
+
+async def _of_unclaimed(connection: Connection, order: _OrderKey) -> tuple[object, ...]:
+    """The values of _UNCLAIMED."""
+    cancelled, claimed = await _moved_lines(connection, order)
+    return (*order, f"%@{ERASED_DOMAIN}", cancelled, claimed, RESENT_TO_ALL_AFTER_H)
 
 
 async def _moved_lines(connection: Connection, order: _OrderKey) -> tuple[list[int], list[int]]:

@@ -14,7 +14,12 @@ from largesse.base.i18n import text
 from largesse.database import Connection, Row
 from largesse.delivery.mail.correcting import correct_address
 from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
-from largesse.delivery.mail.resending import resend, resend_unclaimed
+from largesse.delivery.mail.resending import (
+    RESENT_TO_ALL_AFTER_H,
+    count_unclaimed,
+    resend,
+    resend_unclaimed,
+)
 from largesse.delivery.webhooks.records import list_order_webhooks
 from largesse.funding import OnInvoice, order_entries, own_accounts, payment_source
 from largesse.funding.overview import list_seen_accounts
@@ -108,6 +113,16 @@ async def send_again(visit: Visit) -> Response:
     )
 
 
+async def ask_sending_again(visit: Visit) -> Response:
+    """Asks whether all who have claimed nothing are to be mailed again: how many, and when they were last. Raises NotFound."""
+    async with visit.database.connection(visit.person.scope) as connection:
+        principal, order = await _find(visit, connection)
+        if order["delivery_mode"] != "send":
+            raise NotFound("There is no mail of an order of that reference.")
+        unclaimed = await count_unclaimed(connection, principal, order["reference"])
+    return visit.page("resend_all.html", order=order, unclaimed=unclaimed, pause_h=RESENT_TO_ALL_AFTER_H)
+
+
 async def send_all_again(visit: Visit) -> Response:
     """Sends the mail of all who have claimed nothing again. Raises NotFound."""
     reference = _reference(visit)
@@ -116,7 +131,13 @@ async def send_all_again(visit: Visit) -> Response:
         count = await resend_unclaimed(connection, principal, reference, address=visit.origin.address)
         if count:
             await visit.record(connection, "order.resent", f"order {reference}", after={"recipients": count})
-    return visit.see(f"/app/orders/{reference}", visit.say("Mails that leave again: %(count)s.", count=count))
+    said = visit.say(
+        "Nobody was mailed: to the same recipient, mail to all leaves every %(hours)s hours at most.",
+        hours=RESENT_TO_ALL_AFTER_H,
+    )
+    if count:
+        said = visit.say("Mails that leave again: %(count)s.", count=count)
+    return visit.see(f"/app/orders/{reference}", said)
 
 
 async def correct(visit: Visit) -> Response:

@@ -14,6 +14,7 @@ ORDERS = (
     Entry("GET", f"{_LIST}.csv", orders.download, Right.MOVE_FUNDS, text("Orders")),
     Entry("GET", _ONE, order.show, Right.SEE_ORDERS, text("Order")),
     Entry("POST", f"{_ONE}/resend", order.send_again, Right.SEND),
+    Entry("GET", f"{_ONE}/resend-unclaimed", order.ask_sending_again, Right.SEND, text("Send again to all")),
     Entry("POST", f"{_ONE}/resend-unclaimed", order.send_all_again, Right.SEND),
     Entry("POST", f"{_ONE}/correct", order.correct, Right.SEND, text("Order")),
     Entry("GET", f"{_ONE}/codes", order.ask_codes, Right.READ_CODES, text("Codes again")),
