@@ -15,6 +15,7 @@ import msgspec
 
 from largesse.chains import START, Chain
 from largesse.funding import Entry, mark_entries
+from largesse.funding.ledger import Locked
 
 ORDERS = 50
 ROUNDS = 400
@@ -52,9 +53,15 @@ def micros_an_order(work: Callable[[], object]) -> float:
 
 def main() -> None:
     batch, at = entries(), datetime.now(UTC)
-    chain, heads = Chain("entries", {1: os.urandom(32)}), {1: START, 2: START}
+    chain, accounts = (
+        Chain("entries", {1: os.urandom(32)}),
+        {
+            number: Locked(0, START, "production", kind, "GBP")
+            for number, kind in ((1, "funding"), (2, "sales"))
+        },
+    )
     encode = msgspec.json.Encoder().encode
-    chained = micros_an_order(lambda: mark_entries(chain, heads, batch, at).arguments)
+    chained = micros_an_order(lambda: mark_entries(chain, accounts, batch, at).arguments)
     plain = micros_an_order(lambda: encode(batch))
     print(f"an order's two entries: {chained:.1f} µs with their marks, {plain:.1f} µs encoded alone")
 

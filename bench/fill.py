@@ -35,7 +35,8 @@ from bench.history import (
 from bench.installation import Installation
 from largesse.base.settings import load_settings
 from largesse.base.vault import load_vault
-from largesse.funding.chaining import chain_earlier_entries
+from largesse.chains import bring_up_to_date
+from largesse.funding.chaining import mark_ledger
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 
 YEARS = 2
@@ -45,8 +46,13 @@ _TABLES = ("orders", "lines", "line_states", "line_events", "entries", "events",
 _UNCHAIN = """
     ALTER TABLE entries DISABLE TRIGGER entries_append_only;
     UPDATE entries SET mac = NULL;
+    ALTER TABLE accounts DISABLE TRIGGER accounts_stay;
     UPDATE accounts SET chain_head = DEFAULT;
-    ALTER TABLE entries ENABLE TRIGGER entries_append_only
+    ALTER TABLE accounts ENABLE TRIGGER accounts_stay;
+    ALTER TABLE entries ENABLE TRIGGER entries_append_only;
+    ALTER TABLE audit_events DISABLE TRIGGER USER;
+    DELETE FROM audit_events; DELETE FROM audit_heads; DELETE FROM chain_keys;
+    ALTER TABLE audit_events ENABLE TRIGGER USER
 """
 _CHANGES = """
     INSERT INTO order_changes (customer_id, order_id, changed_at) SELECT customer_id, id, created_at FROM orders ORDER BY id
@@ -81,7 +87,10 @@ async def _fill(
 
     async def chain() -> None:
         await _build(made.url, [one for one in indexes if one[0] in {"orders", "entries"}])
-        await chain_earlier_entries(connection, await made.chain(connection))
+        async with connection.transaction():
+            chains = await bring_up_to_date(connection, load_vault(load_settings(made.environment)))
+            assert chains is not None, "there were no keys"
+            await mark_ledger(connection, chains.entries)
 
     await asyncio.gather(
         chain(), _build(made.url, [one for one in indexes if one[0] not in {"orders", "entries"}])

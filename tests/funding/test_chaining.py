@@ -6,14 +6,15 @@ import asyncio
 import io
 from collections.abc import AsyncIterator
 
+import asyncpg
 import pytest
-from tests.chained import chain_of, forge
+from tests.chained import UNCHAINED, chain_of, chain_up, forge, make_early
 
+from largesse.base.errors import StartError
 from largesse.base.vault import Vault
 from largesse.chains import START, open_chains
 from largesse.database import OPERATOR, Database
 from largesse.funding import settle, top_up
-from largesse.funding.chaining import chain_earlier_entries, is_chained
 from largesse.verify import audit
 from largesse.world import load_world, parse_world
 
@@ -28,8 +29,6 @@ customers:
       - {key: gbp, name: Float, master: true, currency: GBP, balance: 100.00}
       - {key: jpy, name: Yen, currency: JPY, balance: 500}
 """
-# As a release left it that knew no chains.
-UNCHAINED = "UPDATE entries SET mac = NULL; UPDATE accounts SET chain_head = DEFAULT"
 
 
 @pytest.fixture
@@ -55,9 +54,9 @@ async def findings(database: Database, *keys: bytes) -> dict[str, tuple[str, ...
     return {finding.check: finding.ids for finding in report.findings}
 
 
-async def chained(database: Database, key: bytes = KEY) -> int:
+async def opens(database: Database, key: bytes = KEY) -> None:
     async with database.connection(OPERATOR) as connection:
-        return await chain_earlier_entries(connection, await chain_of(connection, key))
+        await open_chains(connection, Vault((key,)), keep=True)
 
 
 async def test_credits_at_once_stand_in_one_chain(database: Database) -> None:
@@ -111,16 +110,91 @@ async def test_entries_of_before_there_were_chains_are_held_by_an_opening(databa
     for amount in (1, 2, 3):
         await credit(database, amount)
     await forge(database, UNCHAINED)
-    async with database.connection(OPERATOR) as connection:
-        assert not await is_chained(connection)
+    with pytest.raises(StartError, match="run `largesse migrate`"):
+        await opens(database)
     assert "entries-are-chained" in await findings(database)
-    assert await asyncio.gather(*(chained(database) for _ in range(3))) != [0, 0, 0]
-    async with database.connection(OPERATOR) as connection:
-        assert await is_chained(connection)
+    done = await asyncio.gather(*(chain_up(database, KEY) for _ in range(3)))
+    assert sorted(done, key=str) == [10, None, None]
+    await opens(database)
     assert await findings(database) == {}
     await credit(database, 4)
     assert await findings(database) == {}
-    assert await chained(database) == 0
+    assert await chain_up(database, KEY) is None
+
+
+@pytest.mark.parametrize("has_new_entries", [False, True])
+async def test_marks_of_before_go_on_under_a_key_that_covers_what_accounts_are(
+    database: Database, has_new_entries: bool
+) -> None:
+    await make_early(database, KEY)
+    assert await findings(database) == {}
+    with pytest.raises(StartError, match="run `largesse migrate`"):
+        await opens(database)
+    assert await chain_up(database, KEY) == 0
+    assert await chain_up(database, KEY) is None
+    if has_new_entries:
+        await credit(database, 4)
+    assert await findings(database) == {}
+    marks = await database.fetch(OPERATOR, "SELECT mac FROM entries WHERE account_id = 1 ORDER BY id")
+    assert [row["mac"][0] for row in marks] == [1, *([2] if has_new_entries else [])]
+    await forge(database, "UPDATE accounts SET environment = 'staging' WHERE currency = 'GBP'")
+    found = await findings(database)
+    assert found.keys() == {"accounts-are-whole", *(["entries-are-chained"] if has_new_entries else [])}
+    assert found["accounts-are-whole"] == ("acme/gbp", "acme/deposits GBP staging")
+    assert await chain_up(database, KEY) is None
+
+
+@pytest.mark.parametrize(
+    "column", ["currency = 'USD'", "environment = 'staging'", "currency = 'USD', kind = 'sales'"]
+)
+async def test_what_an_account_is_cannot_be_changed(database: Database, column: str) -> None:
+    with pytest.raises(asyncpg.InsufficientPrivilegeError, match="accounts is append-only"):
+        await database.execute(
+            OPERATOR, f"UPDATE accounts SET {column} WHERE kind = 'deposits' AND currency = 'GBP'"
+        )
+    await forge(database, f"UPDATE accounts SET {column} WHERE kind = 'deposits' AND currency = 'GBP'")
+    assert "entries-are-chained" in await findings(database)
+
+
+FORGED = """
+    INSERT INTO entries (id, customer_id, account_id, movement_id, kind, amount_minor, balance_minor, created_at)
+    SELECT nextval('entries_id_seq'), 1, id, 99, 'top_up', 100000000 * sign, balance_minor + 100000000 * sign, now()
+    FROM accounts JOIN (VALUES ('funding', 1), ('deposits', -1)) AS s (side, sign) ON side = kind WHERE currency = 'GBP';
+    UPDATE accounts SET balance_minor = balance_minor + 100000000 * sign, chain_head = decode(repeat('00', 16), 'hex')
+    FROM (VALUES ('funding', 1), ('deposits', -1)) AS s (side, sign) WHERE side = kind AND currency = 'GBP'
+"""
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+async def test_money_without_marks_is_never_taken_over(database: Database, is_early: bool) -> None:
+    """Two entries with an empty mark, new balances and heads that are reset: found, refused by what migrates, and found again."""
+    if is_early:
+        await make_early(database, KEY)
+    await forge(database, FORGED)
+    before = await findings(database)
+    assert "entries-are-chained" in before
+    if is_early:
+        with pytest.raises(StartError, match=r"acme/gbp, acme/deposits GBP production ends with"):
+            await chain_up(database, KEY)
+    else:
+        assert await chain_up(database, KEY) is None
+    assert await findings(database) == before
+
+
+@pytest.mark.parametrize("left", ["entries", "accounts", "audit_heads", "chain_openings"])
+async def test_a_ledger_that_bears_any_mark_is_not_begun_anew(database: Database, left: str) -> None:
+    """Whoever deletes the keys of the chains must delete every mark too; `verify --anchor` is for that."""
+    forgery = "; ".join(part for part in UNCHAINED.split(";") if left not in part)
+    if left == "chain_openings":
+        await forge(database, UNCHAINED)
+        assert await chain_up(database, KEY) == 4
+    await forge(database, forgery)
+    if left == "audit_heads":
+        await database.execute(OPERATOR, "INSERT INTO audit_heads (customer_id, head) VALUES (0, 'x')")
+    with pytest.raises(StartError, match="are gone from the table `chain_keys`"):
+        await chain_up(database, KEY)
+    with pytest.raises(StartError, match="are gone from the table `chain_keys`"):
+        await opens(database)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +215,7 @@ async def test_entries_of_before_there_were_chains_are_held_by_an_opening(databa
 async def test_what_an_opening_holds_cannot_be_changed(database: Database, forgery: str, named: str) -> None:
     await credit(database, 1)
     await forge(database, UNCHAINED)
-    assert await chained(database) == 6
+    assert await chain_up(database, KEY) == 6
     await credit(database, 2)
     assert await findings(database) == {}
     await forge(database, forgery)
@@ -150,7 +224,7 @@ async def test_what_an_opening_holds_cannot_be_changed(database: Database, forge
 
 async def test_chains_go_on_under_a_new_master_key(database: Database) -> None:
     await forge(database, UNCHAINED)
-    assert await chained(database) == 4
+    assert await chain_up(database, KEY) == 4
     await credit(database, 1)
     async with database.connection(OPERATOR) as connection:
         await open_chains(connection, Vault((NEW_KEY, KEY)), keep=True)

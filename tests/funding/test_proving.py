@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.chained import chain_of, forge
+from tests.chained import UNCHAINED, chain_of, chain_up, forge
 
 from largesse.database import OPERATOR, Database
 from largesse.funding import top_up
-from largesse.funding.chaining import chain_earlier_entries
 from largesse.funding.proving import Proof, prove
 from largesse.verify.anchor import make_anchor, note_anchor
 from largesse.world import load_world, parse_world
@@ -84,9 +83,8 @@ async def test_what_is_from_before_there_were_marks(
     database: Database, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr("largesse.funding.proving.MOST_AT_ONCE", most)
-    await forge(database, "UPDATE entries SET mac = NULL; UPDATE accounts SET chain_head = DEFAULT")
-    async with database.connection(OPERATOR) as connection:
-        await chain_earlier_entries(connection, await chain_of(connection, KEY))
+    await forge(database, UNCHAINED)
+    assert await chain_up(database, KEY) == 14
     there = await ids(database)
     proof = await proved(database)
     assert proof.is_whole is True

@@ -6,6 +6,16 @@ marks again. Why so: docs/decisions/0035-chains.md.
 """
 
 from largesse.chains.chain import START, Chain, content, micros
-from largesse.chains.keys import Chains, open_chains
+from largesse.chains.keys import RUN_MIGRATE, Chains, bring_up_to_date, is_chained, open_chains
 
-__all__ = ["START", "Chain", "Chains", "content", "micros", "open_chains"]
+__all__ = [
+    "RUN_MIGRATE",
+    "START",
+    "Chain",
+    "Chains",
+    "bring_up_to_date",
+    "content",
+    "is_chained",
+    "micros",
+    "open_chains",
+]

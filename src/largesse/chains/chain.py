@@ -38,10 +38,28 @@ class _Keys:
 class Chain:
     """The chains of one purpose, under numbered keys: the newest makes marks, each checks its own."""
 
-    def __init__(self, purpose: str, keys: Mapping[int, bytes]) -> None:
-        """The numbers are from 1 to 255. Without keys it can check, and finds that no mark fits."""
+    def __init__(self, purpose: str, keys: Mapping[int, bytes], early: int = 0) -> None:
+        """The numbers are from 1 to 255; those up to `early` mark rows as earlier releases did.
+
+        Without keys the chain can check, and finds that no mark fits.
+        """
         self._keys = {number: _Keys(number, key, purpose) for number, key in keys.items()}
         self._newest = max(keys, default=0)
+        self._early = early
+
+    @property
+    def is_early(self) -> bool:
+        """Returns whether new marks are made as earlier releases made them."""
+        return self._newest <= self._early
+
+    @property
+    def has_early(self) -> bool:
+        """Returns whether there are keys of earlier releases."""
+        return self._early > 0
+
+    def marks_early(self, mac: bytes) -> bool:
+        """Returns whether a mark is one that earlier releases made."""
+        return mac[0] <= self._early
 
     def add(self, head: bytes, row: bytes, number: int = 0) -> tuple[bytes, bytes]:
         """The mark of a row of this content that is added where the chain ends in `head`, and the head from then on.

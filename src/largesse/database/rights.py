@@ -39,7 +39,12 @@ TABLES: Mapping[str, Writes] = {
     "account_users": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
     "account_watchers": Writes(app="INSERT, DELETE"),
     "account_watches": Writes(app="INSERT, UPDATE, DELETE", worker="UPDATE"),
-    "accounts": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    # What an account is never changes.
+    "accounts": Writes(
+        app="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at)",
+        operator="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at), UPDATE(is_master), "
+        "UPDATE(open_to_all), UPDATE(mac)",
+    ),
     "alembic_version": Writes(),
     "api_keys": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "audit_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
@@ -133,6 +138,7 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "captured_page": (Role.APP, Role.OPERATOR),
     "every_collection": (Role.APP,),
     "has_audit_heads": ACTING,
+    "has_marks": ACTING,
     "is_ledger_chained": ACTING,
     "last_sealed": ACTING,
     "lines_of_code": (Role.APP,),

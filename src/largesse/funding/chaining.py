@@ -1,15 +1,19 @@
 """The chain of each account's entries: what their marks are made of, and what stood there before the first mark.
 
 Entries bear marks since there are chains (largesse.chains). What an account had before is held by its opening: the mark that its last
-entry of then would bear, had all of them been chained. `largesse migrate` makes openings where they are missing.
+entry of then would bear, had all of them been chained. `largesse migrate` makes openings, all of them at once and never again.
+
+A mark covers what its account is, too: its environment, kind and currency. Marks of the first format did not; the account bears a mark
+of its own for them (`accounts.mac`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
+from largesse.base.errors import StartError
 from largesse.chains import START, Chain, content, micros
 from largesse.database import Connection, Row
 
@@ -34,8 +38,12 @@ def entry_content(  # noqa: PLR0913, PLR0917 - the columns of a row
     balance_minor: int,
     reference: str | None,
     at_us: int,
+    *account: str,
 ) -> bytes:
-    """What an entry's mark is made of. Its order is told by reference, for its id is drawn as it is written."""
+    """Returns what an entry's mark is made of. Its order is told by reference, for its id is drawn as it is written.
+
+    `account` is the environment, kind and currency of its account; marks of the first format leave it out.
+    """
     return content(
         customer_id,
         account_id,
@@ -46,7 +54,33 @@ def entry_content(  # noqa: PLR0913, PLR0917 - the columns of a row
         balance_minor,
         reference,
         at_us,
+        *account,
     )
+
+
+class Account(Protocol):
+    """An account as far as marks cover it, with the head of its chain."""
+
+    @property
+    def environment(self) -> str:
+        """`production` or `staging`."""
+
+    @property
+    def kind(self) -> str:
+        """`funding`, or one of `ledger.OWN_KINDS`."""
+
+    @property
+    def currency(self) -> str:
+        """The code of ISO 4217."""
+
+    @property
+    def head(self) -> bytes:
+        """What the next mark is made of beside its entry."""
+
+
+def account_content(customer_id: int, account_id: int, environment: str, kind: str, currency: str) -> bytes:
+    """Returns what an account's own mark is made of; no entry's content begins with a word."""
+    return content("account", customer_id, account_id, environment, kind, currency)
 
 
 def micros_of(at: datetime) -> int:
@@ -57,45 +91,60 @@ def micros_of(at: datetime) -> int:
 class Along:
     """Along the entries of one account, oldest first, making each mark again. `on_broken` is told what does not fit: `entry 17`.
 
-    `head` is where the account says that its chain ends, `opening` the last entry of before there were marks with the mark of all up to it.
-    Whoever begins later than at the first says by `at` where the chain stood then.
+    `account` is a row of ACCOUNT_COLUMNS. Whoever begins later than at the first entry says by `behind` which mark the one before it bears.
     """
 
     def __init__(
-        self,
-        chain: Chain,
-        on_broken: Callable[[str], None],
-        *,
-        head: bytes,
-        opening: tuple[int, bytes] | None,
-        at: bytes = START,
+        self, chain: Chain, on_broken: Callable[[str], None], account: Row, behind: bytes | None = None
     ) -> None:
-        self._chain, self._on_broken = chain, on_broken
-        self._head, self._opening, self._at = head, opening, at
+        self._chain, self._on_broken, self._account = chain, on_broken, account
+        self._facts = account["environment"], account["kind"], account["currency"]
+        self._at = START if behind is None else chain.head_after(behind)
+        self._is_covered = behind is not None and not chain.marks_early(behind)
+        self._opening: tuple[int, bytes] | None = None
+        if behind is None and account["entry_id"] is not None:
+            self._opening = account["entry_id"], account["opening_mac"]
 
     def entry(self, entry_id: int, columns: Sequence[Any], mac: bytes | None) -> bytes:
         """The next entry. Returns the mark that an anchor may know it by."""
-        content = entry_content(*columns)
         if self._opening is not None:
             last, opening_mac = self._opening
             if entry_id <= last:
-                mac = self._earlier(content, opening_mac[0])
+                mac = self._earlier(self._content(columns, opening_mac), opening_mac[0])
                 if entry_id < last or mac != opening_mac:
                     return mac
                 self._opening, self._at = None, self._chain.head_after(mac)
+                self._cover(mac)
                 return mac
             self._miss_opening()
-        if mac is None or not self._chain.fits(self._at, content, mac):
+        if not mac or not self._chain.fits(self._at, self._content(columns, mac), mac):
             self._on_broken(f"entry {entry_id}")
+        else:
+            self._cover(mac)
         if mac is not None:
             self._at = self._chain.head_after(mac)
         return mac or b""
 
     def end(self) -> bool:
-        """There are no more entries: whether the chain ends where the account says."""
+        """There are no more entries: returns whether the chain ends where the account says, and the account is as it is marked."""
         if self._opening is not None:
             self._miss_opening()
-        return self._at == self._head
+        return self._at == self._account["chain_head"] and self._is_as_marked()
+
+    def _is_as_marked(self) -> bool:
+        """Whether a mark of an entry, or else the account's own, covers its environment, kind and currency."""
+        account = self._account
+        if account["mac"] is None:
+            return self._is_covered or self._chain.is_early or not self._chain.has_early
+        made_of = account_content(account["customer_id"], account["id"], *self._facts)
+        return self._chain.fits(START, made_of, account["mac"])
+
+    def _content(self, columns: Sequence[Any], mac: bytes) -> bytes:
+        facts = () if self._chain.marks_early(mac) else self._facts
+        return entry_content(*columns, *facts)
+
+    def _cover(self, mac: bytes) -> None:
+        self._is_covered = self._is_covered or not self._chain.marks_early(mac)
 
     def _earlier(self, content: bytes, number: int) -> bytes:
         try:
@@ -112,6 +161,12 @@ class Along:
         self._opening, self._at = None, self._chain.head_after(mac)
 
 
+# SQL for the columns of an account a that its chain is checked by, with its opening o.
+ACCOUNT_COLUMNS = """
+    a.customer_id, a.id, a.environment, a.kind, a.currency, a.chain_head, a.mac, o.entry_id, o.mac AS opening_mac
+"""
+
+
 async def read_entries(
     connection: Connection, customer_id: int, account_id: int, after: int, most: int
 ) -> Sequence[Row]:
@@ -119,48 +174,69 @@ async def read_entries(
     return await connection.fetch(_ENTRIES, customer_id, account_id, after, most)
 
 
-async def is_chained(connection: Connection) -> bool:
-    """Whether no account has entries of before there were chains without an opening."""
-    chained: bool = await connection.fetchval("SELECT is_ledger_chained()")
-    return chained
+async def unchained(connection: Connection) -> list[str]:
+    """Returns the accounts that have entries and no chain: `acme/gbp`."""
+    return [row["name"] for row in await connection.fetch(_UNCHAINED, START)]
 
 
-async def chain_earlier_entries(connection: Connection, chain: Chain) -> int:
-    """Makes the openings that are missing; returns how many entries they hold. Each account is locked meanwhile.
+async def mark_ledger(connection: Connection, chain: Chain) -> int:
+    """Gives what the ledger has marks of the present format, once; returns how many entries had none at all.
 
-    Broken off, it is taken up where it was. `connection` must not be in a transaction.
+    Call it in the transaction that makes the first key of that format (`chains.bring_up_to_date`). Where the ledger was chained before,
+    each account gets a mark of what it is. Raises StartError where an account does not end where its chain does.
     """
-    chained = 0
-    for row in await connection.fetch(_UNCHAINED, START):
-        async with connection.transaction():
-            chained += await _open_account(connection, chain, row["customer_id"], row["id"])
-    return chained
+    accounts = await connection.fetch(_ACCOUNTS_WITH_ENTRIES)
+    if not chain.has_early:
+        return sum([await _open_account(connection, chain, account) for account in accounts])
+    broken = [
+        one["name"] for one in accounts if chain.head_after(one["last_mac"] or b"") != one["chain_head"]
+    ]
+    if broken:
+        raise StartError(
+            f"the ledger was changed from outside: what {', '.join(broken[:_MOST_NAMED])} ends with is not what was "
+            "written last. `largesse verify` of the release before names what was changed: restore a backup from "
+            "before that, and migrate again"
+        )
+    for account in accounts:
+        customer_id, account_id, *facts = tuple(account)[:5]
+        mac, _ = chain.add(START, account_content(customer_id, account_id, *facts))
+        await connection.execute(
+            "UPDATE accounts SET mac = $3 WHERE customer_id = $1 AND id = $2", customer_id, account_id, mac
+        )
+    return 0
 
 
-async def _open_account(connection: Connection, chain: Chain, customer_id: int, account_id: int) -> int:
-    """Makes the opening of one account, unless somebody else has."""
-    head = await connection.fetchval(
-        "SELECT chain_head FROM accounts WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE",
-        customer_id,
-        account_id,
-    )
-    if head != START:
-        return 0
-    mac, last, count = b"", 0, 0
+async def _open_account(connection: Connection, chain: Chain, account: Row) -> int:
+    """Makes the opening of one account; returns how many entries it holds."""
+    customer_id, account_id, *facts = tuple(account)[:5]
+    mac, head, last, count = b"", START, 0, 0
     while rows := await read_entries(connection, customer_id, account_id, last, _ENTRIES_AT_ONCE):
         for entry_id, _, *columns in rows:
-            mac, head = chain.add(head, entry_content(*columns))
+            mac, head = chain.add(head, entry_content(*columns, *facts))
             last = entry_id
         count += len(rows)
     await connection.execute(_OPEN, customer_id, account_id, last, mac, head)
     return count
 
 
-_UNCHAINED = """
-    SELECT a.customer_id, a.id FROM accounts a
+_MOST_NAMED = 20
+_NAME = "c.key || '/' || coalesce(a.key, concat_ws(' ', a.kind, a.currency, a.environment))"
+_UNCHAINED = f"""
+    SELECT {_NAME} AS name FROM accounts a JOIN customers c ON c.id = a.customer_id
     WHERE a.chain_head = $1 AND EXISTS (
-        SELECT FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id)
-"""
+        SELECT 1 FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id)
+    ORDER BY 1
+"""  # noqa: S608 - a constant
+# Nobody writes entries meanwhile: each account is locked until the transaction ends.
+_ACCOUNTS_WITH_ENTRIES = f"""
+    SELECT a.customer_id, a.id, a.environment, a.kind, a.currency, a.chain_head, {_NAME} AS name, (
+        SELECT coalesce(e.mac, o.mac) FROM entries e
+        LEFT JOIN chain_openings o ON o.customer_id = e.customer_id AND o.account_id = e.account_id AND o.entry_id = e.id
+        WHERE e.customer_id = a.customer_id AND e.account_id = a.id ORDER BY e.id DESC LIMIT 1) AS last_mac
+    FROM accounts a JOIN customers c ON c.id = a.customer_id
+    WHERE EXISTS (SELECT 1 FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id)
+    ORDER BY a.customer_id, a.id
+"""  # noqa: S608 - a constant
 _ENTRIES = f"""
     SELECT e.id, e.mac, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
     WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > $3 ORDER BY e.id LIMIT $4

@@ -20,7 +20,7 @@ from largesse.base.errors import StartError
 from largesse.base.money import label
 from largesse.chains import Chain
 from largesse.database import Connection, insert, is_spread
-from largesse.funding.chaining import entry_content, micros_of
+from largesse.funding.chaining import Account, entry_content, micros_of
 
 _encode = msgspec.json.Encoder().encode
 
@@ -43,10 +43,13 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Locked(NamedTuple):
-    """An account that this transaction has locked: what it holds, and where the chain of its entries ends."""
+    """An account that this transaction has locked: what it holds, where the chain of its entries ends, and what it is."""
 
     balance_minor: int
     head: bytes
+    environment: str
+    kind: str
+    currency: str
 
 
 class _Row(msgspec.Struct, gc=False, omit_defaults=True):
@@ -82,7 +85,6 @@ async def post(
     connection: Connection, chain: Chain, locked: Mapping[int, Locked], entries: Sequence[Entry], at: datetime
 ) -> None:
     """Writes entries in the order given, and leaves their accounts, which are `locked`, as the last entry of each says."""
-    heads = {account_id: account.head for account_id, account in locked.items()}
     if is_spread(connection):
         for customer_id in {entry.customer_id: None for entry in entries}:
             own = [entry for entry in entries if entry.customer_id == customer_id]
@@ -90,12 +92,12 @@ async def post(
                 f"SELECT ARRAY(SELECT {NEXT_ENTRY_ID} FROM generate_series(1, $1::int))",  # noqa: S608 - a constant
                 len(own),
             )
-            await post_at_home(connection, mark_entries(chain, heads, own, at), at, ids)
+            await post_at_home(connection, mark_entries(chain, locked, own, at), at, ids)
         return
     await connection.execute(
         f"WITH new_entries AS ({new_entries('$1', '$2')}) {new_balances('$3', '$4', '$5', '$6')}",
         at,
-        *mark_entries(chain, heads, entries, at).arguments,
+        *mark_entries(chain, locked, entries, at).arguments,
     )
 
 
@@ -160,16 +162,21 @@ def new_balances(customers: str, accounts: str, balances: str, heads: str) -> st
     """  # noqa: S608 - placeholders
 
 
-def mark_entries(chain: Chain, heads: Mapping[int, bytes], entries: Sequence[Entry], at: datetime) -> Posting:
-    """Entries of that time as they are to be written.
+def mark_entries(
+    chain: Chain, accounts: Mapping[int, Account], entries: Sequence[Entry], at: datetime
+) -> Posting:
+    """Returns entries of that time as they are to be written, on accounts that are locked.
 
-    `heads` are where the chains of the accounts end, which are locked. Every entry gets its mark here, and nowhere else.
+    Every entry gets its mark here, and nowhere else.
     """
-    at_us, ends = micros_of(at), dict(heads)
+    at_us, ends = micros_of(at), {account_id: one.head for account_id, one in accounts.items()}
+    facts = {key: (one.environment, one.kind, one.currency) for key, one in accounts.items()}
     rows, last = [], {}
     for entry in entries:
         customer, account, transfer, kind, order_id, amount, balance, reference, of_order = astuple(entry)
-        row = entry_content(customer, account, transfer, kind, of_order, amount, balance, reference, at_us)
+        row = entry_content(
+            customer, account, transfer, kind, of_order, amount, balance, reference, at_us, *facts[account]
+        )
         mac, ends[account] = chain.add(ends[account], row)
         rows.append(_Row(customer, account, transfer, kind, order_id, amount, balance, mac, reference))
         last[account] = entry
@@ -188,13 +195,13 @@ async def lock_accounts(
     """Locks a customer's accounts until the transaction ends, in the order of their ids; returns them by id."""
     rows = await connection.fetch(
         """
-        SELECT id, balance_minor, chain_head FROM accounts WHERE customer_id = $1 AND id = ANY($2::int[])
+        SELECT id, balance_minor, chain_head, environment, kind, currency FROM accounts WHERE customer_id = $1 AND id = ANY($2::int[])
         ORDER BY id FOR NO KEY UPDATE
         """,
         customer_id,
         account_ids,
     )
-    return {row["id"]: Locked(row["balance_minor"], row["chain_head"]) for row in rows}
+    return {account_id: Locked(*rest) for account_id, *rest in rows}
 
 
 async def own_accounts(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from largesse.chains import START, Chain
+from largesse.chains import Chain
 from largesse.database import Connection, Row
-from largesse.funding.chaining import Along, read_entries
+from largesse.funding.chaining import ACCOUNT_COLUMNS, Along, read_entries
 
 MOST_AT_ONCE = 20_000  # entries: about a second's work
 MOST_NAMED = 20
@@ -58,8 +58,8 @@ async def prove(
     proof = Proof(anchor=await _anchor(connection, customer_id, account_id))
     account = await connection.fetchrow(_ACCOUNT, customer_id, account_id)
     assert account is not None, "whoever asks has seen it"
-    last, start, opening = await _from(connection, chain, account, after, proof)
-    along = Along(chain, proof.add, head=account["chain_head"], opening=opening, at=start)
+    last, behind = await _from(connection, account, after, proof)
+    along = Along(chain, proof.add, account, behind)
     while proof.checked < MOST_AT_ONCE:
         rows = await read_entries(connection, customer_id, account_id, last, _ENTRIES_AT_ONCE)
         for entry_id, mac, *columns in rows:
@@ -100,25 +100,25 @@ async def note_anchored(
 
 
 async def _from(
-    connection: Connection, chain: Chain, account: Row, after: int | None, proof: Proof
-) -> tuple[int, bytes, tuple[int, bytes] | None]:
-    """The entry to begin behind, the head there, and the opening that is still to come."""
-    opening = None if account["entry_id"] is None else (account["entry_id"], account["mac"])
-    if after is not None and (opening is None or after > opening[0]):
+    connection: Connection, account: Row, after: int | None, proof: Proof
+) -> tuple[int, bytes | None]:
+    """The entry to begin behind, and the mark of it; 0 and None: at the first."""
+    opening = account["entry_id"]
+    if after is not None and (opening is None or after > opening):
         mac = await connection.fetchval(
             "SELECT mac FROM entries WHERE customer_id = $1 AND account_id = $2 AND id = $3",
             account["customer_id"],
             account["id"],
             after,
         )
-        if mac is not None:
-            return after, chain.head_after(mac), None
+        if mac:
+            return after, mac
     if opening is not None and await connection.fetchval(
-        _HAS_MORE, account["customer_id"], account["id"], opening[0], MOST_AT_ONCE
+        _HAS_MORE, account["customer_id"], account["id"], opening, MOST_AT_ONCE
     ):
-        proof.unproved_until = opening[0]
-        return opening[0], chain.head_after(opening[1]), None
-    return 0, START, opening
+        proof.unproved_until = opening
+        return opening, account["opening_mac"]
+    return 0, None
 
 
 async def _anchor(connection: Connection, customer_id: int, account_id: int) -> Anchor | None:
@@ -137,11 +137,11 @@ async def _anchor(connection: Connection, customer_id: int, account_id: int) -> 
     return None if row is None else Anchor(**row)
 
 
-_ACCOUNT = """
-    SELECT a.customer_id, a.id, a.chain_head, o.entry_id, o.mac FROM accounts a
+_ACCOUNT = f"""
+    SELECT {ACCOUNT_COLUMNS} FROM accounts a
     LEFT JOIN chain_openings o ON o.customer_id = a.customer_id AND o.account_id = a.id
     WHERE a.customer_id = $1 AND a.id = $2
-"""
+"""  # noqa: S608 - constants
 _HAS_MORE = """
     SELECT EXISTS (SELECT FROM entries WHERE customer_id = $1 AND account_id = $2 AND id <= $3 ORDER BY id OFFSET $4)
 """

@@ -20,7 +20,7 @@ _ACCOUNTS = Table(
         "environment": "text",
     },
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
-    fixed=("currency", "environment"),
+    fixed=("customer_id", "key", "kind", "currency", "environment"),
 )
 
 

@@ -47,8 +47,7 @@ async def write_orders(
     entries with the balances they leave. Where customers are spread, a batch is of one, and it takes a statement for each table.
     """
     at = context.now
-    heads = {account_id: account.head for account_id, account in context.accounts.items()}
-    posting = mark_entries(chain, heads, decided.entries, at)
+    posting = mark_entries(chain, context.accounts, decided.entries, at)
     if is_spread(connection):
         await write_at_home(connection, decided.placed, posting, at, ids)
     else:

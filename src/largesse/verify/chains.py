@@ -10,7 +10,7 @@ from largesse.base.errors import StartError
 from largesse.base.vault import Vault
 from largesse.chains import START, Chain, Chains, micros, open_chains
 from largesse.database import Connection, Row
-from largesse.funding.chaining import CONTENT_COLUMNS, Along
+from largesse.funding.chaining import ACCOUNT_COLUMNS, CONTENT_COLUMNS, Along
 from largesse.verify.anchor import ACCOUNT_NAME, Anchor, Anchored
 from largesse.verify.check import Finding, Tally
 from largesse.verify.progress import Progress
@@ -21,7 +21,7 @@ AUDIT_CHAINED = "audit-events-are-chained"
 AUDIT_ENDS = "audit-log-is-whole"
 RULES = {
     ENTRIES_CHAINED: "Each entry of the ledger bears the mark of its content and of the entry before it on its account.",
-    LEDGER_ENDS: "An account ends with the entry that its chain's head was made of.",
+    LEDGER_ENDS: "An account ends with the entry that its chain's head was made of, and is of the environment, kind and currency that it was.",
     AUDIT_CHAINED: "Each event of the audit log bears the mark of its content and of the event before it of its customer.",
     AUDIT_ENDS: "The audit log of a customer ends with the event that its head was made of.",
 }
@@ -101,11 +101,8 @@ class _Walk:
         self._miss(seen.missing("entry"))
 
     def _along(self, chain: Chain, account: Row) -> Along:
-        opening = None if account["entry_id"] is None else (account["entry_id"], account["mac"])
         name, broken = account["name"], self.broken[ENTRIES_CHAINED]
-        return Along(
-            chain, lambda what: broken.add(f"{name} {what}"), head=account["chain_head"], opening=opening
-        )
+        return Along(chain, lambda what: broken.add(f"{name} {what}"), account)
 
     def _end(self, account: Along | None, name: str) -> None:
         if account is not None and not account.end():
@@ -154,7 +151,7 @@ _ENTRIES = f"""
     ORDER BY e.customer_id, e.account_id, e.id
 """  # noqa: S608 - constants
 _NAMED_ACCOUNTS = f"""
-    SELECT a.customer_id, a.id, {ACCOUNT_NAME} AS name, a.chain_head, o.entry_id, o.mac
+    SELECT {ACCOUNT_COLUMNS}, {ACCOUNT_NAME} AS name
     FROM accounts a JOIN customers c ON c.id = a.customer_id
     LEFT JOIN chain_openings o ON o.customer_id = a.customer_id AND o.account_id = a.id
 """  # noqa: S608 - constants
