@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import pytest
+from tests.orders.builder import open_session
 
 from largesse.base.settings import load_settings
 from largesse.base.slices import Steps
@@ -86,7 +87,11 @@ class House:
         async with self.database.connection(OPERATOR) as connection:
             row = await connection.fetchrow("SELECT id, customer_id FROM users WHERE email = $1", email)
             return await person_calls(
-                connection, user_id=row["id"], customer_id=row["customer_id"], environment=environment
+                connection,
+                user_id=row["id"],
+                customer_id=row["customer_id"],
+                environment=environment,
+                session_id=await open_session(connection, row["id"]),
             )
 
     async def draft(

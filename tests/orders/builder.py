@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from largesse.base.vault import Vault
+from largesse.database import Connection
 from largesse.identity import Principal
 from largesse.lines import SealedCodes, draw_codes
 from largesse.orders.options import Options
@@ -48,3 +49,19 @@ def build_order(
         codes=drawn,
         sealed=list(SealedCodes(VAULT, drawn, reference)),
     )
+
+
+async def open_session(connection: Connection, user_id: int) -> int:
+    """Returns the id of a new session of a user, signed in as themselves."""
+    session_id: int = await connection.fetchval(
+        """
+        WITH person AS (
+            INSERT INTO people (email, email_key) SELECT email, lower(email) FROM users WHERE id = $1
+            ON CONFLICT (email_key) DO UPDATE SET email = excluded.email RETURNING id)
+        INSERT INTO sessions (hash, person_id, user_id, environment, browser, ends_at)
+        SELECT sha256(uuid_send(gen_random_uuid())), id, $1, 'production', '', clock_now() + interval '1 hour' FROM person
+        RETURNING id
+        """,
+        user_id,
+    )
+    return session_id

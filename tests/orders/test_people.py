@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.chained import CHAIN
-from tests.orders.builder import build_order
+from tests.orders.builder import build_order, open_session
 
 from largesse.base.errors import InvalidRequest, Unauthorized
 from largesse.database import OPERATOR, Database
@@ -48,8 +48,13 @@ class Desk:
 
     async def principal(self, user_id: int, customer_id: int = 1) -> Principal:
         async with self.database.connection(OPERATOR) as connection:
+            session_id = await open_session(connection, user_id)
             caller = await person_calls(
-                connection, user_id=user_id, customer_id=customer_id, environment="production"
+                connection,
+                user_id=user_id,
+                customer_id=customer_id,
+                environment="production",
+                session_id=session_id,
             )
         return caller.principal
 
@@ -112,6 +117,21 @@ async def test_a_right_that_was_taken_away_meanwhile_counts(desk: Desk, codes: i
     finally:
         await placer.close()
     assert await desk.database.fetchval(OPERATOR, "SELECT count(*) FROM orders") == 0
+
+
+@pytest.mark.parametrize("codes", [1, 150])
+@pytest.mark.parametrize("change", ["ended_at = now()", "ends_at = created_at", "awaits_second_step = true"])
+async def test_a_session_that_has_ended_meanwhile_places_nothing(desk: Desk, codes: int, change: str) -> None:
+    order, other = await desk.order(ADA, codes=codes), await desk.order(ADA)
+    await desk.database.execute(
+        OPERATOR, f"UPDATE sessions SET {change} WHERE id = $1", order.principal.session_id
+    )
+    placer = Placer(desk.database, CHAIN)
+    try:
+        outcomes = await asyncio.gather(placer.place(order), placer.place(other), return_exceptions=True)
+    finally:
+        await placer.close()
+    assert [type(outcome) for outcome in outcomes] == [Unauthorized, Placed], "another of theirs is open"
 
 
 async def test_who_is_no_person_of_the_customer_is_no_caller(desk: Desk) -> None:

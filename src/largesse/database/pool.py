@@ -208,6 +208,27 @@ class Database:
             return await connection.execute(query, *arguments)
 
 
+class ReadOnly(Database):
+    """The same pool for who only reads: the database refuses whatever would write."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database._pool, database.dialer)  # noqa: SLF001 - of the same class
+        self.is_spread = database.is_spread
+        self.session = database.session  # type: ignore[method-assign]  # counts who waits, for both
+
+    @asynccontextmanager
+    async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
+        """A connection inside a READ COMMITTED transaction that is read-only."""
+        async with self.session(scope) as connection, connection.transaction(readonly=True):
+            yield connection
+
+    @asynccontextmanager
+    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
+        """As `transaction`, whoever acts."""
+        async with self.transaction(scope) as connection:
+            yield connection
+
+
 async def _check_role(connection: Connection, role: Role, limits: Limits) -> None:
     """Raises StartError where a session could not take its role and must not go on without; else services say so."""
     if cast("Session", connection).acts_as is not None:

@@ -219,6 +219,13 @@ async def own_accounts(
         currency,
         *OWN_KINDS,
     )
+    return await find_own_accounts(connection, customer_id, environment, currency)
+
+
+async def find_own_accounts(
+    connection: Connection, customer_id: int, environment: str, currency: str
+) -> dict[str, int]:
+    """Returns those ids as far as the accounts are there."""
     rows = await connection.fetch(
         """
         SELECT kind, id FROM accounts

@@ -58,9 +58,11 @@ from largesse.identity.service_accounts import (
     switch_service_account,
 )
 from largesse.identity.standing import (
+    HeldPerson,
     PersonStanding,
     Standing,
     hold_key,
+    hold_people,
     is_own,
     people_standing,
     require_admission,
@@ -91,6 +93,7 @@ __all__ = [
     "Authenticator",
     "Caller",
     "CustomerRecord",
+    "HeldPerson",
     "KeyRecord",
     "Limit",
     "NameTaken",
@@ -115,6 +118,7 @@ __all__ = [
     "find_customer",
     "find_key",
     "hold_key",
+    "hold_people",
     "is_own",
     "key_holds",
     "limit_service_account",

@@ -14,9 +14,10 @@ async def person_calls(
     user_id: int,
     customer_id: int,
     environment: str,
+    session_id: int,
     address: str | None = None,
 ) -> Caller:
-    """The person of that customer as a caller in an environment, from that network address.
+    """Returns the person of that customer as a caller in an environment, signed in with that session, from that network address.
 
     Raises Unauthorized for who is no person of it, or no longer.
     """
@@ -43,5 +44,6 @@ async def person_calls(
         service_account_active=True,
         user_id=row[4],
         role=row[5],
+        session_id=session_id,
     )
     return Caller(principal, row[6], row[7], address)

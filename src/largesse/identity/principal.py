@@ -34,6 +34,7 @@ class Principal:
     scopes: Sequence[str] | None = None  # what the key is for; None: everything
     networks: Sequence[Network] | None = None  # where it may be used; None: everywhere
     limits: str | None = None  # what the service account may order, for `read_limits`
+    session_id: int | None = None  # of the person: the browser they signed in with
 
     @property
     def draws_on_all(self) -> bool:

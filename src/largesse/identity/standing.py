@@ -25,6 +25,15 @@ class Standing(NamedTuple):
     limits: str | None = None  # what the service account may order, for `read_limits`
 
 
+class HeldPerson(NamedTuple):
+    """Who is signed in with a session, as the transaction that locked it found them."""
+
+    user_id: int
+    customer_id: int
+    environment: str  # that the session's pages are about
+    role: str
+
+
 class PersonStanding(NamedTuple):
     """What a person stands on who may still sign in."""
 
@@ -47,15 +56,10 @@ def standings(key_ids: str) -> str:
 
 
 async def hold_key(connection: Connection, principal: Principal) -> None:
-    """Looks at the principal's key again, and keeps it from being deleted until the transaction ends; a person's role alike.
+    """Looks at the principal's key again, and keeps it from being deleted until the transaction ends.
 
-    The first statement of every transaction that writes for a caller. Raises Unauthorized, PlanRequired or Inactive.
+    The first statement of every transaction that writes for an API key. Raises Unauthorized, PlanRequired or Inactive.
     """
-    if principal.user_id is not None:
-        roles = await _lock_roles(connection, [principal.user_id])
-        role = roles.get((principal.customer_id, principal.user_id))
-        require_sender(principal, None if role is None else PersonStanding(role))
-        return
     row = await connection.fetchrow(standings("ARRAY[$1::int]"), principal.key_id)
     require_standing(principal, None if row is None else Standing(row["plan"], row["active"]))
 
@@ -68,36 +72,57 @@ def require_standing(principal: Principal, standing: Standing | None) -> None:
     require_active(standing.service_account_active, principal.service_account_name)
 
 
-async def people_standing(connection: Connection, user_ids: Collection[int]) -> dict[int, PersonStanding]:
-    """What those people stand on who may still sign in; what would change that waits until the transaction ends."""
-    roles = await _lock_roles(beside_of(connection), user_ids)
+async def people_standing(connection: Connection, session_ids: Collection[int]) -> dict[int, PersonStanding]:
+    """Returns what those people stand on whose sessions are still open, by session, which are locked as `hold_people` does."""
+    held = await hold_people(connection, session_ids)
     accounts: dict[int, list[int]] = {}
     # An administrator uses every account. A statement of its own, by the customer, as accounts may lie elsewhere than people.
-    if some := [key for key, role in roles.items() if role != ADMIN]:
+    if some := [person for person in held.values() if person.role != ADMIN]:
         rows = await connection.fetch(
             "SELECT user_id, account_id FROM account_users WHERE customer_id = ANY($1::int[]) AND user_id = ANY($2::int[])",
-            list({customer_id for customer_id, _ in some}),
-            [user_id for _, user_id in some],
+            list({person.customer_id for person in some}),
+            [person.user_id for person in some],
         )
         for row in rows:
             accounts.setdefault(row["user_id"], []).append(row["account_id"])
-    return {user_id: PersonStanding(role, accounts.get(user_id, ())) for (_, user_id), role in roles.items()}
+    return {
+        session_id: PersonStanding(person.role, accounts.get(person.user_id, ()))
+        for session_id, person in held.items()
+    }
 
 
-async def _lock_roles(connection: Connection, user_ids: Collection[int]) -> dict[tuple[int, int], str]:
-    """The roles of those people who may still sign in, each by the ids of their customer and of themselves."""
-    rows = await connection.fetch(
+async def hold_people(connection: Connection, session_ids: Collection[int]) -> dict[int, HeldPerson]:
+    """Returns who is signed in with those sessions, by session; one that has ended, or whose membership has, is left out.
+
+    Locks session and membership: whatever ends one of them, or changes a role, waits until the transaction ends.
+    """
+    beside = beside_of(connection)
+    sessions = await beside.fetch(
+        """
+        SELECT found.* FROM unnest($1::bigint[]) AS wanted (id) CROSS JOIN LATERAL (
+            SELECT id, user_id, environment FROM sessions
+            WHERE id = wanted.id AND ended_at IS NULL AND NOT awaits_second_step AND ends_at > clock_now() FOR SHARE) AS found
+        """,
+        sorted(session_ids),
+    )
+    # A statement of its own: on a cluster, sessions are the coordinator's, and users are on every node.
+    users = await beside.fetch(
         """
         SELECT found.* FROM unnest($1::int[]) AS wanted (id) CROSS JOIN LATERAL (
-            SELECT customer_id, id, role FROM users WHERE id = wanted.id AND is_active FOR SHARE) AS found
+            SELECT id, customer_id, role FROM users WHERE id = wanted.id AND is_active FOR SHARE) AS found
         """,
-        sorted(user_ids),
+        sorted({row["user_id"] for row in sessions if row["user_id"] is not None}),
     )
-    return {(row["customer_id"], row["id"]): row["role"] for row in rows}
+    members = {row["id"]: row for row in users}
+    return {
+        row["id"]: HeldPerson(member["id"], member["customer_id"], row["environment"], member["role"])
+        for row in sessions
+        if (member := members.get(row["user_id"])) is not None
+    }
 
 
 def require_sender(principal: Principal, standing: PersonStanding | None) -> None:
-    """Raises Unauthorized where a person of that standing, None for who may no longer sign in, may not send what it asked for."""
+    """Raises Unauthorized where a person of that standing, None for who is no longer signed in, may not send what it asked for."""
     if standing is None or standing.role != principal.role or standing.role not in SENDERS:
         raise Unauthorized("This person may no longer send for this customer.")
 

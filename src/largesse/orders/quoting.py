@@ -104,8 +104,8 @@ class Quoter:
             order = _order(caller, gift, wanted)
             keys = [] if order.reference_key is None else [order.reference_key]
             context = _context(order, caller.now, account, await read_references(connection, keys))
-            if caller.principal.user_id is not None:
-                context.people = await people_standing(connection, [caller.principal.user_id])
+            if caller.principal.session_id is not None:
+                context.people = await people_standing(connection, [caller.principal.session_id])
             context.spending = await read_spending(
                 connection, limited_daily([order], context.standings), caller.now
             )

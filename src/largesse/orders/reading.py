@@ -60,7 +60,7 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
         row = await connection.fetchrow(_CONTEXTS[lock], len(batch), keys, *wanted)
     assert row is not None
     standings = {key_id: Standing(*rest) for key_id, *rest in row["standings"]}
-    people = {order.principal.user_id for order in batch if order.principal.user_id is not None}
+    people = {order.principal.session_id for order in batch if order.principal.session_id is not None}
     return BatchContext(
         now=row["now"],
         transaction_id=row["transaction_id"],

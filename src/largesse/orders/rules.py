@@ -65,7 +65,7 @@ class BatchContext:
     ids_left: int  # how many more orders can be placed at all
     transfer_ids: Iterator[int]
     standings: Mapping[int, Standing]  # of the keys that are there
-    people: Mapping[int, PersonStanding]  # of the people who may still sign in
+    people: Mapping[int, PersonStanding]  # of the people who are still signed in, by session
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
     accounts: Mapping[int, LedgerAccount]
     spending: dict[SpendingKey, int] = field(default_factory=dict)  # today, of those with a daily limit
@@ -112,7 +112,7 @@ def _refuse(order: Order, context: BatchContext) -> Limit | None:
     principal = order.principal
     standing = None
     if principal.user_id is not None:
-        require_sender(principal, context.people.get(principal.user_id))
+        require_sender(principal, _person(order, context))
     elif principal.key_id is not None:
         standing = context.standings.get(principal.key_id)
         require_standing(principal, standing)
@@ -136,11 +136,15 @@ def _refuse(order: Order, context: BatchContext) -> Limit | None:
 def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
     """The account that the order names. Raises InvalidRequest when it cannot be drawn from."""
     account = context.accounts.get(order.payer_id)
-    person = None if order.principal.user_id is None else context.people.get(order.principal.user_id)
-    if account is None or not account.is_open_to(order, person):
+    if account is None or not account.is_open_to(order, _person(order, context)):
         raise InvalidRequest(NO_SUCH_ACCOUNT)
     require_currency(account.currency, order.currency)
     return account
+
+
+def _person(order: Order, context: BatchContext) -> PersonStanding | None:
+    session_id = order.principal.session_id
+    return None if session_id is None else context.people.get(session_id)
 
 
 def require_currency(held: str, wanted: str) -> None:

@@ -208,15 +208,18 @@ async def find_session(database: Database, secret: str) -> Session | None:
     )
 
 
-async def pass_second_step(connection: Connection, session_id: int) -> str:
-    """Lets the session in; its new secret, told only here: what the browser had before holds no longer."""
+async def pass_second_step(connection: Connection, session_id: int) -> str | None:
+    """Lets the session in; its new secret, told only here: what the browser had before holds no longer. None where it has ended."""
     secret = new_secret()
-    await connection.execute(
-        "UPDATE sessions SET hash = $2, awaits_second_step = false, proved_at = clock_now() WHERE id = $1",
+    done = await connection.execute(
+        """
+        UPDATE sessions SET hash = $2, awaits_second_step = false, proved_at = clock_now()
+        WHERE id = $1 AND ended_at IS NULL
+        """,
         session_id,
         secret_hash(secret),
     )
-    return secret
+    return secret if done == "UPDATE 1" else None
 
 
 async def note_proof(connection: Connection, session_id: int) -> None:
@@ -277,10 +280,10 @@ async def list_memberships(connection: Connection, person_id: int) -> list[Membe
 
 
 async def choose_customer(connection: Connection, session: Session, user_id: int) -> bool:
-    """Makes the pages of the session those of that customer; False where the person does not belong to it."""
+    """Makes the pages of the session those of that customer; False where the person does not belong to it, or the session has ended."""
     chosen = await connection.fetchval(
         """
-        UPDATE sessions SET user_id = $2 WHERE id = $1 AND EXISTS (
+        UPDATE sessions SET user_id = $2 WHERE id = $1 AND ended_at IS NULL AND EXISTS (
             SELECT FROM memberships($3) WHERE user_id = $2)
         RETURNING true
         """,

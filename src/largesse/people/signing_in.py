@@ -47,6 +47,7 @@ from largesse.people.session import (
     pass_second_step,
 )
 from largesse.people.webauthn import RelyingParty
+from largesse.people.writing import writing
 
 
 class Refused(Exception):
@@ -178,7 +179,8 @@ class SigningIn:
             place = _place_of(link)
             await act_for(connection, for_customer(place.customer_id, self._environment))
             await bind_user(connection, place.user_id, session.person_id)
-            await choose_customer(connection, session, place.user_id)
+            if not await choose_customer(connection, session, place.user_id):
+                raise NotFound(ENDED)
             await self._record(connection, "person.joined", place, origin)
             await self._note_login(connection, place, origin)
         return True
@@ -189,6 +191,8 @@ class SigningIn:
         scope = LOOKUP if session.person is None else session.person.scope
         async with self._database.transaction(scope) as connection:
             secret = await pass_second_step(connection, session.id)
+            if secret is None:
+                raise Refused
             if session.person is not None:
                 await self._note_login(connection, session.person, origin)
             return secret
@@ -211,7 +215,7 @@ class SigningIn:
         Other sessions end. Raises Refused where they have a password by now.
         """
         kept = await self._passwords.hash(password)
-        async with self._database.transaction(person.scope) as connection:
+        async with writing(self._database, person, changes_access=True) as connection:
             if not await set_first_password(connection, person.person_id, kept):
                 raise Refused
             await end_sessions(connection, person.person_id, but=person.session_id)
@@ -221,7 +225,7 @@ class SigningIn:
     async def change_password(self, person: Person, password: str, origin: Origin) -> None:
         """Gives a person another password, and ends their other sessions."""
         kept = await self._passwords.hash(password)
-        async with self._database.transaction(person.scope) as connection:
+        async with writing(self._database, person, changes_access=True) as connection:
             await set_password(connection, person.person_id, kept)
             await end_sessions(connection, person.person_id, but=person.session_id)
             await self._record(connection, "person.password_chosen", person, origin)
@@ -246,7 +250,8 @@ class SigningIn:
             if place is None:
                 return False
             await act_for(connection, for_customer(place.customer_id, self._environment))
-            await choose_customer(connection, session, user_id)
+            if not await choose_customer(connection, session, user_id):
+                return False
             await self._note_login(connection, place, origin)
         return True
 

@@ -94,7 +94,7 @@ async def list_deliveries(
 
     Raises NotFound for a subscription of another customer or environment.
     """
-    await own_subscription(connection, principal, subscription_id)
+    await own_subscription(connection, principal, subscription_id, lock="")
     rows = await connection.fetch(
         f"""
         SELECT {_COLUMNS} FROM deliveries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 from uuid import UUID, uuid4
 
 from largesse.base.errors import InvalidRequest, NotFound
@@ -71,20 +72,23 @@ async def delete_subscription(connection: Connection, principal: Principal, subs
     Raises NotFound when the principal's customer has none of that id in its environment.
     """
     async with connection.transaction():
-        await own_subscription(connection, principal, subscription_id, for_good=True)
+        await own_subscription(connection, principal, subscription_id, lock="FOR UPDATE")
         await end_subscription(connection, principal.customer_id, subscription_id)
 
 
 async def own_subscription(
-    connection: Connection, principal: Principal, subscription_id: UUID, *, for_good: bool = False
+    connection: Connection,
+    principal: Principal,
+    subscription_id: UUID,
+    *,
+    lock: Literal["FOR KEY SHARE", "FOR UPDATE", ""] = "FOR KEY SHARE",
 ) -> str:
-    """The event of a subscription that the principal's customer has in its environment. Raises NotFound for any other.
+    """Returns the event of a subscription that the principal's customer has in its environment. Raises NotFound for any other.
 
-    It stays until the transaction ends; `for_good` keeps everybody else from it too.
+    It stays until the transaction ends, unless no lock is asked for; FOR UPDATE keeps everybody else from it too.
     """
-    lock = "FOR UPDATE" if for_good else "FOR KEY SHARE"
     event: str | None = await connection.fetchval(
-        f"SELECT event FROM webhook_subscriptions WHERE id = $1 AND customer_id = $2 AND environment = $3 {lock}",  # noqa: S608 - one of two words
+        f"SELECT event FROM webhook_subscriptions WHERE id = $1 AND customer_id = $2 AND environment = $3 {lock}",  # noqa: S608 - one of three words
         subscription_id,
         principal.customer_id,
         principal.environment,

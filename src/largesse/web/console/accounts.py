@@ -49,7 +49,7 @@ async def create(visit: Visit) -> Response:
     if form.errors:
         return await _asked(visit)
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing() as connection:
             await add_account(
                 connection,
                 visit.acting,
@@ -77,7 +77,7 @@ async def rename(visit: Visit) -> Response:
     name = visit.form.text("name", LONGEST_NAME)
     if not visit.form.errors:
         try:
-            async with visit.database.transaction(visit.person.scope) as connection:
+            async with visit.writing() as connection:
                 await rename_account(connection, visit.acting, name=name, **_named(visit))
         except AccountRefused as refused:
             visit.form.error("name", visit.say(_SAID[refused.why]))
@@ -90,7 +90,7 @@ async def close(visit: Visit) -> Response:
     """Closes it, where it holds nothing. Raises NotFound."""
     account = await _account(visit)
     try:
-        async with visit.database.transaction(visit.person.scope) as connection:
+        async with visit.writing() as connection:
             await close_account(connection, visit.acting, **_named(visit))
     except AccountRefused as refused:
         return visit.see(f"/app/funding/{account.id}/account", visit.say(_SAID[refused.why]))
@@ -101,7 +101,7 @@ async def reopen(visit: Visit) -> Response:
     """Opens a closed one again. Raises NotFound."""
     account = await _account(visit)
     try:
-        async with visit.database.transaction(visit.person.scope) as connection:
+        async with visit.writing() as connection:
             await open_account(connection, visit.acting, **_named(visit))
     except AccountRefused as refused:
         return visit.see(f"/app/funding/{account.id}/account", visit.say(_SAID[refused.why]))
@@ -118,7 +118,7 @@ async def watch(visit: Visit) -> Response:
         wanted = Watch(below_minor, tuple(sorted(set(told))))
     try:
         if not form.errors:
-            async with visit.database.transaction(visit.person.scope) as connection:
+            async with visit.writing() as connection:
                 await set_watch(connection, visit.acting, watch=wanted, **_named(visit))
     except InvalidRequest:
         form.error("who", visit.say(_WHO, most=MOST_TOLD))

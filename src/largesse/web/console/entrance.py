@@ -59,7 +59,7 @@ async def ask_link(visit: Visit) -> Response:
 async def sign_out(visit: Visit) -> Response:
     """Ends the session."""
     if visit.session is not None:
-        async with visit.database.connection(LOOKUP) as connection:
+        async with visit.services.database.connection(LOOKUP) as connection:
             await end_session(connection, visit.session.id)
     visit.end()
     return visit.see("/app/sign-in")
@@ -117,7 +117,7 @@ async def switch_environment(visit: Visit) -> Response:
     """Makes the pages those of the other environment."""
     environment = visit.form.choice("environment", ENVIRONMENTS)
     if not visit.form.errors:
-        async with visit.database.connection(LOOKUP) as connection:
+        async with visit.writing(changes_access=True) as connection:
             await choose_environment(connection, visit.person.session_id, environment)
     return visit.see("/app")
 

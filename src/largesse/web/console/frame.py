@@ -100,7 +100,7 @@ class Frame:
             "is_staging": person is not None and person.environment == "staging",
             "notice": session.notice if session else None,
             "asset": self._asset,
-            "token": lambda: one_time_token(self._vault, visit.token_of),
+            "token": lambda: one_time_token(self._vault, visit.token_of, visit.place),
             "say": visit.say,
             "amount": language.amount,
             "zone": str(zone),

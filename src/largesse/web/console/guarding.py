@@ -13,13 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from largesse.base.errors import NotFound, Problem, TooManyRequests
+from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized
 from largesse.base.i18n import text
 from largesse.database import LOOKUP
 from largesse.people import Session
 from largesse.people.posts import Post, StillUnderWay, answer_post, take_back_post, take_post
 from largesse.people.secrets import new_secret
 from largesse.people.session import set_notice
+from largesse.people.writing import AccessChanged
 from largesse.web.console.form import Form
 from largesse.web.console.frame import Frame
 from largesse.web.console.proving import MOST_BYTES, MOST_FIELDS, ask_first, take_proof
@@ -41,6 +42,12 @@ _LASTS_S = 14 * _DAY_S
 
 _ENDED = text(
     "This page was open for too long, or you signed out elsewhere. Nothing was changed: go back and try again."
+)
+_SWITCHED = text(
+    "In another tab you changed to another company, or entered or left test mode. Nothing was changed: open the page again."
+)
+_CHANGED = text(
+    "What you may do here has changed since you opened the page. Nothing was changed: open it again."
 )
 _UNDER_WAY = text(
     "What you sent is still under way. Look in a moment whether it was done, before you send it again."
@@ -85,6 +92,7 @@ class _Guard:
         cookie = request.cookies.get(SESSION, "")
         session = await self._services.signing_in.find(cookie) if cookie else None
         visit = self._visit(request, session)
+        visit.cookie = cookie
         visit.token_of = cookie if session else request.cookies.get(_DOOR, "")
         request.state.visit = visit  # for the page of what goes wrong
         if (turned_away := self._turn_away(visit)) is not None:
@@ -97,6 +105,9 @@ class _Guard:
             return await self._show(visit)
         except NotProved:
             return await ask_first(visit)
+        except (AccessChanged, Unauthorized):
+            visit.session = await self._services.signing_in.find(cookie)
+            return self._turn_away(visit) or visit.trouble(409, visit.say(_CHANGED))
 
     async def _show(self, visit: Visit) -> Response:
         session = visit.session
@@ -149,15 +160,19 @@ class _Guard:
         token = read_one_time_token(self._services.vault, visit.token_of, visit.form["token"])
         if token is None or not visit.token_of:
             raise BadForm
+        # The form may have been long on its way.
+        visit.session = visit.session and await self._services.signing_in.find(visit.cookie)
+        if (turned_away := self._turn_away(visit)) is not None:
+            return turned_away
         if visit.session is None:
             return await self._entry.handler(visit)
-        post = Post(visit.session.id, token)
+        post = Post(visit.session.id, token.mark)
         kept = await take_post(self._services.database, post)
         if kept is not None:
             return await self._repeat(visit.session, post, kept)
         is_kept = False
         try:
-            response = await take_proof(visit) or await self._entry.handler(visit)
+            response = await self._carry_out(visit, token.place)
             is_kept = response.status_code < 400 and not isinstance(response, StreamingResponse)
             if is_kept:
                 await self._keep(visit, post, response)
@@ -165,6 +180,12 @@ class _Guard:
             if not is_kept:
                 await take_back_post(self._services.database, post)
         return response
+
+    async def _carry_out(self, visit: Visit, place: str) -> Response:
+        """Has the handler answer a form whose page was about that place, unless something else comes first."""
+        if self._entry.is_of_customer and visit.place != place:
+            return visit.trouble(409, visit.say(_SWITCHED))
+        return await take_proof(visit) or await self._entry.handler(visit)
 
     async def _keep(self, visit: Visit, post: Post, response: Response) -> None:
         assert visit.session is not None, "only forms of a session are kept"

@@ -79,7 +79,7 @@ async def create(visit: Visit) -> Response:
         return await _shown(visit, status=422)
     account = next(one for one in accounts if str(one.id) == account_id)
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing() as connection:
             key_id, secret = await add_key(
                 connection,
                 customer_id=person.customer_id,
@@ -112,7 +112,7 @@ async def narrow(visit: Visit) -> Response:
         return await _one_shown(visit, status=422)
     before, after = _told(key.scopes, key.networks), _told(scopes, networks)
     if before != after:
-        async with visit.database.transaction(visit.person.scope) as connection:
+        async with visit.writing() as connection:
             try:
                 await narrow_key(connection, key.id, scopes=scopes, networks=networks)
             except StartError:  # it was deleted meanwhile
@@ -127,7 +127,7 @@ async def replace(visit: Visit) -> Response:
     key, person = await _key(visit), visit.person
     visit.require_proof()
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing() as connection:
             made = await add_second_key(
                 connection, key.id, customer_id=person.customer_id, made_by=person.user_id
             )
@@ -146,7 +146,7 @@ async def ask_deletion(visit: Visit) -> Response:
 async def remove(visit: Visit) -> Response:
     """Deletes a key, which holds for its next request. Raises NotFound."""
     key = await _key(visit)
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing() as connection:
         try:
             await delete_key(connection, key.id)
         except StartError:  # somebody else was faster

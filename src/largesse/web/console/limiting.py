@@ -24,7 +24,7 @@ async def limit(visit: Visit) -> Response:
     if form.errors:
         return await one_shown(visit, status=422)
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing() as connection:
             before = await limit_service_account(
                 connection,
                 customer_id=person.customer_id,
@@ -61,7 +61,7 @@ async def assign_to(visit: Visit, holder: Holder, holder_id: int, subject: str) 
         int(one) if one.isascii() and one.isdigit() and len(one) < 10 else 0
         for one in visit.form.all("may_use")
     ]
-    async with visit.database.transaction(person.scope) as connection:
+    async with visit.writing() as connection:
         done = await assign_accounts(
             connection, holder, person.customer_id, person.environment, holder_id, given
         )

@@ -21,7 +21,7 @@ from largesse.delivery.mail.resending import (
     resend_unclaimed,
 )
 from largesse.delivery.webhooks.records import list_order_webhooks
-from largesse.funding import OnInvoice, order_entries, own_accounts, payment_source
+from largesse.funding import OnInvoice, find_own_accounts, order_entries, payment_source
 from largesse.funding.overview import list_seen_accounts
 from largesse.identity import Principal, is_own, person_calls
 from largesse.orders import OPTIONS, OrderAct, cancel_order, find_order, list_acts, read_order
@@ -102,7 +102,7 @@ async def send_again(visit: Visit) -> Response:
     """Sends one recipient's mail again. Raises NotFound."""
     email, reference = visit.form["email"], _reference(visit)
     try:
-        async with visit.database.transaction(visit.person.scope) as connection:
+        async with visit.writing() as connection:
             principal = await _principal(visit, connection)
             await resend(connection, principal, reference, email, address=visit.origin.address)
             await visit.record(connection, "order.resent", f"order {reference}")
@@ -126,7 +126,7 @@ async def ask_sending_again(visit: Visit) -> Response:
 async def send_all_again(visit: Visit) -> Response:
     """Sends the mail of all who have claimed nothing again. Raises NotFound."""
     reference = _reference(visit)
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing() as connection:
         principal = await _principal(visit, connection)
         count = await resend_unclaimed(connection, principal, reference, address=visit.origin.address)
         if count:
@@ -147,7 +147,7 @@ async def correct(visit: Visit) -> Response:
     if visit.form.errors:
         return await _shown(visit)
     try:
-        async with visit.database.transaction(visit.person.scope) as connection:
+        async with visit.writing() as connection:
             principal = await _principal(visit, connection)
             await correct_address(
                 connection, principal, reference, old, corrected, address=visit.origin.address
@@ -181,7 +181,7 @@ async def ask_cancelling(visit: Visit) -> Response:
 async def cancel(visit: Visit) -> Response:
     """Cancels what nobody has claimed. Raises NotFound."""
     reference = _reference(visit)
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing() as connection:
         principal = await _principal(visit, connection)
         done = await cancel_order(
             connection, principal, visit.services.chains.entries, reference, address=visit.origin.address
@@ -214,7 +214,7 @@ async def show_codes(visit: Visit) -> Response:
     reference = _reference(visit)
     visit.require_proof()
     services = visit.services
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing() as connection:
         principal, order = await _find(visit, connection)
         if order["delivery_mode"] != "manual":
             raise NotFound("There is no batch of codes of that reference.")
@@ -260,7 +260,11 @@ async def _principal(visit: Visit, connection: Connection) -> Principal:
     """The person as who decides over orders. Raises Unauthorized for who may not sign in any longer."""
     person = visit.person
     caller = await person_calls(
-        connection, user_id=person.user_id, customer_id=person.customer_id, environment=person.environment
+        connection,
+        user_id=person.user_id,
+        customer_id=person.customer_id,
+        environment=person.environment,
+        session_id=person.session_id,
     )
     return caller.principal
 
@@ -340,7 +344,7 @@ def _mailbox(visit: Visit) -> str | None:
 
 
 async def _payer(connection: Connection, order: Row) -> int:
-    own = await own_accounts(connection, order["customer_id"], order["environment"], order["currency"])
+    own = await find_own_accounts(connection, order["customer_id"], order["environment"], order["currency"])
     return payment_source(order["account_id"]).payer_id(own["receivable"])
 
 

@@ -39,7 +39,7 @@ async def asked(visit: Visit) -> str | None:
     session, party = visit.session, visit.services.signing_in.party
     if not session.has_passkey or not party.has_name:
         return None
-    async with visit.database.connection(LOOKUP) as connection:
+    async with visit.services.database.connection(LOOKUP) as connection:
         return await ask_passkey(connection, party, session.id, session.person_id)
 
 
@@ -55,7 +55,7 @@ async def begin(visit: Visit) -> Response:
     person, party = visit.person, visit.services.signing_in.party
     if not party.has_name:
         raise NotFound("Passkeys are for names.")
-    async with visit.database.connection(LOOKUP) as connection:
+    async with visit.services.database.connection(LOOKUP) as connection:
         options = await ask_new_passkey(connection, party, person.session_id, person.person_id, person.email)
     status = 422 if visit.form.errors else 200
     return visit.page("passkey.html", status=status, options=options, most=_MOST_NAME)
@@ -69,10 +69,10 @@ async def add(visit: Visit) -> Response:
     if form.errors:
         return await begin(visit)
     try:
-        async with visit.database.connection(LOOKUP) as connection:
+        async with visit.services.database.connection(LOOKUP) as connection:
             party = visit.services.signing_in.party
             made = await take_new_passkey(connection, party, person.session_id, form["passkey"])
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing(changes_access=True) as connection:
             codes = await add_passkey(connection, person.person_id, name, made)
             await end_sessions(connection, person.person_id, but=person.session_id)
             await visit.tell_second_step(connection, "passkey_added")
@@ -92,7 +92,7 @@ async def remove(visit: Visit) -> Response:
     """Asks for that one no longer. Raises NotFound for one that is not one's own."""
     visit.require_proof()
     person = visit.person
-    async with visit.database.transaction(person.scope) as connection:
+    async with visit.writing(changes_access=True) as connection:
         name = await remove_passkey(connection, person.person_id, visit.number("passkey"))
         if name is None:
             raise NotFound("There is no such passkey.")

@@ -64,7 +64,7 @@ async def send_invitation(visit: Visit) -> Response:
     if form.errors:
         return await _shown(visit, status=422)
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing(changes_access=True) as connection:
             made = await invite(connection, person.customer_id, email, name=name or None, role=role)
             await _mail(visit, connection, made)
             await visit.record(connection, "person.invited", made.email, after={"role": role})
@@ -81,7 +81,7 @@ async def send_again(visit: Visit) -> Response:
     """Makes a new link for who was invited. Raises NotFound."""
     person = visit.person
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing(changes_access=True) as connection:
             made = await invite_again(connection, person.customer_id, visit.number("user"))
             await _mail(visit, connection, made)
             await visit.record(connection, "person.invited", made.email)
@@ -96,7 +96,7 @@ async def give_role(visit: Visit) -> Response:
     if visit.form.errors:
         return visit.see("/app/people")
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing(changes_access=True) as connection:
             colleague = await set_role(connection, person.customer_id, visit.number("user"), role)
             before, after = {"role": colleague.role}, {"role": role}
             await visit.record(connection, "person.role_changed", colleague.email, before=before, after=after)
@@ -142,7 +142,7 @@ async def take_away(visit: Visit) -> Response:
     """Removes somebody at once, with their sessions. Raises NotFound."""
     person = visit.person
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing(changes_access=True) as connection:
             colleague = await remove(connection, person.customer_id, visit.number("user"))
             await take_all_accounts(connection, person.customer_id, colleague.id)
             await visit.record(connection, "person.removed", colleague.email, before={"role": colleague.role})

@@ -66,7 +66,7 @@ async def take_proof(visit: Visit) -> Response | None:
             refused(visit, PROOF)
         if visit.form.errors:
             return await ask_first(visit)
-        visit.session = await signing_in.find(visit.token_of) or session
+        visit.session = await signing_in.find(visit.cookie) or session
     visit.form = visit.form.without(_ADDED)
     return None
 

@@ -75,7 +75,7 @@ async def turn_app_on(visit: Visit) -> Response:
         )
     except (SealBroken, ValueError):
         return visit.see(f"{HERE}/app")
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing(changes_access=True) as connection:
         codes = await turn_on(connection, visit.services.vault, session.person_id, secret, visit.form["code"])
         if codes is not None:
             await end_sessions(connection, session.person_id, but=session.id)
@@ -92,7 +92,7 @@ async def turn_app_on(visit: Visit) -> Response:
 async def turn_app_off(visit: Visit) -> Response:
     """Asks for no codes of an app any longer."""
     visit.require_proof()
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing(changes_access=True) as connection:
         await forget_app(connection, visit.person.person_id)
         await visit.tell_second_step(connection, "app_off")
         await visit.record(connection, "person.second_step_off", visit.person.email)
@@ -106,7 +106,7 @@ async def recovery_codes(visit: Visit) -> Response:
     visit.require_proof()
     if not _session(visit).has_second_step:
         return visit.see(HERE)
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing(changes_access=True) as connection:
         codes = await new_recovery_codes(connection, visit.person.person_id)
         await visit.tell_second_step(connection, "recovery_codes")
         await visit.record(connection, "person.recovery_codes", visit.person.email)
@@ -115,14 +115,14 @@ async def recovery_codes(visit: Visit) -> Response:
 
 async def end_one(visit: Visit) -> Response:
     """Ends one of one's sessions."""
-    async with visit.database.connection(LOOKUP) as connection:
+    async with visit.writing(changes_access=True) as connection:
         await end_session_of(connection, visit.person.person_id, visit.number("session"))
     return visit.see(HERE, visit.say("That session is signed out."))
 
 
 async def end_others(visit: Visit) -> Response:
     """Ends all of one's sessions but this one."""
-    async with visit.database.connection(LOOKUP) as connection:
+    async with visit.writing(changes_access=True) as connection:
         await end_sessions(connection, visit.person.person_id, but=visit.person.session_id)
     return visit.see(HERE, visit.say("All other sessions are signed out."))
 
@@ -134,7 +134,7 @@ async def prefer(visit: Visit) -> Response:
     zone = form.choice("zone", {"", *known_zones()})
     if form.errors:
         return await show(visit)
-    async with visit.database.connection(LOOKUP) as connection:
+    async with visit.writing(changes_access=True) as connection:
         await set_preferences(connection, visit.person.person_id, language or None, zone or None)
     return visit.see(HERE, visit.say("Saved."))
 
@@ -145,7 +145,7 @@ async def require_of_all(visit: Visit) -> Response:
     required = visit.form["required"] == "yes"
     if required and not _session(visit).has_second_step:
         return visit.see(HERE, visit.say("Set up your own second step first."))
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing(changes_access=True) as connection:
         await require_second_step(connection, visit.person.customer_id, required=required)
         await visit.record(
             connection,

@@ -58,7 +58,7 @@ async def create(visit: Visit) -> Response:
     if visit.form.errors:
         return await _shown(visit, status=422)
     try:
-        async with visit.database.transaction(visit.person.scope) as connection:
+        async with visit.writing() as connection:
             account_id, key = await add_service_account(connection, visit.person.customer_id, name)
             await visit.record(
                 connection,
@@ -81,7 +81,7 @@ async def one(visit: Visit) -> Response:
 async def switch(visit: Visit) -> Response:
     """Switches a service account on or off. Raises NotFound."""
     account_id, active = visit.number("account"), visit.form["active"] == "yes"
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing() as connection:
         name = await switch_service_account(connection, visit.person.customer_id, account_id, active=active)
         await visit.record(
             connection,

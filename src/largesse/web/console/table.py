@@ -51,6 +51,11 @@ class Entry:
     takes_files: bool = False  # its form is handed in with files, which are the visit's
 
     @property
+    def is_of_customer(self) -> bool:
+        """Whether it is about the customer that was chosen."""
+        return self.who not in {Who.ANYONE, Who.ENTERING, Who.SIGNED_IN}
+
+    @property
     def roles(self) -> frozenset[str]:
         """The roles that may."""
         return frozenset(ROLES if isinstance(self.who, Who) else RIGHTS[self.who])

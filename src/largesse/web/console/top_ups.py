@@ -48,7 +48,7 @@ async def request(visit: Visit) -> Response:
     if form.errors or account is None:
         return await _asked(visit, status=422)
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing() as connection:
             made = await request_top_up(
                 connection,
                 visit.acting,
@@ -98,7 +98,7 @@ async def cancel(visit: Visit) -> Response:
     found = await _found(visit)
     person = visit.person
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing() as connection:
             await cancel_top_up(
                 connection, visit.acting, person.customer_id, person.environment, found.reference
             )

@@ -44,7 +44,7 @@ async def make(visit: Visit) -> Response:
     if wanted is None:
         return _shown(visit, accounts, None)
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing() as connection:
             made = await transfer(
                 connection,
                 visit.acting,

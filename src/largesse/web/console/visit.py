@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, tzinfo
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -18,11 +19,12 @@ from largesse.base.errors import NotFound
 from largesse.base.hosts import by_name
 from largesse.base.i18n import Language
 from largesse.base.spreadsheets import plain_text
-from largesse.database import Connection, Database
+from largesse.database import Connection, Database, ReadOnly
 from largesse.identity import Principal
 from largesse.people import Person, Session
 from largesse.people.secrets import new_secret, secret_hash
 from largesse.people.signing_in import Origin
+from largesse.people.writing import writing
 from largesse.web.console.form import Form
 from largesse.web.console.frame import Frame, zone_of
 from largesse.web.console.table import Entry
@@ -64,6 +66,7 @@ class Visit:
         self.understood: dict[str, str] = {}  # amounts as they were read, by the name of their field
         self.files: dict[str, bytes] = {}  # that were handed in, by the name of their field
         self.notice: str | None = None  # what the next page is to say
+        self.cookie = ""  # of the session that the browser named, open or not
         self.token_of = ""  # the cookie that forms of this page belong to
         self.new_cookie: str | None = None  # the secret of the session that begins; empty: it ends
         known = request.cookies.get(DEVICE, "")
@@ -79,8 +82,18 @@ class Visit:
 
     @property
     def database(self) -> Database:
-        """The pool: `visit.database.connection(visit.person.scope)`."""
-        return self.services.database
+        """The pool, for reading: `visit.database.connection(visit.person.scope)`. What writes does so in `writing`."""
+        return ReadOnly(self.services.database)
+
+    def writing(self, *, changes_access: bool = False) -> AbstractAsyncContextManager[Connection]:
+        """A transaction for what the person writes, as `largesse.people.writing` begins it. Raises AccessChanged."""
+        return writing(self.services.database, self.person, changes_access=changes_access)
+
+    @property
+    def place(self) -> str:
+        """What forms of the page are about: the person at their customer, and the environment; empty without one."""
+        person = self.session.person if self.session else None
+        return f"{person.user_id}-{person.environment}" if person else ""
 
     @property
     def address(self) -> str:
@@ -120,6 +133,7 @@ class Visit:
             service_account_active=True,
             user_id=person.user_id,
             role=person.role,
+            session_id=person.session_id,
         )
 
     @property
@@ -225,7 +239,7 @@ class Visit:
         rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]],
     ) -> Response:
         """A file of that name for spreadsheets, which compute nothing in it; rows are sent as they come. The audit log keeps who took it."""
-        async with self.database.transaction(self.person.scope) as connection:
+        async with self.writing() as connection:
             await self.record(connection, "file.exported", name[:_MOST_SUBJECT])
         attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
         headers = {**OF_FORMS, **attached}

@@ -79,7 +79,7 @@ async def create(visit: Visit) -> Response:
     try:
         target = parse_target(url, allowed)
         await check_target(target, allowed, services.resolver.look_up, principal.customer_id)
-        async with visit.database.transaction(principal.scope) as connection:
+        async with visit.writing() as connection:
             created = await create_subscription(connection, principal, services.vault, target, event)
             await visit.record(
                 connection,
@@ -165,12 +165,13 @@ async def test(visit: Visit) -> Response:
     except TooManyRequests:
         return _back(visit, subscription, visit.say("That was tried often just now. Wait a minute."))
     person = visit.person
-    async with visit.database.transaction(principal.scope) as connection:
+    async with visit.writing() as connection:
         caller = await person_calls(
             connection,
             user_id=person.user_id,
             customer_id=person.customer_id,
             environment=person.environment,
+            session_id=person.session_id,
         )
         await send_sample(connection, principal, subscription.id, caller.now)
     return _back(visit, subscription, visit.say("A sample is on its way. Look again in a moment."))
@@ -184,7 +185,7 @@ async def again(visit: Visit) -> Response:
         visit.services.delivery_throttle.count_redelivery(principal.customer_id)
     except TooManyRequests:
         return _back(visit, subscription, visit.say("That was tried often just now. Wait a minute."))
-    async with visit.database.transaction(principal.scope) as connection:
+    async with visit.writing() as connection:
         if delivery == "failed":
             count = await redeliver_failed(connection, principal, subscription.id)
         elif delivery.isdecimal() and len(delivery) < 19:
@@ -211,7 +212,7 @@ async def ask_removal(visit: Visit) -> Response:
 async def remove(visit: Visit) -> Response:
     """Removes a subscription at once, with what waits for it. Raises NotFound."""
     subscription_id = visit.uuid("subscription")
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing() as connection:
         await delete_subscription(connection, visit.principal, subscription_id)
         await visit.record(connection, "webhook.deleted", f"subscription {subscription_id}")
     return visit.see("/app/webhooks", visit.say("The subscription was removed. Nothing more is sent to it."))

@@ -10,7 +10,7 @@ import base64
 import binascii
 import os
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from starlette.responses import Response
 
@@ -48,16 +48,25 @@ def is_form_of(vault: Vault, cookie: str, key: str) -> bool:
     return vault.forms.is_name(key, _form(cookie))
 
 
-def one_time_token(vault: Vault, session: str) -> str:
-    """What one form of that session carries, once: another each time."""
+class OneTimeToken(NamedTuple):
+    """What the token of a form says: which form it is, and what its page was about."""
+
+    mark: bytes  # tells the form from all others of the session
+    place: str
+
+
+def one_time_token(vault: Vault, session: str, place: str = "") -> str:
+    """Returns what one form of that session carries, once: another each time. `place` says what its page is about."""
     mark = os.urandom(_MARK_BYTES).hex()
-    return mark + vault.forms.name(_marked(session, mark))
+    return f"{mark}.{place}.{vault.forms.name(_marked(session, mark, place))}"
 
 
-def read_one_time_token(vault: Vault, session: str, token: str) -> bytes | None:
-    """What tells that form from all others of the session; None for a token that no page of the session had."""
-    mark, name = token[: 2 * _MARK_BYTES], token[2 * _MARK_BYTES :]
-    return mark.encode() if mark.isascii() and vault.forms.is_name(name, _marked(session, mark)) else None
+def read_one_time_token(vault: Vault, session: str, token: str) -> OneTimeToken | None:
+    """Returns what the token of a form says; None for a token that no page of the session had."""
+    mark, _, rest = token.partition(".")
+    place, _, name = rest.rpartition(".")
+    is_ours = token.isascii() and vault.forms.is_name(name, _marked(session, mark, place))
+    return OneTimeToken(mark.encode(), place) if is_ours else None
 
 
 def give_cookie(
@@ -87,8 +96,8 @@ def take_cookie(response: Response, name: str, *, path: str, is_secure: bool) ->
     response.delete_cookie(name, path=path, secure=is_secure, httponly=True)
 
 
-def _marked(session: str, mark: str) -> bytes:
-    return f"once/{session}/{mark}".encode()
+def _marked(session: str, mark: str, place: str) -> bytes:
+    return f"once/{session}/{mark}/{place}".encode()
 
 
 def _form(cookie: str) -> bytes:

@@ -86,7 +86,7 @@ async def remove(visit: Visit) -> Response:
     """Removes a collection of one's own: it can be sent no more. Raises NotFound."""
     caller, snapshot = await opened(visit)
     collection, person = own_collection(visit, caller, snapshot), visit.person
-    async with visit.database.transaction(person.scope) as connection:
+    async with visit.writing() as connection:
         await remove_collection(connection, person.customer_id, collection.id)
         await visit.record(
             connection,

@@ -73,7 +73,7 @@ async def create(visit: Visit) -> Response:
         return _show(visit, snapshot, terms, ticked=chosen, status=422)
     wanted = OwnCollection(name, terms.country, terms.currency, terms.value_minor, chosen)
     try:
-        async with visit.database.transaction(person.scope) as connection:
+        async with visit.writing() as connection:
             collection_id = await add_collection(connection, person.customer_id, wanted)
             told = {
                 "name": name,
@@ -118,7 +118,7 @@ async def change(visit: Visit) -> Response:
     chosen = _chosen(visit, snapshot, terms, _ticked(visit))
     if form.errors:
         return _show(visit, snapshot, terms, ticked=chosen, collection=collection, status=422)
-    async with visit.database.transaction(person.scope) as connection:
+    async with visit.writing() as connection:
         await change_collection(connection, person.customer_id, collection.id, name=name, product_ids=chosen)
         await visit.record(
             connection,

@@ -62,7 +62,7 @@ async def create(visit: Visit) -> Response:
     if typed.content is None or _looks(visit):
         return await _show(visit, typed.picked, typed.said)
     try:
-        async with visit.database.transaction(visit.person.scope) as connection:
+        async with visit.writing() as connection:
             template_id = await add_template(connection, visit.person.customer_id, typed.content)
             await visit.record(
                 connection, "template.created", f"template {template_id}", after=_kept(typed.content)
@@ -91,7 +91,7 @@ async def change(visit: Visit) -> Response:
     typed = await _typed(visit, caller, snapshot, template)
     if typed.content is None or _looks(visit):
         return await _show(visit, typed.picked, typed.said, template=template)
-    async with visit.database.transaction(visit.person.scope) as connection:
+    async with visit.writing() as connection:
         await change_template(connection, visit.person.customer_id, template.id, typed.content)
         await visit.record(
             connection,

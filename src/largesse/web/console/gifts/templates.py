@@ -42,7 +42,7 @@ async def ask_removal(visit: Visit) -> Response:
 async def remove(visit: Visit) -> Response:
     """Removes a template: it can be sent no more. Raises NotFound."""
     template, person = await read_own(visit), visit.person
-    async with visit.database.transaction(person.scope) as connection:
+    async with visit.writing() as connection:
         await remove_template(connection, person.customer_id, template.id)
         await visit.record(connection, "template.removed", f"template {template.id}", before=kept(template))
     return visit.see("/app/templates", visit.say("The template %(name)s was removed.", name=called(template)))

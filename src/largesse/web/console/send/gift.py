@@ -82,7 +82,7 @@ async def take(visit: Visit) -> Response:
         names = ("product_id", "collection_id", "template_id", "country", "value")
         await change(visit, opened, **{name: getattr(content, name) for name in names})
         return visit.see(f"{opened.path}/recipients")
-    async with visit.database.transaction(caller.principal.scope) as connection:
+    async with visit.writing() as connection:
         draft = await begin_draft(connection, caller.principal, caller.now, content)
     return visit.see(f"/app/send/{draft.id}/recipients")
 
@@ -90,7 +90,7 @@ async def take(visit: Visit) -> Response:
 async def drop(visit: Visit) -> Response:
     """Drops a draft."""
     opened = await open_draft(visit)
-    async with visit.database.connection(opened.caller.principal.scope) as connection:
+    async with visit.writing() as connection:
         await drop_draft(connection, opened.caller.principal, opened.draft.id)
     return visit.see("/app/send", visit.say("The draft is gone."))
 

@@ -65,6 +65,7 @@ async def person_as_caller(visit: Visit) -> Caller:
             user_id=person.user_id,
             customer_id=person.customer_id,
             environment=person.environment,
+            session_id=person.session_id,
             address=visit.origin.address,
         )
 
@@ -80,7 +81,7 @@ async def open_draft(visit: Visit, draft_id: str | None = None) -> Open:
 async def change(visit: Visit, opened: Open, **said: object) -> None:
     """Keeps what has just been said of the draft, and leaves what another page has said meanwhile. Raises NotFound."""
     principal = opened.caller.principal
-    async with visit.database.transaction(principal.scope) as connection:
+    async with visit.writing() as connection:
         draft = await read_draft(connection, principal, opened.draft.id, lock=True)
         await save_draft(connection, principal, draft.id, msgspec.structs.replace(draft.content, **said))
 

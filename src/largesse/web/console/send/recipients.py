@@ -94,7 +94,7 @@ async def take_quantity(visit: Visit) -> Response:
         visit.form.error("quantity", visit.say(_QUANTITY))
         return await _show(visit, opened, status=422)
     principal = opened.caller.principal
-    async with visit.database.transaction(principal.scope) as connection:
+    async with visit.writing() as connection:
         draft = await read_draft(connection, principal, opened.draft.id, lock=True)
         said = msgspec.structs.replace(draft.content, code_quantity=quantity, columns=None)
         await save_draft(connection, principal, draft.id, said)
@@ -116,7 +116,7 @@ async def take_columns(visit: Visit) -> Response:
         visit.form.error("email", visit.say(_COLUMNS))
         return await _show(visit, opened, status=422)
     await change(visit, opened, columns=columns)
-    async with visit.database.connection(principal.scope) as connection:
+    async with visit.writing() as connection:
         await remember_columns(connection, principal, heading_key(sheet, columns), columns)
     return visit.see(f"{opened.path}/recipients")
 
@@ -125,7 +125,7 @@ async def start_over(visit: Visit) -> Response:
     """Forgets who it was for."""
     opened = await open_draft(visit)
     principal = opened.caller.principal
-    async with visit.database.transaction(principal.scope) as connection:
+    async with visit.writing() as connection:
         draft = await read_draft(connection, principal, opened.draft.id, lock=True)
         said = msgspec.structs.replace(draft.content, code_quantity=None, columns=None)
         await save_draft(connection, principal, draft.id, said)
@@ -158,7 +158,7 @@ async def _take(visit: Visit, opened: Open, field: str, data: bytes) -> Response
 async def keep_sheet(visit: Visit, opened: Open, sheet: Sheet, columns: Columns) -> None:
     """Puts the sheet in the place of who the draft was for."""
     principal = opened.caller.principal
-    async with visit.database.transaction(principal.scope) as connection:
+    async with visit.writing() as connection:
         draft = await read_draft(connection, principal, opened.draft.id, lock=True)
         said = msgspec.structs.replace(draft.content, code_quantity=None, columns=columns)
         await save_draft(connection, principal, draft.id, said)

@@ -53,7 +53,7 @@ async def save_template(visit: Visit) -> Response:
         return await _shown(visit, caller, order, status=422)
     content = TemplateContent(name=name, gift_name=gift.name, **{member: order[member] for member in _KEPT})
     try:
-        async with visit.database.transaction(caller.principal.scope) as connection:
+        async with visit.writing() as connection:
             made = await add_template(connection, caller.principal.customer_id, content)
             await visit.record(connection, "template.created", f"template {made}", after={"name": name})
     except TooManyTemplates:
@@ -125,7 +125,7 @@ async def again(visit: Visit) -> Response:
         message=order["message"],
         account_id=order["account_id"],
     )
-    async with visit.database.transaction(caller.principal.scope) as connection:
+    async with visit.writing() as connection:
         draft = await begin_draft(connection, caller.principal, caller.now, content)
     return visit.see(f"/app/send/{draft.id}/recipients")
 
@@ -146,7 +146,7 @@ async def _codes(visit: Visit, caller: Caller) -> Receipt | None:
         return None
     services, settings = visit.services, visit.services.settings
     is_here = order["environment"] == settings.environment
-    async with services.database.transaction(caller.principal.scope) as connection:
+    async with visit.writing() as connection:
         receipt = await read_order(
             connection,
             caller.principal,

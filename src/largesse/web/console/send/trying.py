@@ -43,7 +43,7 @@ async def send_test(visit: Visit, said: Chosen) -> str:
         picture=house + picture_path(said.product.picture) if said.product and said.product.picture else None,
     )
     written = write(test, services.settings.mail_from, at=at)
-    async with visit.database.transaction(person.scope) as connection:
+    async with visit.writing() as connection:
         if not _is_captured(visit):
             await mail_test(connection, person.user_id, written)
             return visit.say("A test mail to %(email)s is on its way.", email=person.email)
