@@ -56,9 +56,9 @@ def small_disk(
     folder = tmp_path_factory.mktemp("disk")
     name = module_database_url.partition("?")[0].rpartition("/")[2]
 
-    async def prepare(connection: asyncpg.Connection) -> tuple[int, int]:
-        owner = Path(await connection.fetchval("SHOW data_directory")).stat().st_uid
-        return owner, await connection.fetchval("SELECT pg_database_size($1)", name)
+    async def prepare(connection: asyncpg.Connection) -> tuple[str, int]:
+        query = "SELECT current_setting('data_directory'), pg_database_size($1)"
+        return tuple(await connection.fetchrow(query, name))
 
     async def move(connection: asyncpg.Connection) -> None:
         await connection.execute(_COPY)
@@ -71,7 +71,8 @@ def small_disk(
         await connection.execute(f"DROP TABLESPACE {name}")
 
     try:
-        owner, size = on_database(server_url, prepare)
+        data, size = on_database(server_url, prepare)
+        owner = Path(data).stat().st_uid
     except FileNotFoundError:
         pytest.skip("the database server is on another machine")
     mounted = subprocess.run(
