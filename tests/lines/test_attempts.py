@@ -85,6 +85,18 @@ async def test_each_refusal_is_counted_against_its_address(database: Database) -
     assert await database.fetchval(OPERATOR, "SELECT round(allowance) FROM claim_addresses") == 97
 
 
+async def test_a_refusal_that_began_first_and_is_counted_last_costs_one_try(database: Database) -> None:
+    """No allowance is taken back for the time between two that overlap."""
+    for ahead_s in (30, 0):
+        await database.execute(
+            OPERATOR, "UPDATE clock SET ahead_by = $1 * interval '1 second'", float(ahead_s)
+        )
+        await statements(database, Attempt(UNKNOWN.code, "000000", "192.0.2.77"))
+    assert await database.fetchval(
+        OPERATOR, "SELECT max(allowance) = 98 FROM claim_addresses WHERE last_at > clock_now()"
+    )
+
+
 async def test_a_code_of_another_environment_is_unknown(database: Database) -> None:
     async with database.transaction(LOOKUP) as connection:
         examined = await Examiner(VAULT, "staging").examine(

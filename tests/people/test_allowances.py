@@ -39,6 +39,19 @@ async def test_as_many_as_allowed_whatever_comes_at_once(database: Database) -> 
     assert await tries(database, 11, b"one") == 10
 
 
+async def test_a_try_that_began_first_and_is_counted_last_costs_no_more_than_itself(
+    database: Database,
+) -> None:
+    """Its transaction's time lies before that of the others: no allowance is taken back for the time between."""
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = interval '30 seconds'")
+    assert await tries(database, 9, b"race") == 9
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = interval '0'")
+    assert await tries(database, 1, b"race") == 1, "the tenth of ten"
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = interval '30 seconds'")
+    assert await tries(database, 1, b"race") == 0, "nor is time counted twice"
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = interval '0'")
+
+
 async def test_guessing_on_keeps_the_owner_out_no_longer(database: Database) -> None:
     """What is refused is counted nowhere."""
     assert await tries(database, 10, b"guessed") == 10

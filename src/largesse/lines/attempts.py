@@ -153,8 +153,9 @@ async def record_failure(connection: Connection, examined: Examined) -> None:
                 = (excluded.failures, excluded.pauses, excluded.paused_until, excluded.last_at))
         INSERT INTO claim_addresses AS known (address, allowance, last_at) SELECT $6, $7 - 1, $8 FROM hurried
         ON CONFLICT (address) DO UPDATE SET
-            allowance = greatest(0, least($7, known.allowance + $9 * extract(epoch FROM $8 - known.last_at)) - 1),
-            last_at = $8
+            allowance = greatest(0, least($7, known.allowance
+                + $9 * greatest(0, extract(epoch FROM $8 - known.last_at))) - 1),
+            last_at = greatest(known.last_at, $8)
         """,
         *examined.key,
         failures.in_a_row,

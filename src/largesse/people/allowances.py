@@ -13,7 +13,9 @@ from largesse.base.throttle import Rate
 from largesse.base.vault import Vault
 from largesse.database import LOOKUP, Database
 
-_LEFT = "least($2, a.remaining + extract(epoch FROM clock_now() - a.counted_at)::float8 * $2 / $3)"
+# Of two tries at once, the one that began first may be counted last: no time has passed for it, and none is taken back.
+_PASSED_S = "greatest(0, extract(epoch FROM clock_now() - a.counted_at)::float8)"
+_LEFT = f"least($2, a.remaining + {_PASSED_S} * $2 / $3)"
 
 
 class Allowance(Enum):
@@ -35,7 +37,7 @@ async def spend(database: Database, vault: Vault, allowance: Allowance, about: b
         ON CONFLICT (key) DO UPDATE SET
             is_refused = {_LEFT} < 1,
             remaining = {_LEFT} - CASE WHEN {_LEFT} < 1 THEN 0 ELSE 1 END,
-            counted_at = clock_now()
+            counted_at = greatest(a.counted_at, clock_now())
         RETURNING remaining, is_refused, $3::float8
         """,  # noqa: S608 - put together from constants
         _key(vault, allowance, about),
