@@ -37,6 +37,7 @@ def test_a_choice_fits_the_sheets_that_have_its_columns_each_once():
     assert not fits(Columns(0, (2,)), of_two)
     assert not fits(Columns(0, (0,)), of_two)
     assert not fits(Columns(-1), of_two)
+    assert fits(Columns(0, (1, 2)), sheet("a|b|c")), "a first and a last name"
     assert not fits(Columns(0, (1, 2, 3)), sheet("a|b|c|d"))
 
 

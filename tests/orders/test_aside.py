@@ -283,3 +283,34 @@ async def _waits(database: Database, connection: Connection) -> None:
     async with asyncio.timeout(30):
         while not await database.fetchval(OPERATOR, query, connection.get_server_pid()):
             pass
+
+
+async def test_a_turn_that_is_broken_off_refuses_its_orders_and_the_room_goes_on(town: Town) -> None:
+    """A statement that was cancelled ends its turn alone; a task that is cancelled itself ends."""
+    turns, stuck = 0, asyncio.Event()
+
+    async def place(orders: Sequence[Order]) -> list[Placed | Exception]:
+        nonlocal turns
+        turns += 1
+        if turns == 1:
+            raise asyncio.CancelledError
+        if turns == 3:
+            stuck.set()
+            await asyncio.Event().wait()
+        return [Unavailable("Nothing was placed.")] * len(orders)
+
+    async def free(orders: Sequence[Order]) -> set[int]:
+        return set()
+
+    room = WaitingRoom(place, free, patience_s=60.0, max_waiting=100)
+    for said in ("The request was broken off.", "Nothing was placed."):
+        with pytest.raises(Unavailable, match=said):
+            await asyncio.wait_for(room.submit(town.order(1)), 20)
+    unplaced = asyncio.create_task(room.submit(town.order(1)))
+    await asyncio.wait_for(stuck.wait(), 20)
+    for task in room._tasks:
+        task.cancel()
+    done, _ = await asyncio.wait(room._tasks, timeout=20)
+    assert len(done) == len(room._tasks)
+    assert all(task.cancelled() for task in done)
+    unplaced.cancel()

@@ -7,8 +7,9 @@ import asyncio
 import pytest
 from tests.delivery.webhooks.conftest import LOOPBACK, Receiver, World, make_principal, no_names
 
-from largesse.database import OPERATOR
-from largesse.delivery.queue import Lease
+from largesse.base import clock
+from largesse.database import OPERATOR, WORKER
+from largesse.delivery.queue import Lease, Terms
 from largesse.delivery.webhooks import (
     delivery,
     queues,
@@ -249,3 +250,43 @@ async def test_fan_outs_that_race_deliver_each_event_once(world: World, receiver
         )
         == 1500
     )
+
+
+async def test_a_room_holds_so_many_queues_and_no_more(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter of them at a time; who comes later waits until one leaves."""
+    monkeypatch.setattr(delivery, "QUEUES_AT_ONCE", 8)
+    receiver.answer = receiver.hang
+    for number in range(10):
+        await world.subscribe(receiver.url(f"/{number}"))
+    await world.place()
+    await world.fan_out()
+    held = []
+    while await world.deliverer.step(failing=False):
+        held.append(len(world.deliverer._held))
+    assert held == [2, 4, 6, 8]
+    receiver.released.set()
+    await world.deliver()
+    assert await world.states() == ["delivered"] * 10
+
+
+async def test_an_attempt_is_recorded_with_when_it_began_and_how_long_it_took(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.2345 seconds, which ended half a second before they are written down."""
+    await world.subscribe(receiver.url())
+    await world.place()
+    await world.fan_out()
+    async with world.database.transaction(WORKER) as connection:
+        [queue] = await queues.take_queues(connection, 1, 1, failing=False, terms=Terms(60.0, set()))
+        result = AttemptResult(200, None, None, b"", 1.2345)
+        attempted = Attempted(queue, queue.jobs[0], clock.passed_s() - 0.5, result, Verdict("delivered"))
+        monkeypatch.setattr(clock, "passed_s", lambda now_s=attempted.ended + 0.5: now_s)
+        await record(connection, [attempted], [queue.lease])
+        row = await connection.fetchrow(
+            "SELECT duration_ms, extract(epoch FROM clock_now() - started_at)::float8 AS ago_s FROM delivery_attempts"
+        )
+    assert row is not None
+    assert row["duration_ms"] == round(1234.5)
+    assert row["ago_s"] == pytest.approx(1.7345)

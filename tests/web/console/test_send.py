@@ -51,6 +51,7 @@ def test_a_gift_is_sent_step_by_step(service: Service, sign_in: Callable[[str], 
 
     browser.get(f"{path}/sent")
     assert "0 of 2 mails have left." in browser.text
+    assert "Look again" in browser.text, "two wait"
     assert "Charged: £20.00" in browser.text
     reference = path.rpartition("/")[2]
     (order,) = service.sql("SELECT * FROM orders WHERE reference = $1", reference)
@@ -62,6 +63,42 @@ def test_a_gift_is_sent_step_by_step(service: Service, sign_in: Callable[[str], 
     # Whoever comes back to its pages finds what became of it.
     assert browser.get(f"{path}/review").headers["location"] == f"{path}/sent"
     assert browser.get(f"{path}/message").status_code == 404
+
+
+def test_what_became_of_the_mails_is_counted(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    browser = sign_in("ada@acme.example")
+    path = ready(browser, service, rows="a@example.com\nb@example.com\nc@example.com\nd@example.com\n")
+    browser.get(f"{path}/review")
+    browser.post(f"{path}/place", quote=quote_in(browser))
+    (order,) = service.sql("SELECT customer_id, id FROM orders WHERE reference = $1", path.rpartition("/")[2])
+    # Each state with how many of the four have left, came back, and whether some still wait.
+    for number, (state, told) in enumerate(
+        [
+            ("pending", ("0 of 4 mails have left.", None, True)),
+            ("sent", ("1 of 4 mails have left.", None, True)),
+            ("captured", ("2 of 4 mails have left.", None, True)),
+            ("bounced", ("2 of 4 mails have left.", "1 came back.", True)),
+            ("sent", ("3 of 4 mails have left.", "1 came back.", False)),
+        ]
+    ):
+        service.sql(
+            """
+            INSERT INTO messages
+                (customer_id, order_id, environment, kind, edition, email, state, line_numbers, due_at, rank_at, created_at)
+            VALUES ($1, $2, 'production', 'gift', $3, 'x@example.com', $4, ARRAY[1], now(), now(), now())
+            """,
+            *order,
+            number,
+            state,
+        )
+        browser.get(f"{path}/sent")
+        left, back, waits = told
+        assert left in browser.text
+        assert ("came back" in browser.text) == (back is not None)
+        assert back is None or back in browser.text
+        assert ("Look again" in browser.text) == waits
+        assert browser.page is not None
+        assert f'max="4" value="{left[0]}"' in browser.page.text
 
 
 def test_a_form_sent_twenty_times_places_one_order(
@@ -179,9 +216,10 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(
     )
     assert len(readings) == 2
     assert all(row["user_id"] and row["api_key_id"] is None for row in readings)
-    service.sql(
-        "UPDATE orders SET created_at = now() - interval '61 minutes' WHERE reference = $1", reference
-    )
+    aged = "UPDATE orders SET created_at = now() - $2 * interval '1 minute' WHERE reference = $1"
+    service.sql(aged, reference, 59.0)
+    assert browser.get(f"{path}/codes").status_code == 200
+    service.sql(aged, reference, 61.0)
     assert browser.get(f"{path}/codes").status_code == 403
     assert browser.get(f"{path}/codes.csv").status_code == 403
     assert code not in browser.text

@@ -10,8 +10,9 @@ from starlette.requests import Request
 
 from largesse.base.errors import InvalidRequest
 from largesse.web.kit.asgi import Message, Receive
-from largesse.web.kit.body import BodyLimits, receive_body
+from largesse.web.kit.body import JSON_LIMITS, BodyLimits, read_body, receive_body, whole_body
 from largesse.web.kit.forms import FORM_LIMITS, BadForm, read_form, require_own_site
+from largesse.web.kit.headers import Headers
 from largesse.web.kit.problems import SlowRequest, TooLarge
 
 LIMITS = BodyLimits(most_bytes=10, whole_s=30.0, pause_s=10.0)
@@ -64,6 +65,75 @@ async def test_a_body_that_does_not_come(whole_s: float, pause_s: float, sends: 
             SlowRequest, match=f"within {whole_s:g} seconds, or nothing of it for {pause_s:g}"
         ):
             await receive_body(receive, BodyLimits(1_000_000, whole_s, pause_s))
+
+
+class Skipping(asyncio.SelectorEventLoop):
+    """A loop whose time passes by itself: whoever sleeps wakes at once, and the clock says that the time has passed."""
+
+    now_s = 0.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        wait = self._selector.select
+
+        def select(timeout: float | None = None) -> object:
+            self.now_s += timeout or 0.0
+            return wait(0)
+
+        self._selector.select = select
+
+    def time(self) -> float:
+        return self.now_s
+
+
+@pytest.mark.parametrize(
+    ("at_s", "refused_at_s"),
+    [
+        ((9.9,), None),
+        ((10.1,), 10),
+        ((9, 18.9, 28.8), None),
+        ((9, 19.1), 19),
+        ((9, 18, 27, 29.9), None),
+        ((9, 18, 27, 30.1), 30),
+    ],
+)
+def test_a_body_may_take_as_long_as_its_limits_say(
+    at_s: tuple[float, ...], refused_at_s: float | None
+) -> None:
+    """30 seconds in all, and 10 without anything: each chunk comes at its second, the last with the end."""
+
+    async def run() -> bytes:
+        loop, coming = asyncio.get_running_loop(), iter(at_s)
+
+        async def receive() -> Message:
+            due_s = next(coming)
+            await asyncio.sleep(due_s - loop.time())
+            return {"type": "http.request", "body": b"x", "more_body": due_s != at_s[-1]}
+
+        return await receive_body(receive, LIMITS)
+
+    with asyncio.Runner(loop_factory=Skipping) as runner:
+        if refused_at_s is None:
+            assert runner.run(run()) == b"x" * len(at_s)
+        else:
+            with pytest.raises(SlowRequest, match="within 30 seconds, or nothing of it for 10"):
+                runner.run(run())
+            assert runner.get_loop().time() == pytest.approx(refused_at_s)
+
+
+async def test_json_is_read_within_the_limits_of_the_contract() -> None:
+    most = 4 * 1024 * 1024
+    assert BodyLimits(most, whole_s=30, pause_s=10) == JSON_LIMITS
+
+    def said(length: int) -> Headers:
+        return Headers(content_length=b"%d" % length)
+
+    assert await read_body(said(most), arriving([b"{}"])) == b"{}"
+    with pytest.raises(TooLarge, match=f"has {most + 1} bytes; at most {most}"):
+        await read_body(said(most + 1), arriving([]))
+    assert len(whole_body(said(most), bytearray(most))) == most
+    with pytest.raises(TooLarge, match=f"At most {most} bytes"):
+        whole_body(said(most), bytearray(most + 1))
 
 
 async def test_a_form() -> None:
