@@ -28,8 +28,15 @@ help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 install: $(INSTALLED)  ## Build .venv with everything the service needs
+	@$(call of_this_commit,largesse,.)
 
 install-dev: $(INSTALLED_DEV)  ## The same, and the tools of test, check and bench
+	@$(call of_this_commit,largesse,.)
+	@$(call of_this_commit,largesse-client,sdk/python)
+
+# Installs a project of this checkout anew where another commit of it is installed: its version is that of the commit.
+of_this_commit = $(BIN)/python sdk/python/release/largesse_build.py $(1) $(2) || \
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable $(2)
 
 # A stamp, not .venv/bin/python: that is there before an environment is whole.
 $(CREATED):

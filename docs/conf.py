@@ -20,9 +20,8 @@ sys.path.insert(0, str(ROOT / "sdk/python/src"))
 project = "Largesse"
 author = "The authors of Largesse"
 copyright = f"{author}; Apache License 2.0"  # noqa: A001 - Sphinx asks for this name
-release = re.findall(r'^__version__ = "(.+)"', (ROOT / "src/largesse/__init__.py").read_text(), re.MULTILINE)[
-    0
-]
+_build = (ROOT / "sdk/python/release/largesse_build.py").read_text()
+release = re.findall(r'^RELEASE = "(.+)"', _build, re.MULTILINE)[0]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "docs/index"

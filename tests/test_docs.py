@@ -177,7 +177,7 @@ def test_commands_that_are_named_exist(path: Path) -> None:
     for span in code(path.read_text()):
         if found := re.search(r"(?:^|/bin/)(largesse(?: [a-z-]+)+)(.*)", span.split("#")[0]):
             name = max((known for known in COMMANDS if f"{found[1]} ".startswith(f"{known} ")), default=None)
-            group = found[1] == "largesse keys"
+            group = found[1] == "largesse keys" or found[0] == "largesse --version"
             assert name or group, span
             if name:
                 assert set(re.findall(r"--[a-z-]+", found[2])) <= options(COMMANDS[name]), span
@@ -216,7 +216,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 def test_the_readme_leads_to_every_document() -> None:
     readme = (ROOT / "README.md").read_text()
     for path in ALL:
-        if path.parent.name != "decisions" and path.name != "README.md":
+        if path.parent.name not in {"decisions", "upgrades"} and path.name != "README.md":
             assert f"]({path.relative_to(ROOT)})" in readme
 
 

@@ -3,6 +3,7 @@
     python -m tools.dist [FOLDER]     into FOLDER, by default dist/; each is built twice, and must be the same both times
 
 Times within are SOURCE_DATE_EPOCH's, by default those of the last commit. The build tool is flit_core, which the lock pins.
+sdk/python/release/largesse_build.py says what version they have.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ ROOT = Path(__file__).parents[1]
 PROJECTS = tuple(folder for folder in (ROOT, ROOT / "sdk/python") if (folder / "pyproject.toml").is_file())
 
 _BUILD = """
-import sys
-from flit_core import buildapi
-for build in (buildapi.build_wheel, buildapi.build_sdist):
+import sys, tomllib
+with open("pyproject.toml", "rb") as file:
+    system = tomllib.load(file)["build-system"]
+sys.path[:0] = system["backend-path"]
+backend = __import__(system["build-backend"])
+for build in (backend.build_wheel, backend.build_sdist):
     print(build(sys.argv[1]))
 """
 

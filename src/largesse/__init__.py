@@ -15,4 +15,9 @@ master keys), `database`, and `base`, which all stand on. Imports go downwards o
 docs/architecture.md follows one order through these rooms; the docstring of each room's `__init__` is the guide to its files.
 """
 
-__version__ = "0.1.0"
+try:
+    from largesse._version import __version__
+except ImportError:  # run from a checkout that was never installed
+    __version__ = "0+unknown"
+
+__all__ = ["__version__"]

@@ -170,6 +170,7 @@ def test_no_label_tells_of_anybody(served) -> None:
         "queue",
         "step",
         "table",
+        "version",
     }
     assert not re.search("acme|globex|lgs_", served.text, re.IGNORECASE)
 

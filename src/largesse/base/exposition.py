@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from prometheus_client import make_wsgi_app
+from prometheus_client import Gauge, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from largesse import __version__
 from largesse.base.errors import StartError
 from largesse.base.hosts import LOCAL_HOSTS, NOT_OURS, is_own_host
 
 _ADDRESS = "127.0.0.1"
+_BUILD = Gauge(
+    "largesse_build_info", "Always 1; the label says which version this process is of.", ["version"]
+)
+_BUILD.labels(__version__).set(1)
 _tell = make_wsgi_app()
 
 

@@ -1,3 +1,8 @@
-"""The release of the client."""
+"""The version of the client."""
 
-__version__ = "0.1.0"
+try:
+    from largesse_client._version import __version__
+except ImportError:  # run from a checkout that was never installed
+    __version__ = "0+unknown"
+
+__all__ = ["__version__"]

@@ -19,7 +19,7 @@ class Health(msgspec.Struct, omit_defaults=True):
     """Whether the service can work."""
 
     status: Annotated[str, Meta(description="`pass`, `warn` or `fail`", examples=["pass"])]
-    version: Annotated[str, Meta(examples=["0.1.0"])] | None = None
+    version: Annotated[str, Meta(examples=["0.2.0"])] | None = None
     notes: Annotated[list[str], Meta(description="What there is to say, when it is not `pass`")] = []
 
 
