@@ -167,7 +167,7 @@ async def open_services(
             authenticator=authenticator,
             intake=intake,
             quoter=quoter,
-            drafts=Desk(database, intake, quoter),
+            drafts=Desk(database, intake, quoter, patience),
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,

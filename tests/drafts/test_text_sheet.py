@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from tests.drafts.conftest import finished
 
@@ -106,3 +108,41 @@ def test_each_limit_holds_on_both_sides():
     assert len(rows(row * fitting)) == fitting
     assert refusal(b"x" * (MAX_FILE_BYTES + 1)).detail == "The file has more than 4,194,304 bytes."
     assert MAX_CHARACTERS >= MAX_FILE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("data", "why", "row"),
+    [
+        (b"\t" * MAX_FILE_BYTES, "columns", 1),
+        (b"a,b\n" + b"," * (MAX_FILE_BYTES - 4), "columns", 2),
+        (b',,,,,,,,"\n"' * 50_000, "columns", 1),
+        (b"x" * MAX_FILE_BYTES, "cell", 1),
+        (b'"' + b"xxx\n" * 50_000, "cell", 1),
+        (b"\n" * MAX_FILE_BYTES, "rows", 0),
+    ],
+    ids=["tabs", "commas", "columns over lines", "one cell", "a quotation mark", "blank lines"],
+)
+def test_a_row_is_refused_before_it_is_split(data: bytes, why: str, row: int):
+    tracemalloc.start()
+    found = refusal(data)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (found.why, found.row) == (why, row)
+    assert peak_bytes < 4 * MAX_FILE_BYTES  # the text, and its lines; split it takes ten times as much
+
+
+def test_a_row_has_as_many_columns_and_characters_as_may_be_split():
+    assert rows(b"x" + b"," * 16_384) == [(1, ["x"])]
+    assert refusal(b"x" + b"," * 16_385).why == "columns"
+    assert refusal(b"\n" * 100_000).why == "empty"
+    assert refusal(b"\n" * 100_001).why == "rows"
+    cell = b'"' + b'""' * 900 + b'"'
+    blank = b" " * (131_072 - len(cell) - 2)
+    assert rows(cell + b"," + blank + b"\n") == [(1, ['"' * 900])]
+    assert refusal(cell + b", " + blank + b"\n").why == "cell"
+
+
+def test_a_long_sheet_is_read_in_steps():
+    row = b",".join([b"x" * 100] * 8) + b"\n"
+    steps = sum(1 for _ in read_text_sheet(row * 5_000))
+    assert steps >= len(row) * 5_000 // (8_000 + len(row))

@@ -6,7 +6,8 @@ import asyncpg
 import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound, ReferenceUsed
-from largesse.base.slices import Slices
+from largesse.base.patience import Patience
+from largesse.base.slices import Result, Slices, Steps
 from largesse.database import Database
 from largesse.drafts.checking import Checked, check_rows
 from largesse.drafts.columns import Columns
@@ -31,22 +32,28 @@ class Placed(msgspec.Struct, frozen=True):
 class Desk:
     """Does with drafts what takes the rest of the house."""
 
-    def __init__(self, database: Database, intake: Intake, quoter: Quoter) -> None:
+    def __init__(self, database: Database, intake: Intake, quoter: Quoter, patience: Patience) -> None:
         self._database = database
         self._intake = intake
         self._quoter = quoter
         self._workbooks = Workbooks()
         self._slices = Slices()
+        self._patience = patience
 
     async def read_file(self, principal: Principal, data: bytes) -> Sheet:
         """The sheet of a CSV or XLSX file, or of cells that were pasted. Raises SheetRefused."""
         if is_workbook(data):
             return await self._workbooks.read(principal.customer_id, data)
-        return await self._slices.finish(principal.customer_id, read_text_sheet(data))
+        return await self._finish(principal, read_text_sheet(data))
 
     async def check(self, principal: Principal, sheet: Sheet, columns: Columns) -> Checked:
         """The rows of a sheet, held to the rules of an order."""
-        return await self._slices.finish(principal.customer_id, check_rows(sheet, columns))
+        return await self._finish(principal, check_rows(sheet, columns))
+
+    async def _finish(self, principal: Principal, steps: Steps[Result]) -> Result:
+        """What `steps` come to, in the customer's turn; how long that takes is nobody's fault but theirs."""
+        with self._patience.suspended():
+            return await self._slices.finish(principal.customer_id, steps)
 
     async def recipients(self, principal: Principal, draft: Draft) -> Checked:
         """Who the draft is for, as it stands; nobody where that has not been said, or it is for anonymous codes."""

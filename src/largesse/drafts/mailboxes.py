@@ -8,14 +8,15 @@ import re
 from itertools import groupby
 
 from largesse.base.slices import Steps
-from largesse.drafts.sheet import MAX_ROWS
+from largesse.drafts.sheet import MAX_ROWS, lines_of
 
 # A quoted name, an address in brackets, a separator, and what is between them. Each character is looked at once.
 _TOKENS = re.compile(r'"[^"]*"|<[^<>]*>|[,;\t\n]|[^,;\t\n"<]+|["<]')
 _NAMED = re.compile(r"(?P<name>[^<>]*)<\s*(?P<address>[^\s<>]+@[^\s<>@]+)\s*>")
 _BARE = re.compile(r'[^\s<>@,;"()]+@[^\s<>@,;"()]+')
 _QUOTES = ('"', "'")
-_LINES_A_STEP = 50
+_CHARACTERS_A_STEP = 2_000
+_MAX_HEADINGS = 10_000  # characters of a first line that are looked at
 
 Mailbox = tuple[str, str]  # name and address
 
@@ -43,20 +44,22 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
 
     A text that begins with headings of several columns is a table, whatever stands in its cells.
     """
-    lines = text.splitlines(keepends=True)
-    first = next((line for line in lines if line.strip()), "")
-    if _list_in(first) is None and ("@" in first or len(_split(first, ",;\t|")) > 1):
+    first = next((line for line in lines_of(text) if line.strip()), "")
+    if _list_in(first) is None and ("@" in first or len(_split(first[:_MAX_HEADINGS], ",;\t|")) > 1):
         return text
     made: list[str] = []
     within_quotes = False
-    for at, line in enumerate(lines):
+    since_step = 0
+    for line in lines_of(text):
         members = None if within_quotes else _list_in(line)
         if members is None:
             made.append(line)
             within_quotes ^= line.count('"') % 2 == 1
         else:
             made.append(_csv(members))
-        if at % _LINES_A_STEP == 0:
+        since_step += len(line)
+        if since_step >= _CHARACTERS_A_STEP:
+            since_step = 0
             yield
     return "".join(made)
 
@@ -65,7 +68,8 @@ def _list_in(line: str) -> list[Mailbox] | None:
     """The mailboxes of a line that cannot be a row of a table: several, or one with a name or in brackets."""
     addresses = line.count("@")
     separators = sum(map(line.count, ",;\t"))
-    if not addresses or addresses > MAX_ROWS + 1 or separators > 3 * addresses + 3:
+    signs = sum(map(line.count, '<"'))
+    if not addresses or addresses > MAX_ROWS + 1 or max(separators, signs) > 3 * addresses + 3:
         return None
     members = read_mailboxes(line)
     return members if members and (len(members) > 1 or "<" in line) else None

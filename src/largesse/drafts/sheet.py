@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -63,6 +63,15 @@ class Sheet(msgspec.Struct, frozen=True):
     def without(self, numbers: Collection[int]) -> Sheet:
         """The sheet without the rows of those numbers."""
         return Sheet([row for row in self.rows if row.number not in numbers])
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """The lines of a text, each with its line feed."""
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at) + 1 or len(text)
+        yield text[at:end]
+        at = end
 
 
 class SheetMaker:

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import codecs
 import csv
-import io
 from collections import Counter
-from itertools import islice
+from collections.abc import Iterator
 
 from largesse.base.slices import Steps
 from largesse.drafts.mailboxes import one_mailbox_a_line
-from largesse.drafts.sheet import MAX_CELL, MAX_FILE_BYTES, Sheet, SheetMaker, SheetRefused
+from largesse.drafts.sheet import (
+    MAX_CELL,
+    MAX_COLUMNS,
+    MAX_FILE_BYTES,
+    MAX_ROWS,
+    Sheet,
+    SheetMaker,
+    SheetRefused,
+    lines_of,
+)
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -23,30 +31,71 @@ _MARKS = (
 )
 _SEPARATORS = "\t;,|"
 _SAMPLED_ROWS = 50
-_ROWS_A_STEP = 50
+_CHARACTERS_A_STEP = 8_000
+_MAX_LINES = 20 * MAX_ROWS  # blank ones, and those within quotation marks, are lines too
+# What a row may be before it is split: blank columns at its end count here, and quotation marks, which are doubled.
+_MAX_SEPARATORS = 16_384  # as many as a workbook has columns
+_MAX_ROW_CHARACTERS = 131_072
 
 
 def read_text_sheet(data: bytes) -> Steps[Sheet]:
     """The sheet of a CSV file, or of cells pasted from a spreadsheet, some rows a step. Raises SheetRefused."""
     if len(data) > MAX_FILE_BYTES:
         raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
-    text = yield from one_mailbox_a_line(_decoded(data))
-    text, separator = _separator_of(text)
+    text = _decoded(data).replace("\r\n", "\n").replace("\r", "\n")
+    if text.count("\n") > _MAX_LINES:
+        raise SheetRefused("rows", limit=MAX_ROWS)
     yield
+    text = yield from one_mailbox_a_line(text)
+    text, separator = yield from _separator_of(text)
+    rows = _Rows(text, separator, strict=True)
     maker = SheetMaker()
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    read = 0
     while True:
         try:
-            rows = list(islice(reader, _ROWS_A_STEP))
-        except csv.Error as error:
-            raise _refusal(error, text, separator) from None
-        if not rows:
+            cells = rows.next()
+        except csv.Error:
+            raise SheetRefused("quotes", row=rows.number) from None
+        if cells is None:
             return maker.sheet()
-        for number, cells in enumerate(rows, read + 1):
-            maker.add(number, cells)
-        read += len(rows)
-        yield
+        maker.add(rows.number, cells)
+        if rows.is_step:
+            yield
+
+
+class _Rows:
+    """Splits a text into rows, each held to its limits before it is split."""
+
+    def __init__(self, text: str, separator: str, *, strict: bool) -> None:
+        self.number = 0  # of the row that was read last, from 1
+        self._separator = separator
+        self._separators = self._characters = 0  # of the row so far: one in quotation marks has several lines
+        self._since_step = 0
+        self._reader = csv.reader(self._lines(text), delimiter=separator, strict=strict)
+
+    @property
+    def is_step(self) -> bool:
+        """Whether enough was read to give way; then it counts anew."""
+        if self._since_step < _CHARACTERS_A_STEP:
+            return False
+        self._since_step = 0
+        return True
+
+    def next(self) -> list[str] | None:
+        """The cells of the next row; None after the last. Raises SheetRefused and csv.Error."""
+        self.number += 1
+        self._separators = self._characters = 0
+        return next(self._reader, None)
+
+    def _lines(self, text: str) -> Iterator[str]:
+        for line in lines_of(text):
+            self._since_step += len(line)
+            self._separators += line.count(self._separator)
+            self._characters += len(line)
+            if self._separators > _MAX_SEPARATORS:
+                raise SheetRefused("columns", row=self.number, limit=MAX_COLUMNS)
+            if self._characters > _MAX_ROW_CHARACTERS:
+                raise SheetRefused("cell", row=self.number, limit=MAX_CELL)
+            yield line
 
 
 def _decoded(data: bytes) -> str:
@@ -66,32 +115,29 @@ def _decoded(data: bytes) -> str:
     raise SheetRefused("encoding")
 
 
-def _separator_of(text: str) -> tuple[str, str]:
-    """The text and its separator: the one it says (`sep=;`, as Excel writes it), else the one that fits best."""
+def _separator_of(text: str) -> Steps[tuple[str, str]]:
+    """The text and its separator: the one it says (`sep=;`, as Excel writes it), else the one that fits best. Raises SheetRefused."""
     if text[:4].lower() == "sep=" and len(text) > 4 and text[4] in _SEPARATORS:
         return text.partition("\n")[2], text[4]
-    return text, max(_SEPARATORS, key=lambda separator: _fit(text, separator))
+    fits = {}
+    for separator in _SEPARATORS:
+        fits[separator] = yield from _fit(text, separator)
+    return text, max(_SEPARATORS, key=lambda separator: fits[separator])
 
 
-def _fit(text: str, separator: str) -> tuple[int, int]:
+def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
     """How many of the first rows are of one width, more than one cell, when they are separated so; and that width."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    rows = _Rows(text, separator, strict=False)
+    widths: Counter[int] = Counter()
     try:
-        widths = Counter(len(row) for row in islice(reader, _SAMPLED_ROWS) if len(row) > 1)
+        while rows.number < _SAMPLED_ROWS and (cells := rows.next()) is not None:
+            widths[len(cells)] += len(cells) > 1
+            if rows.is_step:
+                yield
     except csv.Error:
         return 0, 0
-    return max(((count, width) for width, count in widths.items()), default=(0, 0))
-
-
-def _refusal(error: csv.Error, text: str, separator: str) -> SheetRefused:
-    """Why the text could not be read, and in which row."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    row = 1
-    try:
-        for row, _ in enumerate(reader, 2):  # noqa: B007 - the number is what is wanted
-            pass
-    except csv.Error:
-        pass
-    if "field limit" in str(error):
-        return SheetRefused("cell", row=row, limit=MAX_CELL)
-    return SheetRefused("quotes", row=row)
+    except SheetRefused as refusal:
+        if refusal.why == "columns":
+            raise
+        return 0, 0
+    return max(((count, width) for width, count in widths.items() if count), default=(0, 0))

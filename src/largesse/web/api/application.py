@@ -191,9 +191,11 @@ class Application:
                 body = whole_body(headers, exchange["body"])
             if body is not None:
                 return await operation.handler(services, Call(caller, path, query, body, request_id))
-        body = await read_body(headers, receive)
-        with wait:
-            return await operation.handler(services, Call(caller, path, query, body, request_id))
+        sender = client_address(scope) if caller is None else caller.principal.customer_id
+        with services.body_memory.share(("customer", sender)) as share:
+            body = await read_body(headers, receive, share)
+            with wait:
+                return await operation.handler(services, Call(caller, path, query, body, request_id))
 
     async def _identify(
         self, authenticator: Authenticator, operation: Operation, scope: Scope, headers: Headers

@@ -27,12 +27,13 @@ from largesse.web.console.proving import MOST_BYTES, MOST_FIELDS, ask_first, tak
 from largesse.web.console.routes import ENTRIES
 from largesse.web.console.table import Entry, Who
 from largesse.web.console.visit import DEVICE, NotProved, Visit
-from largesse.web.kit.forms import BadForm, read_fields
+from largesse.web.kit.body_memory import BodyShare, TooManyBodies
+from largesse.web.kit.forms import BadForm, PostedForm
 from largesse.web.kit.pages import guarded
 from largesse.web.kit.problems import TooLarge, headers_of, problem_type
 from largesse.web.kit.services import Services
-from largesse.web.kit.sessions import give_cookie, read_one_time_token, take_cookie
-from largesse.web.kit.uploads import read_upload
+from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_one_time_token, take_cookie
+from largesse.web.kit.uploads import form_parser
 
 SESSION = "app"  # the cookie of a session, and that of who has none yet
 _DOOR = "door"
@@ -56,6 +57,7 @@ _FORBIDDEN = text("Your role does not include this. Ask an administrator of your
 _NOTHING = text("There is nothing here, or it is not yours to see.")
 _TOO_MANY = text("Too many tries. Wait %(minutes)s minutes and try again.")
 _TOO_LARGE = text("What you sent is too large. Nothing was changed: go back, and send less at once.")
+_BUSY = text("Other files of yours are still being read. Wait a moment and try again.")
 _TROUBLE = text("Something went wrong on our side. Nothing was lost: try again in a moment.")
 
 
@@ -149,17 +151,33 @@ class _Guard:
 
     async def _take(self, visit: Visit) -> Response:
         """Hands a form to the handler, once; who sends it again gets the same answer. Raises BadForm, StillUnderWay."""
+        sender = visit.session.person_id if visit.session else visit.origin.address
+        with self._services.body_memory.share(("person", sender)) as share:
+            token = await self._read_form(visit, share)
+            return await self._hand_over(visit, token)
+
+    async def _read_form(self, visit: Visit, share: BodyShare) -> OneTimeToken:
+        """Reads the form, and returns what tells it from others. Raises BadForm before the rest is read, where its token is none of ours."""
         entry = self._entry
-        if entry.takes_files:
-            fields, visit.files = await read_upload(visit.request, entry.limits)
-        else:
-            # Room for the proof that a form may come with.
-            limits = replace(entry.limits, most_bytes=entry.limits.most_bytes + MOST_BYTES)
-            fields = await read_fields(visit.request, limits, most_fields=entry.most_fields + MOST_FIELDS)
-        visit.form = Form(fields, visit.say)
-        token = read_one_time_token(self._services.vault, visit.token_of, visit.form["token"])
+        # Room for the proof that a form may come with.
+        limits = replace(entry.limits, most_bytes=entry.limits.most_bytes + MOST_BYTES)
+        parser = form_parser(visit.request, entry.most_fields + MOST_FIELDS, takes_files=entry.takes_files)
+        posted = PostedForm(visit.request, limits, share, parser=parser)
+        patience = self._services.patience
+        with patience.suspended():
+            given = await posted.token()
+        token = read_one_time_token(self._services.vault, visit.token_of, given)
         if token is None or not visit.token_of:
             raise BadForm
+        if entry.before_reading is not None and visit.place == token.place:
+            await entry.before_reading(visit)
+        with patience.suspended():
+            await posted.read(self._services.slices, visit.token_of)
+        visit.form, visit.files = Form(posted.fields, visit.say), posted.files
+        return token
+
+    async def _hand_over(self, visit: Visit, token: OneTimeToken) -> Response:
+        """Hands a form that was read to the handler, once. Raises StillUnderWay."""
         # The form may have been long on its way.
         visit.session = visit.session and await self._services.signing_in.find(visit.cookie)
         if (turned_away := self._turn_away(visit)) is not None:
@@ -238,7 +256,9 @@ class _Guard:
     def _wrong(self, request: Request, problem: Problem) -> Response:
         """The page that tells a problem."""
         status = problem_type(type(problem)).status
-        if isinstance(problem, TooManyRequests):
+        if isinstance(problem, TooManyBodies):
+            response = self._plain(request, _BUSY, status)
+        elif isinstance(problem, TooManyRequests):
             minutes = max(1, round(problem.retry_after_s / 60))
             response = self._plain(request, _TOO_MANY, status, minutes=minutes)
         elif isinstance(problem, NotFound):

@@ -37,6 +37,7 @@ class Entry:
     """An address with a method: who may, and which handler answers.
 
     `title` is what a page is called; with a `group` it stands in the menu. `limits` and `most_fields` are those of a posted form.
+    `before_reading` raises what keeps a large form from being read at all: it is called once the token was found to be one of ours.
     """
 
     method: str
@@ -48,7 +49,8 @@ class Entry:
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
     before_second_step: bool = False  # also for who has to set one up first
-    takes_files: bool = False  # its form is handed in with files, which are the visit's
+    takes_files: bool = False  # its form may be handed in with files, which are the visit's
+    before_reading: Callable[[Any], Awaitable[object]] | None = None  # of a Visit
 
     @property
     def is_of_customer(self) -> bool:

@@ -2,7 +2,8 @@
 
 `services`     what operations and pages work with; `largesse.main` makes it
 `headers`      the head of a request: what matters of it, and its limit
-`body`         its body, within limits of bytes and time; `forms` what a form of ours posts, `uploads` with files
+`body`         its body, within limits of bytes and time, and `body_memory` of all that are read at once; `forms` what a form of ours
+               posts, `uploads` with files
 `client`       the network address it came from; `hosts` whether it came by a name of ours
 `problems`     how each error is told over HTTP: the one table of status, title and explanation
 `spelling`     how callers spell what rules name

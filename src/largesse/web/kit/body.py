@@ -1,16 +1,16 @@
 """Reading the body of a request as it comes: no longer than allowed, in bytes and in time.
 
-Both that are sent here are read so: JSON of callers (`read_body`), and what a browser posts (`largesse.web.kit.forms`).
+Everything that is sent here is read so: JSON of callers (`read_body`), and what a browser posts (`largesse.web.kit.forms`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from largesse.base.errors import InvalidRequest
-from largesse.web.kit.asgi import Receive
+from largesse.web.kit.asgi import Message, Receive
+from largesse.web.kit.body_memory import BodyShare
 from largesse.web.kit.headers import Headers
 from largesse.web.kit.problems import SlowRequest, TooLarge, UnsupportedBody
 
@@ -32,10 +32,10 @@ class BodyLimits:
 JSON_LIMITS = BodyLimits(MAX_BODY_BYTES, BODY_TIMEOUT_S, BODY_PAUSE_S)
 
 
-async def read_body(headers: Headers, receive: Receive) -> bytes:
-    """The whole body, JSON by what is said of it. Raises TooLarge, UnsupportedBody or SlowRequest."""
+async def read_body(headers: Headers, receive: Receive, share: BodyShare | None = None) -> bytes:
+    """The whole body, JSON by what is said of it. Raises TooLarge, UnsupportedBody or SlowRequest, and what `share` does."""
     _check_said(headers)
-    return await receive_body(receive, JSON_LIMITS)
+    return await receive_body(receive, JSON_LIMITS, share)
 
 
 def whole_body(headers: Headers, body: bytearray) -> bytes:
@@ -59,39 +59,63 @@ def _check_said(headers: Headers) -> None:
         raise UnsupportedBody("The body must be sent without a `Content-Encoding`.")
 
 
-async def receive_body(receive: Receive, limits: BodyLimits) -> bytes:
-    """The bytes of a body. Raises TooLarge, SlowRequest, or InvalidRequest for one that the connection ended."""
-    loop = asyncio.get_running_loop()
-    began_s = loop.time()
-    try:
-        async with asyncio.timeout_at(began_s + limits.pause_s) as pause:
-            return await _receive_chunks(
-                receive,
-                limits.most_bytes,
-                lambda: pause.reschedule(min(loop.time() + limits.pause_s, began_s + limits.whole_s)),
-            )
-    except TimeoutError:
-        raise SlowRequest(
-            f"The body did not arrive within {limits.whole_s:g} seconds, or nothing of it for {limits.pause_s:g}."
-        ) from None
-
-
-async def _receive_chunks(receive: Receive, most_bytes: int, on_progress: Callable[[], None]) -> bytes:
+async def receive_body(receive: Receive, limits: BodyLimits, share: BodyShare | None = None) -> bytes:
+    """Returns the bytes of a body. Raises what `BodyStream.next` does."""
+    stream = BodyStream(receive, limits, share)
     chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
+    while (chunk := await stream.next()) is not None:
+        chunks.append(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+class BodyStream:
+    """A body as it comes, held to its limits. Only the time that the sender takes counts, not what is done between two chunks."""
+
+    def __init__(self, receive: Receive, limits: BodyLimits, share: BodyShare | None = None) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._share = share
+        self._size = 0
+        self._is_whole = False
+        self._whole_left_s = limits.whole_s
+        self._pause_left_s = limits.pause_s
+
+    async def next(self) -> bytes | None:
+        """Returns what comes next; None at the end.
+
+        Raises TooLarge, SlowRequest, InvalidRequest for a body that the connection ended, and what its share of memory raises.
+        """
+        if self._is_whole:
+            return None
+        message = await self._next_message()
         if message["type"] == "http.disconnect":
             raise InvalidRequest("The connection ended before the body did.")
         chunk: bytes = message.get("body", b"")
-        size += len(chunk)
-        if size > most_bytes:
-            raise _too_large(most_bytes)
-        chunks.append(chunk)
-        if not message.get("more_body"):
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        self._size += len(chunk)
+        if self._size > self._limits.most_bytes:
+            raise _too_large(self._limits.most_bytes)
+        if self._share is not None:
+            self._share.add(len(chunk))
         if chunk:
-            on_progress()
+            self._pause_left_s = self._limits.pause_s
+        self._is_whole = not message.get("more_body")
+        return chunk
+
+    async def _next_message(self) -> Message:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        try:
+            async with asyncio.timeout(min(self._pause_left_s, self._whole_left_s)):
+                return await self._receive()
+        except TimeoutError:
+            limits = self._limits
+            raise SlowRequest(
+                f"The body did not arrive within {limits.whole_s:g} seconds, or nothing of it for {limits.pause_s:g}."
+            ) from None
+        finally:
+            waited_s = loop.time() - began_s
+            self._whole_left_s -= waited_s
+            self._pause_left_s -= waited_s
 
 
 def _too_large(most_bytes: int) -> TooLarge:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from largesse.base.patience import Patience
 from largesse.base.settings import Settings
+from largesse.base.slices import Slices
 from largesse.base.turns import Turns
 from largesse.base.vault import Vault
 from largesse.catalogue import Catalogue
@@ -18,6 +19,7 @@ from largesse.identity import Authenticator
 from largesse.lines.claiming import Claiming
 from largesse.orders import Intake, OrderLists, Quoter
 from largesse.people import SigningIn
+from largesse.web.kit.body_memory import BodyMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +45,6 @@ class Services:
     patience: Patience
     # For transactions of requests: some of the pool's connections, so that those who read find one.
     writing_turns: Turns[int]
+    # For bodies: how they are parsed, and how many bytes of them are held.
+    slices: Slices = field(default_factory=Slices)
+    body_memory: BodyMemory = field(default_factory=BodyMemory)

@@ -1,0 +1,145 @@
+"""Large forms, and those who send many: what is read of them before anything is known about who sent them, and at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+
+import httpx
+import pytest
+from tests.web.api.conftest import Service, ServiceFactory
+from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.sending import WORLD, begin
+from tests.web.half_sent import await_held, half_sent, head_of_answer
+
+from largesse.web.kit.body_memory import BYTES_EACH
+
+URLENCODED = "application/x-www-form-urlencoded"
+LARGE = 7_000_000
+
+
+@pytest.fixture(scope="module")
+def service(start_service: ServiceFactory) -> Service:
+    return start_service(WORLD)
+
+
+@pytest.fixture
+def ada(service: Service) -> Browser:
+    return signed_in(service, "ada@acme.example")
+
+
+def of(browser: Browser) -> dict[str, str]:
+    """The headers of somebody's form."""
+    cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    return {"Cookie": cookie, "Content_Type": URLENCODED, "X_Forwarded_For": browser.host}
+
+
+@pytest.mark.parametrize("token", ["x" * 40, ""])
+def test_a_form_with_no_token_of_ours_is_refused_before_it_has_come(
+    service: Service, ada: Browser, token: str
+) -> None:
+    path = begin(ada, service)
+    body = f"token={token}&rows=".encode() + b"%41" * 10_000
+    with half_sent(service, f"{path}/recipients", body, whole=LARGE, **of(ada)) as connection:
+        assert head_of_answer(connection).startswith("http/1.1 403")
+
+
+def test_a_form_for_somebody_elses_draft_is_refused_before_it_has_come(
+    service: Service, ada: Browser
+) -> None:
+    cem = signed_in(service, "cem@acme.example")
+    path = begin(cem, service)
+    ada.get("/app/send")
+    for page in ("recipients", "file", "rows"):
+        body = f"token={ada.token}&rows=%41".encode()
+        with half_sent(service, f"{path}/{page}", body, whole=900_000, **of(ada)) as connection:
+            assert head_of_answer(connection).startswith("http/1.1 404"), page
+
+
+def test_a_form_that_says_that_it_is_too_large_is_told_so(service: Service, ada: Browser) -> None:
+    path = begin(ada, service)
+    ada.get(f"{path}/recipients")
+    answer = ada.post(f"{path}/recipients", rows="x" * 9_000_000)
+    assert answer.status_code == 413
+    assert "too large" in answer.text
+
+
+def test_pasted_rows_are_taken_in_both_encodings_of_forms(service: Service, ada: Browser) -> None:
+    path = begin(ada, service)
+    ada.get(f"{path}/recipients")
+    assert 'recipients" enctype="multipart/form-data"' in ada.page.text  # type: ignore[union-attr]
+    assert ada.post(f"{path}/recipients", rows="zoë+1@example.com, Zoë\r\n").status_code == 303
+    ada.get(f"{path}/recipients")
+    rows = {"token": (None, ada.token), "rows": (None, "bo@example.com, Bö\r\n"), "add": (None, "yes")}
+    cookies = "; ".join(f"{name}={value}" for name, value in ada.cookies.items())
+    answer = service.client().post(f"{path}/recipients", files=rows, headers={"Cookie": cookies})
+    assert answer.status_code == 303, answer.text
+    ada.get(f"{path}/recipients")
+    assert "zoë+1@example.com" in ada.text or "Next: message" in ada.text
+
+
+def test_somebody_has_so_many_bytes_on_their_way_and_no_more(service: Service, ada: Browser) -> None:
+    cem = signed_in(service, "cem@acme.example")
+    path, of_cem = begin(ada, service), begin(cem, service)
+    ada.get(f"{path}/recipients")
+    cem.get(f"{of_cem}/recipients")
+    body = f"token={ada.token}&rows=".encode() + b"x" * LARGE
+    with ExitStack() as stack:
+        fitting = BYTES_EACH // LARGE
+        for _ in range(fitting):
+            stack.enter_context(
+                half_sent(service, f"{path}/recipients", body, whole=LARGE + 90_000, **of(ada))
+            )
+        await_held(service, (fitting - 1) * LARGE)
+        one_more = stack.enter_context(
+            half_sent(service, f"{path}/recipients", body, whole=LARGE + 90_000, **of(ada))
+        )
+        refused = head_of_answer(one_more)
+        assert refused.startswith("http/1.1 429")
+        assert "retry-after: 5" in refused
+        # Small forms of the same person, and large ones of others, are read.
+        assert ada.post("/app/environment", environment="production").status_code == 303
+        assert cem.post(f"{of_cem}/recipients", rows="bo@example.com\n" * 4_000).status_code == 303
+    await_held(service, 0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_worst_forms_of_one_keep_nobody_waiting(service: Service, ada: Browser) -> None:
+    """The bounds are wide, as the machine may be busy: before there were any, one of these forms stopped everything for seconds."""
+    path = begin(ada, service)
+    ada.get(f"{path}/recipients")
+    token, headers = ada.token, {"X-Forwarded-For": ada.host, "Content-Type": URLENCODED}
+    headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in ada.cookies.items())
+    worst = [
+        b"%41" * 2_600_000,
+        b"%09" * 2_600_000,
+        b"%2C" * 2_600_000,
+        b"%ff" * 2_600_000,
+        b"%22\r%0A" * 900_000,
+    ]
+    ends = threading.Event()
+
+    def post(rows: bytes) -> None:
+        with httpx.Client(base_url=service.url, timeout=60) as client:
+            while not ends.is_set():
+                body = f"token={token}&rows=".encode() + rows
+                assert client.post(f"{path}/recipients", content=body, headers=headers).status_code < 500
+
+    threads = [threading.Thread(target=post, args=(rows,)) for rows in worst]
+    for thread in threads:
+        thread.start()
+    slowest_s = 0.0
+    try:
+        with httpx.Client(base_url=service.url, timeout=60) as client:
+            for _ in range(50):
+                began_s = time.monotonic()
+                assert client.get("/health").status_code == 200
+                slowest_s = max(slowest_s, time.monotonic() - began_s)
+                time.sleep(0.1)
+    finally:
+        ends.set()
+        for thread in threads:
+            thread.join()
+    assert slowest_s < 0.5
