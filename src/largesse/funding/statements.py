@@ -29,7 +29,7 @@ class StatementEntry:
     order_reference: str | None
     external_reference: (
         str | None
-    )  # the caller's own of the order, or the reference of a top-up or settlement
+    )  # the caller's own of the order, where it has one, or the reference of a top-up or settlement
     amount_minor: int
     balance_minor: int
     counterpart: str | None  # of a transfer, the name of the other account
@@ -118,7 +118,7 @@ async def statement_page(
     rows = await connection.fetch(
         """
         SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
-               coalesce(o.external_reference, e.reference) AS external_reference, e.amount_minor, e.balance_minor,
+               coalesce(nullif(o.external_reference, o.reference), e.reference) AS external_reference, e.amount_minor, e.balance_minor,
                other.name AS counterpart
         FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
         LEFT JOIN transfers t ON e.kind = 'transfer' AND t.customer_id = e.customer_id AND t.id = e.movement_id

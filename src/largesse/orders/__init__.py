@@ -15,7 +15,7 @@ docs/decisions/0004-natural-batching.md and 0013-locked-accounts-wait-aside.md.
 
 from largesse.orders.acts import OrderAct, list_acts
 from largesse.orders.cancelling import Cancellation, cancel_order
-from largesse.orders.finding import find_order
+from largesse.orders.finding import find_order, references_of
 from largesse.orders.findings import Findings
 from largesse.orders.ids import FEW_IDS, LAST_ID, IdWatch, read_ids_left
 from largesse.orders.kept import Receipt
@@ -88,4 +88,5 @@ __all__ = [
     "read_order",
     "read_request",
     "read_send",
+    "references_of",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from largesse.base.errors import NotFound
 from largesse.database import Connection, Row
 from largesse.identity import Principal, require_own
@@ -21,6 +23,19 @@ async def find_order(connection: Connection, principal: Principal, reference: st
     if order is None:
         raise NotFound("There is no order of that reference.")
     return order
+
+
+async def references_of(
+    connection: Connection, customer_id: int, user_id: int, references: Iterable[str]
+) -> set[str]:
+    """Returns those of the references whose orders that person has placed."""
+    rows = await connection.fetch(
+        "SELECT reference FROM orders WHERE customer_id = $1 AND user_id = $2 AND reference = ANY($3::text[])",
+        customer_id,
+        user_id,
+        list(references),
+    )
+    return {row["reference"] for row in rows}
 
 
 async def find_own_order(connection: Connection, principal: Principal, reference: str) -> Row:

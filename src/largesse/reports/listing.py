@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from largesse.database import Connection
 from largesse.reports.filters import OrderFilter, Place
 from largesse.reports.finding import Found, find_orders
+from largesse.reports.reading import Facts, read_facts
 from largesse.reports.searching import LOOKED_AT, read_terms
+from largesse.reports.standing import Moves, OrderState, state_of
 from largesse.reports.summing import Added
 
+_FRESH_AT_ONCE = 50  # orders of a list that are shown as they stand now; longer lists are files
 MAX_CHOICES = 5_000  # groups whose names are offered
 
 
@@ -100,26 +103,70 @@ async def read_listed(connection: Connection, customer_id: int, places: list[Pla
     rows = await connection.fetch(
         """
         WITH o AS MATERIALIZED (
-            SELECT o.id, o.reference, o.external_reference, o.product_id, o.collection_id, o.recipient_count AS recipients,
+            SELECT o.id, o.reference, nullif(o.external_reference, o.reference) AS external_reference, o.product_id, o.collection_id, o.recipient_count AS recipients,
                    o.delivery_mode = 'manual' AS is_batch, o.currency, o.source, coalesce(u.name, s.name, '') AS placed_by,
-                   a.name AS account
+                   a.name AS account, o.created_at, o.code_count, o.total_minor
             FROM unnest($2::int[]) AS listed (order_id)
             JOIN orders AS o ON o.customer_id = $1 AND o.id = listed.order_id
             LEFT JOIN service_accounts AS s ON s.id = o.service_account_id
             LEFT JOIN users AS u ON u.id = o.user_id
             LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = o.account_id)
-        SELECT r.order_id, o.reference, o.external_reference, coalesce(p.name, l.name, '') AS gift, r.created_at, r.state,
-               r.codes, r.claimed, r.cancelled, r.bounced, o.recipients, o.is_batch, r.spent_minor, o.currency, o.source,
-               o.placed_by, o.account
-        FROM o JOIN report_orders AS r ON r.customer_id = $1 AND r.order_id = o.id
+        SELECT o.id AS order_id, o.reference, o.external_reference, coalesce(p.name, l.name, '') AS gift, o.created_at,
+               r.state, o.code_count AS codes, coalesce(r.claimed, 0) AS claimed,
+               coalesce(r.cancelled, 0) AS cancelled, coalesce(r.bounced, 0) AS bounced, o.recipients, o.is_batch,
+               o.total_minor AS spent_minor, o.currency, o.source, o.placed_by, o.account
+        FROM o LEFT JOIN report_orders AS r ON r.customer_id = $1 AND r.order_id = o.id
         LEFT JOIN products AS p ON p.id = o.product_id
         LEFT JOIN collections AS l ON l.id = o.collection_id
-        ORDER BY r.created_at DESC, r.order_id DESC
+        ORDER BY o.created_at DESC, o.id DESC
         """,
         customer_id,
         [place.order_id for place in places],
     )
-    return [ListedOrder(**row) for row in rows]
+    orders = [ListedOrder(**{**row, "state": row["state"] or OrderState.WAITING}) for row in rows]
+    if len(orders) > _FRESH_AT_ONCE:
+        return orders
+    new = {row["order_id"] for row in rows if row["state"] is None}
+    return await _as_they_stand(connection, customer_id, orders, new)
+
+
+async def _as_they_stand(
+    connection: Connection, customer_id: int, orders: list[ListedOrder], new: set[int]
+) -> list[ListedOrder]:
+    """The orders as they stand now, where the read models have yet to look at them: whoever changed one sees that it is changed.
+
+    The read models do not have those that are `new`.
+    """
+    listed = [order.order_id for order in orders]
+    changed = new | {row["order_id"] for row in await connection.fetch(_CHANGED, customer_id, listed)}
+    if not changed:
+        return orders
+    facts = await read_facts(connection, [(customer_id, one) for one in sorted(changed)], [customer_id])
+    return [
+        _as_it_stands(customer_id, order, facts) if order.order_id in changed else order for order in orders
+    ]
+
+
+def _as_it_stands(customer_id: int, order: ListedOrder, facts: Facts) -> ListedOrder:
+    moves = facts.moves.get(order.order_id) or Moves()
+    claimed, cancelled = sum(moves.claims.values()), sum(moves.cancellations.values())
+    bounced = facts.bounced.get(order.order_id, 0)
+    state = state_of(
+        codes=order.codes,
+        claimed=claimed,
+        cancelled=cancelled,
+        is_scheduled=facts.orders[customer_id, order.order_id]["is_scheduled"],
+        bounced=bounced,
+    )
+    return replace(order, state=state, claimed=claimed, cancelled=cancelled, bounced=bounced)
+
+
+# Those of the orders that are among the customer's newest changes.
+_CHANGED = """
+    SELECT order_id FROM (
+        SELECT order_id FROM order_changes WHERE customer_id = $1 ORDER BY id DESC LIMIT 1000) AS newest
+    WHERE order_id = ANY($2::int[])
+"""
 
 
 @dataclass(frozen=True, slots=True)

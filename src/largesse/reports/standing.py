@@ -55,6 +55,11 @@ class Sums:
             setattr(self, name, getattr(self, name) + times * getattr(other, name))
 
     @property
+    def net_minor(self) -> int:
+        """What was spent, less what was returned: what people call spent."""
+        return self.spent_minor - self.refunded_minor
+
+    @property
     def is_zero(self) -> bool:
         """Whether they add nothing."""
         return not any(getattr(self, name) for name in SUMS)

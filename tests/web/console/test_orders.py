@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 
@@ -89,7 +90,7 @@ def test_the_file_has_the_same_orders_and_no_formula(
     heading, row = csv.reader(io.StringIO(answer.text.removeprefix("\ufeff")))
     assert (heading[0], heading[1]) == ("reference", "own reference")
     assert row[:2] == [reference, "'=1+1"]
-    assert row[4:10] == ["3", "0", "0", "30.00", "GBP", "waiting"]
+    assert row[4:10] == ["3", "0", "0", "30.00", "GBP", "Unclaimed codes"]
     put_away(service, reference)
 
 
@@ -104,3 +105,50 @@ def test_who_only_looks_gets_no_file_and_may_do_nothing(service: Service, filled
         assert "/cancel" not in browser.page.text
         for act in ("resend", "resend-unclaimed", "correct", "cancel"):
             assert browser.post(f"/app/orders/{filled['sent']}/{act}").status_code == 403
+
+
+def test_pages_show_what_was_just_done_before_the_read_models_follow(ada: Browser, service: Service) -> None:
+    reference = send(service)
+    ada.get(f"/app/orders/{reference}")
+    assert "0 of 3 claimed" in ada.text  # although no worker has seen it
+    work(service)
+    ada.get(f"/app/orders/{reference}/cancel")
+    assert ada.post(f"/app/orders/{reference}/cancel").status_code == 303
+    ada.get(f"/app/orders/{reference}")
+    assert "State Cancelled" in ada.text
+    for gone in ("Cancel what is unclaimed", "Send again to all"):
+        assert gone not in ada.text
+    for path in ("/app", "/app/orders"):
+        ada.get(path)
+        assert re.search(rf"{reference} .{{0,80}}? Cancelled", ada.text), path
+    put_away(service, reference)
+
+
+def test_files_have_the_words_of_the_pages(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+    service.sql("UPDATE orders SET external_reference = reference WHERE reference = $1", filled["own"])
+    rows = list(csv.reader(io.StringIO(ada.get("/app/orders.csv").text.removeprefix("\ufeff"))))
+    state, own = rows[0].index("state"), rows[0].index("own reference")
+    [row] = [row for row in rows if row[0] == filled["own"]]
+    assert (row[own], row[state]) == ("", "Unclaimed codes")
+    assert "BATCH-1" in {row[own] for row in rows}
+    ada.headers["Accept-Language"] = "de"
+    assert "waiting" not in ada.get("/app/orders.csv").text
+    ada.headers["Accept-Language"] = "en"
+
+
+def test_no_link_that_a_member_sees_leads_nowhere(
+    cem: Browser, service: Service, filled: dict[str, str]
+) -> None:
+    """Cem may use the account that orders of others were paid from."""
+    waiting, seen = ["/app"], set[str]()
+    while waiting and len(seen) < 200:
+        path = waiting.pop()
+        answer = cem.get(path)
+        assert answer.status_code in {200, 303}, path
+        for link in map(html.unescape, cem.links if answer.status_code == 200 else ()):
+            at = link.partition("#")[0]
+            if at.startswith("/app") and "/assets/" not in at and at not in seen:
+                seen.add(at)
+                waiting.append(at)
+    assert any(path.startswith("/app/funding/") for path in seen)
+    assert f"/app/orders/{filled['own']}" in seen

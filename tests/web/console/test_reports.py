@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from tests.web.api.conftest import Service
@@ -109,6 +111,31 @@ def test_a_report_adds_up_what_there_is(ada: Browser, service: Service, filled: 
     assert "Cem 1 £30.00 0 £0.00" in ada.text
     ada.get("/app/reports?period=last-month&by=x")
     assert "will stand here" in ada.text
+
+
+def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Service) -> None:
+    codes = service.send("gift", "coffee", value=5, codeQuantity=4, source="refunded").json()
+    Recipient(service).gift(codes["codes"][0])
+    service.client("hr").post(f"/orders/{codes['reference']}/cancel")
+    work(service)
+    ada.get("/app/reports?by=source")
+    assert "refunded 1 £5.00 1 £15.00" in ada.text
+    [total] = re.findall(r"Spent £([0-9.]+) before", ada.text)
+    [[returned]] = service.sql("SELECT sum(refunded_minor) FROM report_sums WHERE grain = 'day'")
+    assert f"Returned £{returned / 100:.2f} before: £0.00" in ada.text
+    day = re.search(
+        r"Over time When Orders Spent Codes claimed Returned \S+ \S+ (\d+) £([0-9.]+) (\d+) £15.00", ada.text
+    )
+    assert day is not None
+    assert day[2] == total
+    assert f"spent £{total}" in ada.page.text  # in the words of the chart
+    ada.get("/app")
+    assert f"Spent, GBP £{total}" in ada.text
+    for table in ("time", "parts"):
+        rows = list(csv.reader(io.StringIO(ada.get(f"/app/reports.csv?by=source&of={table}").text)))
+        spent, back = rows[0].index("spent"), rows[0].index("returned")
+        assert sum(Decimal(row[spent]) for row in rows[1:]) == Decimal(total)
+        assert sum(Decimal(row[back]) for row in rows[1:]) == Decimal("15.00")
 
 
 def test_a_report_is_of_ones_own_for_a_member(cem: Browser, filled: dict[str, str]) -> None:

@@ -30,6 +30,7 @@ from largesse.funding.owed import list_owed
 from largesse.funding.proving import prove
 from largesse.funding.top_ups import list_top_ups
 from largesse.funding.transfer_references import spelled_reference
+from largesse.orders import references_of
 from largesse.people import Right
 from largesse.people.roles import Reach
 from largesse.reports import OrderFilter, add_up
@@ -78,7 +79,7 @@ async def show(visit: Visit) -> Response:
         "funding.html",
         accounts=accounts,
         owed=owed,
-        spent={one.key: one.sums.spent_minor - one.sums.refunded_minor for one in added},
+        spent={one.key: one.sums.net_minor for one in added},
         top_ups=[(one, spelled_reference(one.reference)) for one in top_ups if one.account_id in seen],
         may_pay_in=person.may(Right.MOVE_FUNDS),
         may_transfer=person.may(Right.TRANSFER),
@@ -91,8 +92,14 @@ async def show_statement(visit: Visit) -> Response:
     since, until = _month(visit)
     after = _whole(visit.query("after"))
     account, statement, entries = await _read(visit, since, until, after, _AT_ONCE)
+    seen = {entry.order_reference for entry in entries if entry.order_reference}
+    if visit.person.reach(Right.SEE_ORDERS) is Reach.OWN:
+        person = visit.person
+        async with visit.database.connection(person.scope) as connection:
+            seen = await references_of(connection, person.customer_id, person.user_id, seen)
     return visit.page(
         "statement.html",
+        seen_orders=seen,
         account=account,
         statement=statement,
         entries=entries[:_AT_ONCE],

@@ -12,6 +12,7 @@ from largesse.people import Reach, Right
 from largesse.reports import (
     ListedOrder,
     OrderFilter,
+    OrderState,
     Place,
     add_up,
     list_page,
@@ -98,13 +99,13 @@ async def _rows(visit: Visit, wanted: OrderFilter) -> AsyncIterator[Sequence[obj
             page = await list_page(connection, wanted, min(_OF_FILE_AT_ONCE, left), before=before)
             before = None if page.older is None else await place_of(connection, wanted, page.older)
         for order in page.orders:
-            yield _row(order)
+            yield _row(visit, order)
         left -= len(page.orders) or 1
         if before is None:
             return
 
 
-def _row(order: ListedOrder) -> Sequence[object]:
+def _row(visit: Visit, order: ListedOrder) -> Sequence[object]:
     return (
         order.reference,
         order.external_reference,
@@ -115,7 +116,7 @@ def _row(order: ListedOrder) -> Sequence[object]:
         order.cancelled,
         to_decimal(order.spent_minor, order.currency),
         order.currency,
-        order.state,
+        visit.say(STATES[OrderState(order.state)][1]),
         order.source,
         order.placed_by,
         order.account,

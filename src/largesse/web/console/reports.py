@@ -195,12 +195,12 @@ def _chart(visit: Visit, period: Period, currency: str, over_time: Sequence[Adde
     for day in period.steps():
         sums = told.get(day, _NOTHING)
         when = _day(visit, period, day)
-        spent = visit.language.amount(sums.spent_minor, currency)
+        spent = visit.language.amount(sums.net_minor, currency)
         claimed = visit.language.amount(sums.claimed_minor, currency)
         said = visit.say(
             "%(when)s: spent %(spent)s, claimed %(claimed)s", when=when, spent=spent, claimed=claimed
         )
-        points.append(Bar(when, (sums.spent_minor, sums.claimed_minor), said))
+        points.append(Bar(when, (sums.net_minor, sums.claimed_minor), said))
     return bars(
         visit.say("Spent and claimed in %(currency)s", currency=currency),
         "; ".join(point.said for point in points),
@@ -223,7 +223,7 @@ def _row(name: str, added: Added) -> Sequence[object]:
         name,
         sums.orders,
         sums.codes,
-        to_decimal(sums.spent_minor, currency),
+        to_decimal(sums.net_minor, currency),
         sums.claimed,
         to_decimal(sums.claimed_minor, currency),
         sums.cancelled,
