@@ -14,6 +14,7 @@ from tests.database.release_0_1_0.facts import CODE, MASTER_KEY, PIN, REFERENCE
 
 from largesse.base.vault import Vault
 from largesse.database import migrate
+from largesse.database.manifest import schema_differences
 from largesse.delivery.mail import open_captured
 from largesse.delivery.webhooks.subscriptions import secret_context
 from largesse.fulfilment.notifications import open_email
@@ -72,6 +73,7 @@ async def test_a_database_of_the_release_migrates_and_loses_nothing(
     after = await counted(connection), await summed(connection)
     assert {table: after[0].get(RENAMED.get(table, table)) for table in before[0]} == before[0]
     assert after[1] == before[1]
+    assert await schema_differences(connection) == []
     code, said = command("verify")
     assert (code, said.startswith("Error: LARGESSE_MASTER_KEY is not the key")) == (1, True)
     monkeypatch.setenv("LARGESSE_MASTER_KEY", MASTER_KEY)

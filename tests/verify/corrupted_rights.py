@@ -29,6 +29,12 @@ RIGHTS_CORRUPTIONS = (
         "ALTER TABLE entries DISABLE TRIGGER entries_append_only",
     ),
     _c(
+        "schema-is-as-released",
+        ("changed function refuse_change()", "missing trigger line_states.line_states_forwards"),
+        "DROP TRIGGER line_states_forwards ON line_states; "
+        "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN END'",
+    ),
+    _c(
         "roles-have-their-rights",
         (
             "GRANT DELETE ON TABLE entries TO largesse_app",

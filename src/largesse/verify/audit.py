@@ -19,7 +19,7 @@ from largesse.verify.orders import ORDERS
 from largesse.verify.progress import Progress
 from largesse.verify.references import REFERENCES
 from largesse.verify.reports import REPORTS
-from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_policies, check_rights
+from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_policies, check_rights, check_schema
 from largesse.verify.rights import RULES as RIGHTS_RULES
 
 # A new area adds its own tuple of checks here.
@@ -64,6 +64,7 @@ async def audit_snapshot(
         progress.begin(check.name)
         findings += await _run(connection, check)
     progress.begin(ROLES_HAVE_THEIR_RIGHTS)
+    findings += await check_schema(connection)
     findings += await check_rights(connection)
     findings += await check_policies(connection)
     counted = {table: await _count(connection, table) for table in _COUNTED}

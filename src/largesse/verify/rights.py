@@ -5,13 +5,16 @@ from __future__ import annotations
 from largesse.database import Connection, Role
 from largesse.database.distribution import HAS_EXTENSION
 from largesse.database.granting import differences, policies_missing
+from largesse.database.manifest import schema_differences
 from largesse.database.rights import TABLES
 from largesse.database.roles import ACTING
 from largesse.verify.check import SHOWN_IDS, Check, Finding
 
 ROLES_HAVE_THEIR_RIGHTS = "roles-have-their-rights"
 CUSTOMERS_ARE_HELD_APART = "customers-are-held-apart"
+SCHEMA_IS_RELEASED = "schema-is-as-released"
 RULES = {
+    SCHEMA_IS_RELEASED: "The functions, triggers, constraints and unique indexes are those of this release, unchanged, and no trigger or rule is added.",
     CUSTOMERS_ARE_HELD_APART: "Row-level security is on for every table of customers' data, and forced where there is one server, with its policies and no others.",
     ROLES_HAVE_THEIR_RIGHTS: "Every role has the rights that are its own, and neither it nor everybody has any others.",
 }
@@ -64,6 +67,15 @@ async def check_policies(connection: Connection) -> list[Finding]:
         return []
     rule = RULES[CUSTOMERS_ARE_HELD_APART]
     return [Finding(CUSTOMERS_ARE_HELD_APART, rule, len(told), tuple(told[:SHOWN_IDS]))]
+
+
+async def check_schema(connection: Connection) -> list[Finding]:
+    """Holds the schema against what this release makes of one."""
+    found = await schema_differences(connection)
+    if not found:
+        return []
+    rule = RULES[SCHEMA_IS_RELEASED]
+    return [Finding(SCHEMA_IS_RELEASED, rule, len(found), tuple(found[:SHOWN_IDS]))]
 
 
 async def check_rights(connection: Connection) -> list[Finding]:
