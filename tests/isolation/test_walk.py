@@ -35,9 +35,14 @@ def both(service: Service, staging: Service) -> tuple[Customer, Customer]:
     return heron, zebra
 
 
+def undrawn(text: str) -> str:
+    """A text without what is drawn at random: by chance that may hold any short word."""
+    return re.sub(r'name="token" value="[^"]*"|nonce[-=]"?[\w+/=-]+"?|"instance":"[^"]*"', "", text)
+
+
 def plain(answer: httpx.Response) -> tuple[int, str, str]:
     """An answer without what differs from one to the next: tokens, nonces, ids of requests, times."""
-    body = re.sub(r'name="token" value="[^"]*"|nonce[-=]"?[\w+/=-]+"?|"instance":"[^"]*"', "", answer.text)
+    body = undrawn(answer.text)
     body = re.sub(r"\d\d:\d\d(:\d\d(\.\d+)?)?Z?|\d+ (second|minute)s? ago", "TIME", body)
     return answer.status_code, answer.headers.get("location", ""), body
 
@@ -52,7 +57,7 @@ def stable(client: httpx.Client | Browser, paths: Sequence[str]) -> dict[str, tu
 
 def foreign(answer: httpx.Response, words: Sequence[str], asked: object = "") -> list[str]:
     """Where an answer holds a word that it must not, but for what was asked for, which it may echo."""
-    text = answer.text.lower().replace(str(asked).lower(), "")
+    text = undrawn(answer.text).lower().replace(str(asked).lower(), "")
     return [f"{word}: {answer.request.method} {answer.request.url}" for word in words if word in text]
 
 
