@@ -22,7 +22,7 @@ INSTALLED_DEV := .venv/.installed-dev
 # Where whoever calls this wants no bytecode, the hundreds of processes of the tests would each compile all they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo test test-slow pytest test-bounds test-pgbouncer test-patroni test-citus check format lock docs dist bench bench-citus performance-doc clean
+.PHONY: help install install-dev demo test test-slow pytest test-bounds test-pgbouncer test-patroni test-citus mutants check format lock docs dist bench bench-citus performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -81,6 +81,9 @@ test-patroni: install-dev  ## Orders while Patroni's leader is killed ten times 
 
 test-citus: install-dev  ## Tests on a Citus cluster that the program CLUSTER starts (docs/testing.md); PYTEST_ARGS= replaces its suites
 	LARGESSE_TEST_CLUSTER='$(CLUSTER)' CITUS_KILLS=$(KILLS) $(BIN)/python -m tests.citus.run $(if $(filter command line,$(origin PYTEST_ARGS)),$(PYTEST_ARGS))
+
+mutants: install-dev  ## Change one small thing of FILES= at a time and see that TESTS= fail (SAMPLE=20, SEED=1)
+	$(BIN)/python -m tools.mutate $(FILES) --tests $(TESTS) --sample $(or $(SAMPLE),20) --seed $(or $(SEED),1)
 
 test-client-%: install  ## The Python client's tests on another Python, such as test-client-3.13
 	python$* -m venv --clear build/client-$*

@@ -5,7 +5,14 @@ from babel.numbers import format_currency
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.base.amounts import ANY_CURRENCY, LONGEST_AMOUNT, UnreadableAmount, example_amount, read_amount
+from largesse.base.amounts import (
+    ANY_CURRENCY,
+    LONGEST_AMOUNT,
+    UnreadableAmount,
+    example_amount,
+    number_in,
+    read_amount,
+)
 from largesse.base.i18n import LANGUAGES, Language
 from largesse.base.money import MAX_AMOUNT, exponent, to_decimal
 
@@ -138,3 +145,12 @@ def test_everything_else_is_refused_with_what_was_understood(
     with pytest.raises(UnreadableAmount) as refused:
         read_amount(typed, currency, language)
     assert said.replace("… is", "…” is") in str(refused.value)
+
+
+def test_a_number_stands_alone_or_beside_its_own_currency() -> None:
+    for typed in ("1,000", " £1,000 ", "1,000 GBP", "gbp 1,000"):
+        assert number_in(typed, "GBP") == "1,000"
+    assert number_in("1" * 40, "GBP") == "1" * 40
+    for typed in ("", "one", "1e2", "€1,000", "1,000 EUR", "1" * 41):
+        with pytest.raises(ValueError, match=r"is no amount|€|EUR"):
+            number_in(typed, "GBP")
