@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
+from asyncpg import InsufficientPrivilegeError
 
 from largesse.audit import Acting, by_command
-from largesse.base.errors import StartError
+from largesse.base.errors import MayNotAct, StartError
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
 from largesse.chains import Chains, bring_up_to_date, is_chained, open_chains
@@ -33,7 +34,7 @@ from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import current_revision, head_revision
 from largesse.database.session import UNLIMITED
 from largesse.funding.chaining import mark_ledger, unchained
-from largesse.sealing import is_sealed, prove_master_key
+from largesse.sealing import is_sealed, note_sealing, prove_master_key
 
 SERVING_CONNECTIONS = 10  # to the database, of a serving process without a worker
 _WATCH_EVERY_S = 1.0
@@ -42,9 +43,10 @@ _log = structlog.get_logger(__name__)
 
 
 async def open_vault(database: Database, settings: Settings, *, keep: bool = True) -> Vault:
-    """The vault of the installation, whose master key is the one its database is sealed under. Raises StartError.
+    """Returns the vault of the installation, whose master key is the one its database is encrypted under.
 
-    Without `keep` nothing is written: an audit changes nothing.
+    Adds keys that the database does not have yet, as the operator. Without `keep` nothing is written: an audit changes nothing.
+    Raises StartError for a wrong key, and where keys are to be added and the login may not act as the operator.
     """
     async with database.connection(OPERATOR) as connection:
         if is_key_to_be_generated(settings) and await is_sealed(connection):
@@ -53,36 +55,68 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
                 "sealed: bring the file back from a backup"
             )
         vault = load_vault(settings)
-        await prove_master_key(connection, vault, keep=keep)
+        await prove_master_key(connection, vault, keep=False)
+        has_keys = not keep or await note_sealing(connection, vault)
+    if not has_keys:
+        async with _operator(settings) as connection:
+            await prove_master_key(connection, vault, keep=True)
     return vault
 
 
-async def chains_of(database: Database, vault: Vault, *, keep: bool = True) -> Chains:
-    """The chains of the installation's ledger and audit log. Without `keep` nothing is written.
+async def chains_of(database: Database, vault: Vault, settings: Settings, *, renew: bool = False) -> Chains:
+    """Returns the chains of the installation's ledger and audit log. Makes their first key, as the operator, where there is none.
 
-    Raises StartError where `migrate` has to run first, and where the ledger was chained and an account's chain is gone.
+    With `renew`, which only the operator may, a new master key brings a new key of the chains. Raises StartError where `migrate` has
+    to run first, and where the ledger was chained and an account's chain is gone.
     """
     async with database.connection(OPERATOR) as connection:
-        chains = await open_chains(connection, vault, keep=keep)
-        if keep and not await connection.fetchval("SELECT is_ledger_chained()"):
+        chains = None
+        if renew or await is_chained(connection):
+            chains = await open_chains(connection, vault, keep=renew)
+    if chains is None:
+        async with _operator(settings) as connection:
+            chains = await open_chains(connection, vault, keep=True)
+    async with database.connection(OPERATOR) as connection:
+        if not await connection.fetchval("SELECT is_ledger_chained()"):
             raise StartError(
                 "the ledger was changed from outside: an account has entries and its chain is gone. `largesse verify` "
                 "names what was changed; restore a backup from before that"
             )
-        return chains
+    return chains
+
+
+@asynccontextmanager
+async def _operator(settings: Settings) -> AsyncIterator[Connection]:
+    """A connection for what only the operator may add: keys. Raises StartError where the login may not act as the operator."""
+    try:
+        async with (
+            open_database(settings, max_connections=1) as database,
+            database.connection(OPERATOR) as connection,
+        ):
+            yield connection
+    # The latter behind PgBouncer, where logins act as themselves.
+    except (MayNotAct, InsufficientPrivilegeError):
+        raise StartError(
+            "the database does not have the keys of this LARGESSE_MASTER_KEY yet, and the login here may not add them: "
+            "run `largesse migrate` with it first"
+        ) from None
 
 
 async def chain_ledger(settings: Settings) -> int:
-    """Has what the ledger holds bear marks of the present format; returns how many entries had none at all.
+    """Adds the keys of the installation, where it has a master key, and has what the ledger holds bear marks of the present format.
 
-    Done once, in one transaction: what has no mark later was not written by us. Raises StartError where the ledger was changed from
-    outside, and where the master key is needed and not to be had.
+    Returns how many entries had none at all. Done once, in one transaction: what has no mark later was not written by us. Raises StartError
+    where the ledger was changed from outside, for a wrong master key, and where one is needed and not to be had.
     """
     async with open_database(settings, max_connections=1, limits=UNLIMITED) as database:
         async with database.connection(OPERATOR) as connection:
-            if await is_chained(connection) or await _is_new(connection):
-                return 0
+            is_done = await is_chained(connection) or await _is_new(connection)
+        if is_done and not (settings.master_keys or master_key_file(settings).exists()):
+            return 0
         vault = await open_vault(database, settings)
+        if is_done:
+            await chains_of(database, vault, settings, renew=True)
+            return 0
         async with database.transaction(OPERATOR) as connection:
             await commit_as_one(connection)
             chains = await bring_up_to_date(connection, vault)

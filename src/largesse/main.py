@@ -134,8 +134,8 @@ async def open_services(
         database = await stack.enter_async_context(open_database(settings, role=Role.APP, limits=REQUESTS))
         await check_schema(database)
         vault = await open_vault(database, settings)
-        chains = await chains_of(database, vault)
-        stack.callback(asyncio.create_task(_go_on_beside(database, vault)).cancel)
+        chains = await chains_of(database, vault, settings)
+        stack.callback(_beside(database, vault).cancel)
         catalogue = Catalogue(database, CatalogueInJson(settings.public_url))
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
@@ -180,9 +180,9 @@ async def open_services(
         )
 
 
-async def _go_on_beside(database: Database, vault: Vault) -> None:
-    """Does what every process does until it is cancelled: it tells under which key it seals, and looks at the database's disk."""
-    await asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database))
+def _beside(database: Database, vault: Vault) -> asyncio.Future[tuple[None, None]]:
+    """Starts what every process does until it is cancelled: it tells under which key it seals, and looks at the database's disk."""
+    return asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database))
 
 
 async def _watched_ids(database: Database) -> IdWatch:
@@ -235,7 +235,7 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
     ) as database:
         await check_schema(database)
         vault = await open_vault(database, settings)
-        beside = asyncio.create_task(_go_on_beside(database, vault))
+        beside = _beside(database, vault)
         try:
             more = await _retaining(settings, database, vault)
             async with Worker(database, settings, vault, captures=captures, more=more) as worker:
@@ -248,6 +248,6 @@ async def _retaining(settings: Settings, database: Database, vault: Vault) -> li
     """The loop that erases recipients who were kept long enough; none where they are kept for good."""
     if not settings.retention_days:
         return []
-    acting = Acting(by_worker("retention"), await chains_of(database, vault))
+    acting = Acting(by_worker("retention"), await chains_of(database, vault, settings))
     retaining = Retention(database, acting, settings.retention_days)
     return [Loop("erase_recipients", retaining.step, every_s=retention.EVERY_S)]

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from tests.cli.conftest import MASTER_KEY, WORLD, Run, assert_refused, commands_in, sql
 
 from largesse.cli import main
+from largesse.database.migrate import Upgraded, upgrade
 
 
 def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -223,6 +225,28 @@ def test_migrate_says_where_it_arrived_and_may_be_repeated(run: Run, database: s
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert first.stdout == second.stdout
     assert first.stdout.startswith("The database's schema is at revision 0")
+
+
+def test_migrate_does_what_it_can_and_asks_an_administrator_for_the_rest(
+    run: Run, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ends in failure until the roles are made, and goes on from there; without limits everything works."""
+    refused = ["GRANT largesse_owner TO somebody", "ALTER ROLE largesse_app CONNECTION LIMIT 70"]
+
+    async def upgraded(url: str) -> Upgraded:
+        return replace(await upgrade(url), refused=refused)
+
+    monkeypatch.setattr("largesse.cli.service.upgrade", upgraded)
+    monkeypatch.setenv("LARGESSE_MASTER_KEY", MASTER_KEY)
+    first = run("migrate")
+    assert first.exit_code == 1
+    assert "1. Have an administrator" in first.stderr
+    assert "2. Run `largesse migrate` again" in first.stderr
+    assert first.stderr.endswith("".join(f"{statement};\n" for statement in refused))
+    assert sql(database, "SELECT count(*) FROM master_keys")[0][0] == 1, "the rest is done"
+    refused.pop(0)
+    second = run("migrate")
+    assert (second.exit_code, second.stderr.endswith(f"\n\n{refused[0]};\n")) == (0, True)
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])

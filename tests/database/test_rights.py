@@ -19,6 +19,15 @@ from largesse.database.rights import TABLES
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 # Tables whose rows stay as they were written, whoever else writes.
+KEY_CHANGES = [
+    f"{change} {table} {rest}"
+    for table in ("chain_keys", "master_keys")
+    for change, rest in (
+        ("UPDATE", "SET sealed = sealed"),
+        ("INSERT INTO", "DEFAULT VALUES"),
+        ("DELETE FROM", ""),
+    )
+]
 APPEND_ONLY = ("entries", "audit_events", "code_readings", "order_acts", "line_events", "orders")
 
 
@@ -92,6 +101,8 @@ async def test_no_role_changes_what_only_grows_or_what_guards_it(
         "UPDATE orders SET total_minor = 1",
         "UPDATE lines SET number = 2",
         "UPDATE lines SET order_id = 2",
+        # The keys that everything is encrypted and chained with are added and changed by commands alone.
+        *(() if role is Role.OPERATOR else KEY_CHANGES),
         # Who placed an order may correct a recipient's address, an operator erase it, and the worker in time.
         *(() if role is not Role.READ else ("UPDATE lines SET recipient_email = ''",)),
         "UPDATE clock SET ahead_by = '1 day'",

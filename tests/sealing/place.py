@@ -50,6 +50,7 @@ class Place:
         settings = replace(
             load_settings({}),
             database_url=as_the_service_sees_it(self.url),
+            owner_database_url=self.url,
             data_dir=self._folder,
             public_url="https://gifts.example",
             master_keys=keys,

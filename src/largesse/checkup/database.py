@@ -98,7 +98,7 @@ async def _room(connection: Connection) -> Finding:
         SELECT least(
             current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
             (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()),
-            (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user)) AS allowed
+            (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = session_user)) AS allowed
         """
     )
     assert row is not None, "a SELECT of one row"

@@ -60,7 +60,7 @@ async def acting_operator() -> AsyncIterator[tuple[Database, Acting]]:
     settings = load_settings()
     async with open_database(settings) as database:
         await check_schema(database)
-        chains = await chains_of(database, await open_vault(database, settings))
+        chains = await chains_of(database, await open_vault(database, settings), settings, renew=True)
         yield database, Acting(by_command(click.get_current_context().command_path), chains)
 
 

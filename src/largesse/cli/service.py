@@ -7,7 +7,8 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import click
@@ -19,6 +20,7 @@ from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
 from largesse.cli.running import command, one_line
 from largesse.database import REQUESTS, Role
 from largesse.database.embedded import EmbeddedServer
+from largesse.database.granting import as_script, is_advice
 from largesse.database.migrate import roles_to_make, upgrade
 from largesse.installation import chain_ledger, check_schema, database_address, open_database, open_vault
 
@@ -35,32 +37,40 @@ async def migrate(roles_sql: bool) -> None:
     settings = load_settings()
     async with database_address(settings, None) as url:
         if roles_sql:
-            click.echo("".join(f"{statement};\n" for statement in await roles_to_make(url)), nl=False)
+            click.echo(as_script(await roles_to_make(url)), nl=False)
             return
         done = await upgrade(url)
         click.echo(f"The database's schema is at revision {done.revision}.")
         if done.spread:
             click.echo(f"Tables that are spread over nodes now: {', '.join(done.spread)}.")
-        if done.refused:
-            click.echo(
-                "Whoever logs in here may not make all roles and rights. An administrator of the database has to run "
-                "this in it, and then `largesse migrate` again is to be run:\n",
-                err=True,
-            )
-            click.echo("".join(f"{statement};\n" for statement in done.refused), err=True)
-            return
-        await _chain(settings)
+        try:
+            if chained := await chain_ledger(settings):
+                click.echo(f"Entries that were there before and are chained now: {chained:,}.", err=True)
+        finally:
+            _ask_administrator(done.refused)
 
 
-async def _chain(settings: Settings) -> None:
-    """Chains what the ledger has from before there were chains, and says so; a warning where that cannot be."""
-    try:
-        chained = await chain_ledger(settings)
-    except StartError as error:
-        click.echo(f"Warning: nothing serves until the ledger's entries are chained: {error}", err=True)
+def _ask_administrator(refused: Sequence[str]) -> None:
+    """Prints what the login may not do, for an administrator of the database, and exits with 1 where the upgrade needs it."""
+    if not refused:
         return
-    if chained:
-        click.echo(f"Entries that were there before and are chained now: {chained:,}.", err=True)
+    if all(is_advice(statement) for statement in refused):
+        click.echo(
+            "Everything is upgraded. The login here may not set some limits. Have an administrator run this in the "
+            f"database with psql, where your hoster allows it:\n\n{as_script(refused)}",
+            err=True,
+            nl=False,
+        )
+        return
+    click.echo(
+        "The upgrade is not finished: the login here may not make all roles and rights.\n"
+        "1. Have an administrator of the database run the SQL below in it with psql. The service may run meanwhile.\n"
+        "2. Run `largesse migrate` again: it goes on from here.\n"
+        f"\n{as_script(refused)}",
+        err=True,
+        nl=False,
+    )
+    sys.exit(1)
 
 
 @click.command()

@@ -6,7 +6,7 @@ the limits on how long each side waits for the other; `orphans` ends sessions wh
 pool is used, `disk` whether there is room. `migrate` brings the schema up to date: one SQL file for each step in `migrations/versions`.
 
 `roles` are those as whom processes act, `rights` what each may do with which table, `policies` which rows of it the serving process has, and
-`granting` makes all of it so. `manifest` lists the functions, triggers and constraints that the migrations make. `distribution`
+`role_limits` how many sessions and how long, and `granting` makes all of it so. `manifest` lists the functions, triggers and constraints that the migrations make. `distribution`
 says which tables are spread over nodes, where there are any, and spreads them; `together` runs as one statement what is several there, `nodes` opens sessions where a customer lives,
 `inserting` writes rows there, and `rounds` has work done at one node after the other.
 

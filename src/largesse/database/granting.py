@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,12 +21,16 @@ from largesse.database.distribution import HAS_EXTENSION, is_spread
 from largesse.database.policies import TABLES as HELD_APART
 from largesse.database.policies import Policy, policies_on
 from largesse.database.rights import Right, rights_on
+from largesse.database.role_limits import limits_missing
 from largesse.database.roles import ACTING, Role, act_as, may_act
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _TRIES = 20
 _PAUSE_S = 0.05
+# Shorter than `deadlock_timeout` (1 s): where a service holds locks, this side gives up, and no transaction of the service is ended.
+_LOCK_TIMEOUT_MS = 200
+_LOCK_TRIES = 300  # at a lock, over a minute and more
 # Somebody else, who migrates another database of this server, has made or changed the same role meanwhile.
 _RACED = (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError, asyncpg.InternalServerError)
 # What is not allowed, and what follows upon it.
@@ -134,18 +139,61 @@ async def _do(session: Session, missing: _Missing) -> list[str]:
 
     Twice, as taking a privilege on a table takes those on its columns along; and anew where somebody else was quicker.
     """
+    await session.execute(f"SET lock_timeout = {_LOCK_TIMEOUT_MS}")
+    try:
+        return await _try(session, missing)
+    finally:
+        await session.execute("RESET lock_timeout")
+
+
+async def _try(session: Session, missing: _Missing) -> list[str]:
     for tried in range(_TRIES):
         try:
             for _ in range(2):
                 for statement in await missing(session):
                     with contextlib.suppress(*_REFUSED):
-                        await session.execute(statement)
+                        await _run_beside_others(session, statement)
             return await missing(session)
         except _RACED:
             if tried == _TRIES - 1:
                 raise
             await asyncio.sleep(_PAUSE_S * random.uniform(0.5, 1.5))  # noqa: S311 - spreads, hides nothing
     raise AssertionError("the last try has returned or raised")
+
+
+async def _run_beside_others(session: Session, statement: str) -> None:
+    """Runs one statement beside a service that works, which waits for it a fraction of a second at a time and never in a circle."""
+    for _ in range(_LOCK_TRIES):
+        try:
+            await session.execute(statement)
+        except asyncpg.LockNotAvailableError:
+            await asyncio.sleep(_PAUSE_S)
+        else:
+            return
+    raise StartError(f"somebody holds a lock for too long: end their transaction and try again ({statement})")
+
+
+def is_advice(statement: str) -> bool:
+    """Returns whether everything works without the statement, which some hosters let nobody run."""
+    return bool(_ADVICE.match(statement))
+
+
+def as_script(statements: Sequence[str]) -> str:
+    """Returns the statements as a script for psql, which runs beside a service that works, as `_run_beside_others` does.
+
+    Each statement is a transaction of its own, so that no lock is held while another is waited for. So is it under `psql -1`.
+    """
+    waits = [
+        statement for statement in statements if statement.startswith("ALTER ") and "OWNER TO" in statement
+    ]
+    if not waits:
+        return "".join(f"{statement};\n" for statement in statements)
+    lines = [f"SET lock_timeout = {_LOCK_TIMEOUT_MS};", "COMMIT;  -- a warning here means nothing"]
+    lines += [
+        _RETRIED.format(statement=statement) if statement in waits else f"{statement};"
+        for statement in statements
+    ]
+    return "\n".join([*lines, "RESET lock_timeout;\n"])
 
 
 async def _roles_missing(session: Session) -> list[str]:
@@ -225,7 +273,15 @@ async def _rights_missing(session: Session) -> list[str]:
 
 
 _Missing: TypeAlias = Callable[[Session], Awaitable[list[str]]]
-_PREPARING: tuple[_Missing, ...] = (_roles_missing, _schema_missing, _foreign_owned)
+# Limits on roles, what pg_dump wants, and what keeps a statement from changing its own scope.
+_ADVICE = re.compile(
+    rf"ALTER ROLE \S+ (CONNECTION LIMIT|SET) |ALTER ROLE {Role.OWNER} BYPASSRLS|\w+ EXECUTE ON FUNCTION pg_catalog"
+)
+_PREPARING: tuple[_Missing, ...] = (_roles_missing, _schema_missing, _foreign_owned, limits_missing)
+_RETRIED = (
+    "DO $$ BEGIN LOOP BEGIN {statement}; EXIT; "
+    "EXCEPTION WHEN lock_not_available THEN PERFORM pg_sleep(0.05); END; END LOOP; END $$;"
+)
 
 # Ours are the tables, sequences and functions of who owns the record of migrations. `kind` is as GRANT says it. Sequences of
 # identity columns, and what belongs to extensions, go with what they belong to; so do the parts of tables that are spread, which end in a number.

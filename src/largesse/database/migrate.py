@@ -56,6 +56,8 @@ async def upgrade(url: str) -> Upgraded:
         owns = await connection.fetchval("SELECT current_user = $1", Role.OWNER)
         if revision != head_revision():
             await _run_alembic(dialer, Role.OWNER if owns else None)
+        if refused:  # with what the revisions have just made
+            refused = await granting.roles_to_make(connection)
         spread = await distribution.distribute(connection)
         refused += await granting.grant_rights(connection)
         refused += await granting.set_policies(connection)

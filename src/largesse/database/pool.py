@@ -12,7 +12,7 @@ import asyncpg
 import structlog
 
 from largesse.base.database_address import DatabaseAddress
-from largesse.base.errors import StartError
+from largesse.base.errors import MayNotAct, StartError
 from largesse.database import distribution
 from largesse.database.disk import DiskWatch
 from largesse.database.metrics import POOLS, PoolUsage
@@ -234,7 +234,7 @@ async def _check_role(connection: Connection, role: Role, limits: Limits) -> Non
     if cast("Session", connection).acts_as is not None:
         return
     if trouble := await why_not(connection, role):
-        raise StartError(trouble)
+        raise MayNotAct(trouble)
     if limits is not COMMANDS:  # `check` tells an operator
         _log.warning("database_role_not_taken", role=role, see="docs/operations.md, Roles of the database")
 

@@ -51,7 +51,7 @@ TABLES: Mapping[str, Writes] = {
     "audit_heads": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "captured_mail": Writes(app="INSERT", worker="INSERT, DELETE", operator="UPDATE(sealed), DELETE"),
     "catalogue_version": Writes(app="UPDATE", operator="UPDATE"),
-    "chain_keys": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "chain_keys": Writes(operator="INSERT, UPDATE"),
     "chain_openings": Writes(operator="INSERT"),
     "claim_addresses": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     "clock": Writes(),  # moved by tests alone
@@ -81,7 +81,7 @@ TABLES: Mapping[str, Writes] = {
     ),
     "mail_jobs": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="UPDATE"),
     "mail_requeues": Writes(worker="UPDATE(reason)", operator="INSERT, UPDATE"),
-    "master_keys": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "master_keys": Writes(operator="INSERT, UPDATE"),
     "messages": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "noted_anchors": Writes(operator="INSERT, UPDATE"),
     "order_acts": Writes(app="INSERT"),
@@ -144,6 +144,7 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "lines_of_code": (Role.APP,),
     "memberships": (Role.APP, Role.OPERATOR),
     "note_keys_seen": (Role.APP,),
+    "note_sealing": (Role.APP, Role.WORKER, Role.OPERATOR),
     "user_of_link": (Role.APP,),
     "waiting_lines": (Role.APP, Role.WORKER, Role.OPERATOR),
     # Those of triggers.

@@ -9,8 +9,8 @@ from largesse.sealing.master_keys import (
     KeyRecord,
     is_sealed,
     list_master_keys,
+    note_sealing,
     prove_master_key,
-    tell_sealing,
     tell_sealing_for_ever,
 )
 from largesse.sealing.retiring import IDLE, retire, sealing_elsewhere
@@ -24,9 +24,9 @@ __all__ = [
     "Step",
     "is_sealed",
     "list_master_keys",
+    "note_sealing",
     "prove_master_key",
     "retire",
     "sealing_elsewhere",
-    "tell_sealing",
     "tell_sealing_for_ever",
 ]

@@ -79,11 +79,17 @@ async def list_master_keys(connection: Connection) -> list[KeyRecord]:
     return [KeyRecord(**row) for row in rows]
 
 
-async def tell_sealing(database: Database, vault: Vault) -> None:
-    """Says that a process seals under the newest key of the vault now."""
-    await database.execute(
-        OPERATOR, "UPDATE master_keys SET sealing_at = clock_now() WHERE id = $1", vault.key_ids[0]
-    )
+async def note_sealing(connection: Connection, vault: Vault) -> bool:
+    """Notes that a process encrypts under the newest key of the vault now.
+
+    Returns whether the database has every key of the vault, and the newest is not retired.
+    """
+    try:
+        is_needed: bool = await connection.fetchval("SELECT note_sealing($1)", vault.key_ids[0])
+    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary keeps the keys
+        return True
+    known = {key.id for key in await list_master_keys(connection)}
+    return is_needed and known.issuperset(vault.key_ids)
 
 
 async def tell_sealing_for_ever(database: Database, vault: Vault) -> None:
@@ -91,7 +97,8 @@ async def tell_sealing_for_ever(database: Database, vault: Vault) -> None:
     while True:
         await asyncio.sleep(_TELL_EVERY_S)
         try:
-            await tell_sealing(database, vault)
+            async with database.connection(OPERATOR) as connection:
+                await note_sealing(connection, vault)
         except DATABASE_FAILED as error:
             _log.warning("sealing_not_told", error=type(error).__name__)
 

@@ -257,6 +257,7 @@ def start_service(
             settings = replace(
                 load_settings({}),
                 database_url=as_the_service_sees_it(database_url),
+                owner_database_url=database_url,
                 data_dir=tmp_path_factory.mktemp("data"),
                 public_url=PUBLIC_URL,
                 master_keys=(MASTER_KEY,),
