@@ -130,7 +130,9 @@ def test_the_sample_settings_are_settings() -> None:
     assert all(assignment.fullmatch(line) for line in active)
 
 
-def test_the_command_reads_the_settings_as_systemd_does(tmp_path: Path) -> None:
+def test_the_command_reads_the_settings_as_systemd_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`deploy/largesse` without sudo, on an environment file with blanks and a value that a shell would take apart."""
     script = (DEPLOY / "largesse").read_text()
     assert script.count("sudo -u largesse ") == 1
@@ -140,12 +142,18 @@ def test_the_command_reads_the_settings_as_systemd_does(tmp_path: Path) -> None:
     shell = (
         script.replace("sudo -u largesse ", "")
         .replace("/etc/largesse.env", str(tmp_path / "env"))
-        .replace("/var/lib/largesse", str(tmp_path))
-        .replace("/opt/largesse/.venv/bin/largesse", "printenv")
+        .replace("/opt/largesse/.venv/bin/largesse", '"$PROGRAM"')
     )
     (tmp_path / "largesse").write_text(shell)
+    monkeypatch.setenv("PROGRAM", "printenv")
     said = run("sh", tmp_path / "largesse", "LARGESSE_MAIL_FROM", "LARGESSE_X")
     assert said == "Gifts & more <gifts@example.com>\n$HOME;`id`\n"
+    # A relative path is meant from where one is.
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/world.yaml").write_text("customers: []")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("PROGRAM", "cat")
+    assert run("sh", tmp_path / "largesse", "world.yaml") == "customers: []"
 
 
 def test_connections_are_counted_as_they_are_opened() -> None:

@@ -18,6 +18,8 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "collection.changed": "a collection of one's own was changed",
         "collection.created": "a collection of one's own was made",
         "collection.removed": "a collection of one's own was removed",
+        "customer.changed": "a customer was given another name, plan or way to pay",
+        "customer.created": "a customer was made",
         "file.exported": "somebody took a list with them as a file",
         "key.created": "an API key was made",
         "key.deleted": "an API key was deleted",

@@ -73,7 +73,7 @@ def _usage_in_one_line() -> Iterator[None]:
         raise
     except click.UsageError as error:
         if error.ctx is not None:
-            said = f"{error.format_message()} See `{error.ctx.command_path} --help`."
+            said = f"{' '.join(error.format_message().split())} See `{error.ctx.command_path} --help`."
             raise click.UsageError(said) from None
         raise
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from largesse.base.settings import load_settings
 from largesse.cli.running import acting_operator, command
 from largesse.database import OPERATOR
+from largesse.delivery.outbox import mail_invitation
 
 
 @click.command()
@@ -17,7 +19,7 @@ from largesse.database import OPERATOR
 async def load(world: Path, as_json: bool) -> None:
     """Create or update what the file WORLD describes; safe to repeat.
 
-    The secrets of new API keys are printed once, here.
+    The secrets of new API keys are printed once, here. New people are invited by mail where a mail server is set.
     """
     from largesse.world import load_world, read_world
 
@@ -26,9 +28,20 @@ async def load(world: Path, as_json: bool) -> None:
         loaded = await load_world(connection, acting.chains.entries, described)
         counted = {kind: len(ids) for kind, ids in loaded.ids.items()}
         made = {**counted, "api_keys": len(loaded.api_keys)}
+        if mails := load_settings().smtp_url is not None:
+            made["invitations"] = len(loaded.new_users)
+            for user_id in loaded.new_users:
+                await mail_invitation(connection, user_id)
         await acting.record(connection, "world.loaded", f"file {world.name}"[:200], after=made)
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
+    if loaded.new_users:
+        said = (
+            "are invited by mail"
+            if mails
+            else "are not invited, since no mail server is set: `largesse users invite` prints a link"
+        )
+        click.echo(f"New people, {len(loaded.new_users)}, {said}.", err=True)
     if as_json:
         click.echo(loaded.to_json())
         return

@@ -8,7 +8,12 @@ those of a world file; `customers` and `users` list an installation's customers 
 """
 
 from largesse.identity.customers import (
+    MOST_CUSTOMER_KEY,
+    MOST_CUSTOMER_NAME,
+    PLANS,
     CustomerRecord,
+    add_customer,
+    change_customer,
     find_customer,
     list_customers,
     require_second_step,
@@ -83,8 +88,11 @@ from largesse.identity.users import (
 
 __all__ = [
     "CODES",
+    "MOST_CUSTOMER_KEY",
+    "MOST_CUSTOMER_NAME",
     "MOST_NAME",
     "MOST_NETWORKS",
+    "PLANS",
     "READ",
     "SCOPES",
     "SEND",
@@ -106,11 +114,13 @@ __all__ = [
     "TooManyServiceAccounts",
     "User",
     "WrongKeys",
+    "add_customer",
     "add_key",
     "add_second_key",
     "add_service_account",
     "add_user",
     "bind_user",
+    "change_customer",
     "create_key",
     "deactivate_user",
     "delete_key",

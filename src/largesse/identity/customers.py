@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from largesse.base.errors import StartError
+from largesse.base.naming import free_key
 from largesse.database import Connection
+
+PLANS = ("starter", "pro", "enterprise")
+MOST_CUSTOMER_NAME = 200
+MOST_CUSTOMER_KEY = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,46 @@ async def list_customers(connection: Connection) -> list[CustomerRecord]:
         """
     )
     return [CustomerRecord(**row) for row in rows]
+
+
+async def add_customer(
+    connection: Connection, name: str, *, plan: str, funding: str, key: str | None = None
+) -> tuple[int, str]:
+    """Adds a customer; returns its id and its key, which is made of the name unless given. Raises StartError for a key in use."""
+    if key is None:
+        key = free_key(
+            name, {row["key"] for row in await connection.fetch("SELECT key FROM customers")}, "customer"
+        )
+    customer_id: int | None = await connection.fetchval(
+        "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING RETURNING id",
+        key,
+        name,
+        plan,
+        funding,
+    )
+    if customer_id is None:
+        raise StartError(f"there is a customer {key!r} already: `customers set` changes it")
+    return customer_id, key
+
+
+async def change_customer(
+    connection: Connection, key: str, *, name: str | None, plan: str | None, funding: str | None
+) -> tuple[CustomerRecord, CustomerRecord]:
+    """Changes what is given of a customer; returns it as it was and as it is. Raises StartError where there is none."""
+    customer_id = await find_customer(connection, key)
+    await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
+    (before,) = [one for one in await list_customers(connection) if one.id == customer_id]
+    after = replace(
+        before, name=name or before.name, plan=plan or before.plan, funding=funding or before.funding
+    )
+    await connection.execute(
+        "UPDATE customers SET name = $2, plan = $3, funding = $4 WHERE id = $1",
+        customer_id,
+        after.name,
+        after.plan,
+        after.funding,
+    )
+    return before, after
 
 
 async def require_second_step(connection: Connection, customer_id: int, *, required: bool) -> None:

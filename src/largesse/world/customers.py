@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from largesse.funding import SOURCES
+from largesse.identity import MOST_CUSTOMER_NAME, PLANS
 from largesse.people import ROLES
 from largesse.templates.keeping import MAX_EXPIRY_DAYS
 from largesse.world.document import (
@@ -23,7 +24,6 @@ from largesse.world.fields import Fields
 from largesse.world.gifts import collection_value, product_value, sold_in
 from largesse.world.mistakes import Mistakes
 
-PLANS = ("starter", "pro", "enterprise")
 ENVIRONMENTS = ("production", "staging")
 _NAME_LENGTH = 200
 _FROM_NAME_LENGTH = 32  # as in docs/contract.md, Limits
@@ -46,7 +46,7 @@ def read_customer(fields: Fields, gifts: Gifts) -> Customer:
     customer = Customer(
         place=fields.place,
         key=key,
-        name=fields.text("name", _NAME_LENGTH, required=True) or "",
+        name=fields.text("name", MOST_CUSTOMER_NAME, required=True) or "",
         plan=fields.choice("plan", PLANS),
         funding=fields.choice("funding", tuple(SOURCES)),
         users=tuple(_read_user(user) for user in fields.objects("users")),

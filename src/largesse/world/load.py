@@ -34,6 +34,7 @@ class LoadedWorld:
     ids: Mapping[str, Mapping[str, int]]
     api_keys: Mapping[str, str] = field(repr=False)  # secrets: shown once, to the operator
     warnings: Sequence[str] = ()  # each with its place in the file
+    new_users: Sequence[int] = ()  # ids of the active people whom this load added
 
     def to_json(self) -> str:
         """All of it as one JSON object, secrets included; `warnings` only where there are any."""
@@ -54,7 +55,7 @@ async def load_world(connection: Connection, chain: Chain, world: World) -> Load
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _ONE_LOAD_AT_A_TIME)
         await _check_currencies(connection, world)
         customers = await _save_customers(connection, world)
-        await _save_users(connection, world, customers)
+        new_users = await _save_users(connection, world, customers)
         service_accounts = await _save_service_accounts(connection, world, customers)
         products = await _save_products(connection, world, customers)
         collections, kept = await _save_collections(connection, world, customers, products)
@@ -74,7 +75,7 @@ async def load_world(connection: Connection, chain: Chain, world: World) -> Load
         (customer.key, api_key.key) for customer in world.customers for api_key in customer.api_keys
     )
     secrets = {names[own]: secret for own, secret in api_keys.secrets.items()}
-    return LoadedWorld(ids, secrets, [*kept, *kept_templates, *api_keys.warnings, *unfunded])
+    return LoadedWorld(ids, secrets, [*kept, *kept_templates, *api_keys.warnings, *unfunded], new_users)
 
 
 async def _check_currencies(connection: Connection, world: World) -> None:
@@ -102,7 +103,8 @@ async def _save_customers(connection: Connection, world: World) -> _Ids:
     return dict(zip((customer.key for customer in world.customers), saved.ids, strict=True))
 
 
-async def _save_users(connection: Connection, world: World, customers: _Ids) -> None:
+async def _save_users(connection: Connection, world: World, customers: _Ids) -> list[int]:
+    """Returns the ids of those who are new and active."""
     rows = [
         NewRow(
             user.place,
@@ -117,7 +119,9 @@ async def _save_users(connection: Connection, world: World, customers: _Ids) -> 
         for customer in world.customers
         for user in customer.users
     ]
-    await save(connection, identity.save_users, rows)
+    saved = await save(connection, identity.save_users, rows)
+    added = zip(saved.ids, saved.created, rows, strict=True)
+    return [user_id for user_id, is_new, row in added if is_new and row.values["is_active"]]
 
 
 async def _save_service_accounts(connection: Connection, world: World, customers: _Ids) -> _OwnIds:
