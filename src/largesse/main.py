@@ -135,7 +135,7 @@ async def open_services(
         await check_schema(database)
         vault = await open_vault(database, settings)
         chains = await chains_of(database, vault, settings)
-        stack.callback(_beside(database, vault).cancel)
+        stack.callback(asyncio.create_task(_go_on_beside(database, vault)).cancel)
         catalogue = Catalogue(database, CatalogueInJson(settings.public_url))
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
@@ -180,9 +180,9 @@ async def open_services(
         )
 
 
-def _beside(database: Database, vault: Vault) -> asyncio.Future[tuple[None, None]]:
-    """Starts what every process does until it is cancelled: it tells under which key it seals, and looks at the database's disk."""
-    return asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database))
+async def _go_on_beside(database: Database, vault: Vault) -> None:
+    """Does what every process does until it is cancelled: it tells under which key it seals, and looks at the database's disk."""
+    await asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database))
 
 
 async def _watched_ids(database: Database) -> IdWatch:
@@ -235,7 +235,7 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
     ) as database:
         await check_schema(database)
         vault = await open_vault(database, settings)
-        beside = _beside(database, vault)
+        beside = asyncio.create_task(_go_on_beside(database, vault))
         try:
             more = await _retaining(settings, database, vault)
             async with Worker(database, settings, vault, captures=captures, more=more) as worker:

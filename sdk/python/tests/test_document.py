@@ -193,7 +193,7 @@ def msgspec_camel(name: str) -> str:
     [
         ("/products", {"country", "currency", "amount", "keyword", "page", "limit"}),
         ("/collections", {"country", "currency", "amount"}),
-        ("/orders", {"after", "limit"}),
+        ("/orders", {"after", "limit", "externalReference"}),
         ("/templates", {"offset", "limit"}),
         ("/users", {"offset", "limit"}),
         ("/webhooks/{id}/deliveries", {"before", "limit"}),

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -43,6 +43,8 @@ _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
 _LETTERS = re.compile(r"^\^\[A-Za-z\]\{(?P<count>\d)\}\$$")
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 _ITEMS_LOOKED_AT = 5_000
+_LOOKED_THROUGH_BYTES = 64 * 1024
+_UNKNOWN = re.compile(r"is not valid: Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 
 
 class Unreadable(InvalidRequest):
@@ -58,11 +60,24 @@ def _decoder(wanted: type[Any]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(wanted)
 
 
-def decode_body(raw: bytes, wanted: type[Wanted]) -> Wanted:
+def decode_body(raw: bytes, wanted: type[Wanted], ignored: list[str] | None = None) -> Wanted:
     """The body `raw` as `wanted`, without coercion: `"10"` and `true` are no numbers.
+
+    Members that it does not have are ignored, and their names added to `ignored`: as `recipients[].emial`, once, for those within a
+    list, and `...` for those that were not looked for in a large body.
 
     Raises Unreadable when it is not a JSON object in UTF-8, InvalidRequest naming the member otherwise.
     """
+    if ignored is not None:
+        # A body without any other member costs nothing more.
+        try:
+            whole: Wanted = _strict_decoder(wanted).decode(raw)  # type: ignore[arg-type]
+        except msgspec.ValidationError as error:
+            ignored += _unknown_members(raw, wanted, str(error))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _unreadable(error) from None
+        else:
+            return whole
     try:
         decoded: Wanted = _decoder(wanted).decode(raw)  # type: ignore[arg-type]
     except msgspec.ValidationError as error:
@@ -72,6 +87,63 @@ def decode_body(raw: bytes, wanted: type[Wanted]) -> Wanted:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(error) from None
     return decoded
+
+
+def unknown_parameters(query: Mapping[str, str], wanted: type[msgspec.Struct]) -> list[str]:
+    """The names in a query that `wanted` does not have."""
+    return [name for name in query if name not in wanted.__struct_encode_fields__]
+
+
+def _unknown_members(raw: bytes, wanted: type[Any], message: str) -> list[str]:
+    """The names in a body that `wanted` does not have; `message` is what msgspec said of the first thing wrong with it."""
+    if len(raw) > _LOOKED_THROUGH_BYTES:
+        path, rule = _read_message(message)
+        unknown = _UNKNOWN.match(rule)
+        return [f"{path}.{unknown['name']}".lstrip("."), "..."] if unknown else []
+    try:
+        members = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return []
+    names = [name for name in members if name not in wanted.__struct_encode_fields__]
+    for field in msgspec.structs.fields(wanted):
+        item = _item_struct(field.type)
+        if item is None or field.encode_name not in members:
+            continue
+        try:
+            items = msgspec.json.decode(members[field.encode_name], type=list[dict[str, msgspec.Raw]])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+        known = frozenset(item.__struct_encode_fields__)
+        within = dict.fromkeys(name for one in items for name in one if name not in known)
+        names += [f"{field.encode_name}[].{name}" for name in within]
+    return names
+
+
+@cache
+def _strict_decoder(wanted: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_strict(wanted))
+
+
+def _strict(wanted: type[Any]) -> type[Any]:
+    """`wanted`, and the objects in its lists, as types that refuse members they do not have."""
+    own = [
+        (field.name, _strictly(field.type), msgspec.field(default=field.default, name=field.encode_name))
+        for field in msgspec.structs.fields(wanted)
+        if _item_struct(field.type) is not None
+    ]
+    return msgspec.defstruct(wanted.__name__, own, bases=(wanted,), forbid_unknown_fields=True, kw_only=True)
+
+
+def _strictly(annotation: Any) -> Any:
+    """The type of a list of objects with these strict; it may be annotated and optional."""
+    inner = get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return _strict(annotation)
+    if get_origin(annotation) is Annotated:
+        return Annotated.__class_getitem__((_strictly(inner[0]), *annotation.__metadata__))
+    if get_origin(annotation) is list:
+        return list.__class_getitem__(_strictly(inner[0]))
+    return Union.__getitem__(tuple(map(_strictly, inner))) if inner else annotation
 
 
 def decode_query(query: Mapping[str, str], wanted: type[Wanted]) -> Wanted:

@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from largesse.base.batching import Batcher
+from largesse.base.errors import InvalidRequest
 from largesse.database import Database, at_node, for_customers
 from largesse.events import OrderRecord
 from largesse.identity import Principal
 from largesse.orders.horizon import read_horizon
 from largesse.orders.record import TOLD_COLUMNS, order_record
+from largesse.orders.request import read_reference
 
 _LISTS_AT_ONCE = 100
 # What makes of a list what callers are told; it goes to all of them as it is.
@@ -57,6 +59,24 @@ class OrderLists:
         none. Raises Unavailable on a standby and when too many wait, and one of DATABASE_AWAY.
         """
         return await self._next.submit(_List(principal.customer_id, principal.environment, limit, order_id))
+
+    async def of_reference(self, principal: Principal, reference: str, *, after: int | None) -> bytes:
+        """A list of the one order that holds a caller's reference, and whose id is above `after`; else an empty one. In the same form.
+
+        The reference is read as a send reads it. Raises InvalidRequest for one that no order can hold, and one of DATABASE_AWAY.
+        """
+        wanted = read_reference(reference)
+        if wanted is None:
+            raise InvalidRequest("`external_reference` must not be blank.")
+        rows = await self._database.fetch(
+            principal.scope,
+            _OF_REFERENCE,
+            principal.customer_id,
+            principal.environment,
+            wanted,
+            after or 0,
+        )
+        return self._tell([order_record(order_id, told, created_at) for order_id, created_at, *told in rows])
 
     async def close(self) -> None:
         """Answers who waits, then ends."""
@@ -108,6 +128,10 @@ def _reading(which: str, pin: str) -> str:
     """  # noqa: S608 - constants
 
 
+_OF_REFERENCE = f"""
+    SELECT id, created_at, {", ".join(TOLD_COLUMNS)} FROM orders
+    WHERE customer_id = $1 AND environment = $2 AND external_reference = $3 AND id > $4
+"""  # noqa: S608 - constants
 # By whether customers are spread over nodes.
 _NEWEST = {
     spread: f"{_reading('ORDER BY id::bigint DESC', '$5' if spread else '')} ORDER BY list.at, o.id DESC"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
+import msgspec
 import structlog
 from starlette.routing import BaseRoute, Router
 
@@ -16,7 +17,7 @@ from largesse.base.throttle import Rate, Throttle
 from largesse.identity import Authenticator, Caller, require_admission, require_network, require_scope
 from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.reading import read_query, read_secret
+from largesse.web.api.reading import header_of_names, read_query, read_secret
 from largesse.web.kit.asgi import Message, Receive, Scope, Send
 from largesse.web.kit.body import read_body, whole_body
 from largesse.web.kit.client import client_address
@@ -24,6 +25,7 @@ from largesse.web.kit.exchange import exchange_of
 from largesse.web.kit.failing import problem_of, problem_reply
 from largesse.web.kit.headers import Headers, check_size, read_headers
 from largesse.web.kit.problems import MethodNotAllowed
+from largesse.web.kit.refused import ACTS_FOR, PROBLEM, RefusalLog
 from largesse.web.kit.replies import Reply, send_reply
 from largesse.web.kit.services import Services
 
@@ -34,6 +36,8 @@ _NOT_OPERATIONS = (
     "page",
     "none",
 )  # what else is counted: pages, and methods that an address does not have
+
+_REFUSED = 400  # statuses from there on
 
 _log = structlog.get_logger(__name__)
 
@@ -71,6 +75,7 @@ class Application:
             else:
                 self._patterns.append((pattern, methods))
         self._pages = _router(())
+        self._refusals = RefusalLog()
 
     @property
     def services(self) -> Services:
@@ -114,23 +119,36 @@ class Application:
         found = self._find(scope["path"])
         if found is None:
             name = "claim" if scope["path"].startswith("/claim") else "page"
-            status = await self._show(scope, headers, request_id, receive, send)
+            status = await self._show(scope, headers, request_id, began_s, receive, send)
         else:
             methods, path = found
             name = "none"
+            ignored: list[str] = []
             try:
                 check_size(headers)
                 operation = _choose(methods, scope["method"])
                 name = operation.name
-                reply = await self._answer(operation, path, scope, headers, receive, request_id)
+                reply = await self._answer(operation, path, scope, headers, receive, request_id, ignored)
             except Exception as error:  # noqa: BLE001 - each has its answer
-                reply = _reply_to(error, scope["path"], request_id)
+                reply = _reply_to(error, scope, found, request_id)
+            if ignored:
+                names = header_of_names(ignored)
+                reply = msgspec.structs.replace(reply, headers=(*reply.headers, ("x-ignored", names)))
+                self._refusals.ignored(scope, request_id, _route_of(scope, found), names)
             status = reply.status
+            if status >= _REFUSED:
+                self._refusals.refused(scope, request_id, _route_of(scope, found), status, began_s)
             await send_reply(reply, request_id, scope, send)
         REQUESTS.count(name, status, clock.passed_s() - began_s)
 
     async def _show(
-        self, scope: Scope, headers: Headers, request_id: bytes, receive: Receive, send: Send
+        self,
+        scope: Scope,
+        headers: Headers,
+        request_id: bytes,
+        began_s: float,
+        receive: Receive,
+        send: Send,
     ) -> int:
         """Lets the pages answer; returns the status."""
         status = 0
@@ -139,6 +157,8 @@ class Application:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if status >= _REFUSED:
+                    self._refusals.refused(scope, request_id, _route_of(scope, None), status, began_s)
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
             await send(message)
 
@@ -148,9 +168,10 @@ class Application:
             check_size(headers)
             await self._pages(scope, receive, send_with_id)
         except Exception as error:
-            reply = _reply_to(error, scope["path"], request_id)
+            reply = _reply_to(error, scope, None, request_id)
             if status:
                 raise
+            self._refusals.refused(scope, request_id, _route_of(scope, None), reply.status, began_s)
             await send_reply(reply, request_id, scope, send)
             return reply.status
         return status
@@ -173,10 +194,11 @@ class Application:
         headers: Headers,
         receive: Receive,
         request_id: bytes,
+        ignored: list[str],
     ) -> Reply:
         """The checks in the order the contract gives them, then the operation.
 
-        Time that the caller takes to send a body is its own.
+        Time that the caller takes to send a body is its own. `ignored` gets the names of parameters and members that are none.
         """
         services = self.services
         wait = services.patience.wait()
@@ -185,22 +207,25 @@ class Application:
             caller = None
             if operation.needs_key:
                 caller = await self._identify(services.authenticator, operation, scope, headers)
-            query = read_query(scope["query_string"], operation.query)
+            query, unknown = read_query(scope["query_string"], operation.query)
+            if unknown:
+                ignored += unknown
             body = b"" if operation.body is None else None
             if body is None and exchange is not None:
                 body = whole_body(headers, exchange["body"])
             if body is not None:
-                return await operation.handler(services, Call(caller, path, query, body, request_id))
+                return await operation.handler(services, Call(caller, path, query, body, request_id, ignored))
         sender = client_address(scope) if caller is None else caller.principal.customer_id
         with services.body_memory.share(("customer", sender)) as share:
             body = await read_body(headers, receive, share)
             with wait:
-                return await operation.handler(services, Call(caller, path, query, body, request_id))
+                return await operation.handler(services, Call(caller, path, query, body, request_id, ignored))
 
     async def _identify(
         self, authenticator: Authenticator, operation: Operation, scope: Scope, headers: Headers
     ) -> Caller:
         caller = await authenticator.authenticate(read_secret(headers), client_address(scope))
+        scope[ACTS_FOR] = caller.principal
         require_network(caller.principal, caller.address)
         require_admission(caller.principal, inactive_too=not operation.needs_active)
         if operation.scope is not None:
@@ -210,8 +235,17 @@ class Application:
         return caller
 
 
-def _reply_to(error: Exception, path: str, request_id: bytes) -> Reply:
-    return problem_reply(problem_of(error, path=path, request_id=request_id.decode()))
+def _reply_to(error: Exception, scope: Scope, found: _Found | None, request_id: bytes) -> Reply:
+    problem = problem_of(error, route=_route_of(scope, found), request_id=request_id.decode())
+    scope[PROBLEM] = problem.slug
+    return problem_reply(problem)
+
+
+def _route_of(scope: Scope, found: _Found | None) -> str:
+    """The template of a request's address, which holds none of what stands in for its parameters."""
+    if found is not None:
+        return next(iter(found[0].values())).path
+    return getattr(scope.get("route"), "path", "none")
 
 
 def _choose(methods: Mapping[str, Operation], method: str) -> Operation:

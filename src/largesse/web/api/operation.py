@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from largesse.audit import Acting, by_key
+from largesse.base.decoding import decode_body
 from largesse.base.errors import (
     Inactive,
     InvalidRequest,
@@ -40,6 +41,7 @@ from largesse.web.kit.problems import (
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 
+Wanted = TypeVar("Wanted")
 INT32 = 2_147_483_647
 INT64 = 9_223_372_036_854_775_807
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -53,6 +55,11 @@ class Call(msgspec.Struct, frozen=True):
     query: Any
     body: bytes
     request_id: bytes
+    ignored: list[str]  # names of parameters and members that there are none of, for the answer to name
+
+    def read(self, wanted: type[Wanted]) -> Wanted:
+        """Returns the body as `wanted`, and notes the members that it does not have. Raises InvalidRequest."""
+        return decode_body(self.body, wanted, self.ignored)
 
     @property
     def principal(self) -> Principal:

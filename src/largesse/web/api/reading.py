@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, cast
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
-from largesse.base.decoding import decode_query
+from largesse.base.decoding import decode_query, unknown_parameters
 from largesse.base.errors import InvalidRequest, Unauthorized
 from largesse.web.kit.headers import Headers
 
 _MAX_QUERY_PARAMETERS = 50
 _KEPT_QUERIES = 1_000
 _KEPT_QUERY_BYTES = 200
+_NAMED = 10  # of what was ignored
+_LONGEST_NAME = 64
+_HALF = re.compile("%.?$")
 
 
 def read_secret(headers: Headers) -> str:
@@ -32,18 +36,33 @@ def read_secret(headers: Headers) -> str:
     return secret.strip()
 
 
-def read_query(raw: bytes, wanted: type[Any]) -> Any:
-    """The parameters of a query string as `wanted`. Raises InvalidRequest."""
+def read_query(raw: bytes, wanted: type[Any]) -> tuple[Any, Sequence[str]]:
+    """The parameters of a query string as `wanted`, and the names of those that it does not have. Raises InvalidRequest."""
     read = _read_query_once if len(raw) <= _KEPT_QUERY_BYTES else _read_query_anew
     return read(raw, wanted)
 
 
-def _read_query_anew(raw: bytes, wanted: type[Any]) -> Any:
-    return decode_query(_parse_query(raw), wanted)
+def _read_query_anew(raw: bytes, wanted: type[Any]) -> tuple[Any, Sequence[str]]:
+    query = _parse_query(raw)
+    return decode_query(query, wanted), unknown_parameters(query, wanted)
 
 
 # Callers ask the same again and again.
-_read_query_once = cast("Callable[[bytes, type[Any]], Any]", lru_cache(_KEPT_QUERIES)(_read_query_anew))
+_read_query_once = cast(
+    "Callable[[bytes, type[Any]], tuple[Any, Sequence[str]]]", lru_cache(_KEPT_QUERIES)(_read_query_anew)
+)
+
+
+def header_of_names(names: Sequence[str]) -> str:
+    """Names that a caller chose, for a header: what is no letter, digit or one of `._-~[]` is percent-encoded.
+
+    Of long names and of many the rest is left out, which `...` says.
+    """
+    told = [quote(name, safe="[]", errors="replace") for name in names[:_NAMED]]
+    cut = [
+        name if len(name) <= _LONGEST_NAME else _HALF.sub("", name[:_LONGEST_NAME]) + "..." for name in told
+    ]
+    return ", ".join(cut if len(names) <= _NAMED else [*cut, "..."])
 
 
 def _parse_query(raw: bytes) -> dict[str, str]:

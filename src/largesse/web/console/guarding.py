@@ -31,6 +31,7 @@ from largesse.web.kit.body_memory import BodyShare, TooManyBodies
 from largesse.web.kit.forms import BadForm, PostedForm
 from largesse.web.kit.pages import guarded
 from largesse.web.kit.problems import TooLarge, headers_of, problem_type
+from largesse.web.kit.refused import ACTS_FOR
 from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_one_time_token, take_cookie
 from largesse.web.kit.uploads import form_parser
@@ -123,6 +124,7 @@ class _Guard:
         return response
 
     def _visit(self, request: Request, session: Session | None) -> Visit:
+        request.scope[ACTS_FOR] = session.person if session else None  # for the log
         language = self._frame.language(request, session)
         return Visit(request, self._services, self._frame, self._entry, session=session, language=language)
 

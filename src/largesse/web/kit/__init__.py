@@ -8,6 +8,7 @@
 `problems`     how each error is told over HTTP: the one table of status, title and explanation
 `spelling`     how callers spell what rules name
 `failing`      what becomes of an error that was raised: the one handler
+`refused`      the line in the log of each request that was refused
 `exchange`     what our connections offer beside ASGI's messages: the whole body, and an answer at once
 `replies`      answers of programs, and how one is sent; `asgi` has the types
 `pages`        pages for people: how one is answered, and what goes wrong shown as one

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from largesse.base.errors import Problem
 from largesse.base.patience import Patience
 from largesse.web.kit.failing import problem_of
+from largesse.web.kit.refused import PROBLEM
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -47,9 +48,11 @@ def guarded(
             with patience.wait():
                 return await endpoint(request)
         except Exception as error:  # noqa: BLE001 - each is shown
+            request.scope[PROBLEM] = getattr(error, "slug", type(error).__name__)
             if type(error) in expected:
                 return expected[type(error)](request)
             problem = problem_of(error, page=name, request_id=request.scope["request_id"])
+            request.scope[PROBLEM] = problem.slug
             return show(request, problem)
 
     return answer

@@ -33,7 +33,7 @@ _DESCRIPTION = """\
 Place gift orders and issue redeemable codes.
 
 Every request but `GET /health` carries an API key, as `Authorization: Bearer …` or as `X-Api-Key: …`, never both.
-Members and parameters that the service does not know are ignored; those it knows must have the type and keep to the limits given here.
+Members and parameters that the service does not know are ignored, and named in `X-Ignored`; those it knows must have the type and keep to the limits given here.
 `HEAD` works wherever `GET` does.
 
 Money is a number in major units of its currency. An amount finer than the currency's minor unit is refused, never rounded.

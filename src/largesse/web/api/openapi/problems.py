@@ -79,6 +79,14 @@ HEADERS: Json = {
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
         "example": _EXAMPLE_REQUEST_ID,
     },
+    "X-Ignored": {
+        "description": "The query parameters and members of the body that there are none of, and that were ignored: misspelt ones, perhaps. "
+        "A member of a list is named once, as `recipients[].emial`. Other characters than letters, digits and `._-~[]` are "
+        "percent-encoded. `...` says that there were more, or that a name was longer. Left out if nothing was ignored.",
+        "required": False,
+        "schema": {"type": "string", "pattern": r"^[A-Za-z0-9._~%\[\], -]*$"},
+        "example": "externalRef, recipients[].emial",
+    },
     "Retry-After": {
         "description": "Seconds to wait before trying again",
         "required": True,
@@ -159,7 +167,7 @@ def response_name(problems: Sequence[ProblemType]) -> str:
 
 def headers_of(status: int) -> Json:
     """The headers that every answer of that status has, as references."""
-    names = ["X-Request-Id"]
+    names = ["X-Request-Id", "X-Ignored"]
     if status in _HEADERS_OF_STATUS:
         names.append(_HEADERS_OF_STATUS[status])
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}

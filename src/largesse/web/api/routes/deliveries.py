@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from largesse.base.decoding import decode_body
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.delivery.mail import list_order_deliveries, resend
 from largesse.delivery.webhooks import list_deliveries, redeliver, send_sample
@@ -151,7 +150,7 @@ async def _order_deliveries(services: Services, call: Call) -> Reply:
 
 
 async def _resend(services: Services, call: Call) -> Reply:
-    body = decode_body(call.body, Resend)
+    body = call.read(Resend)
     async with call.writing(services) as connection:
         recipient = await resend(
             connection, call.principal, call.path["reference"], body.email, address=call.address

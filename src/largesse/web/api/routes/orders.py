@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from largesse.base.decoding import Unreadable, WrongItem, decode_body
+from largesse.base.decoding import Unreadable, WrongItem
 from largesse.base.errors import (
     DailyLimit,
     InsufficientBalance,
@@ -23,6 +23,7 @@ from largesse.base.errors import (
 from largesse.events import ORDER_CREATED, OrderRecord, Sampled
 from largesse.identity import READ, SEND
 from largesse.orders import (
+    MAX_REFERENCE,
     OPTIONS,
     Asked,
     cancel_order,
@@ -77,8 +78,8 @@ _REFERENCE: dict[str, dict[str, Any]] = {
 _RECIPIENTS = [{"email": "sam@example.com", "name": "Sam"}]
 
 
-class OrdersQuery(msgspec.Struct, frozen=True):
-    """Which orders: the newest, or those after one; and how many."""
+class OrdersQuery(msgspec.Struct, frozen=True, rename="camel"):
+    """Which orders: the newest, those after one, or the one of a reference; and how many."""
 
     limit: Annotated[int, Meta(ge=1, le=50, description="Orders to return at most")] = 10
     after: (
@@ -89,6 +90,18 @@ class OrdersQuery(msgspec.Struct, frozen=True):
                 le=2_147_483_647,
                 description="The `id` of the last order you know, 0 for none: gives those after it, oldest first",
                 examples=[0],
+            ),
+        ]
+        | None
+    ) = None
+    external_reference: (
+        Annotated[
+            str,
+            Meta(
+                description="Returns the one order that holds this idempotency key, or an empty list. Surrounding blanks are trimmed, "
+                "as in a send.",
+                examples=["payroll-2030-12-1138"],
+                extra_json_schema={"minLength": 1, "maxLength": MAX_REFERENCE},
             ),
         ]
         | None
@@ -108,7 +121,7 @@ async def _read(services: Services, call: Call, body: type[SendBody]) -> Asked:
     """What is asked for. Raises InvalidRequest, and ReferenceUsed first for a body that is wrong elsewhere."""
     principal, raw = call.principal, call.body
     try:
-        return decode_body(raw, body).asked(principal.plan)
+        return call.read(body).asked(principal.plan)
     except Unreadable:
         raise
     except InvalidRequest as refusal:
@@ -120,6 +133,8 @@ async def _read(services: Services, call: Call, body: type[SendBody]) -> Asked:
 
 async def _orders(services: Services, call: Call) -> Reply:
     lists, query = services.order_lists, call.query
+    if query.external_reference is not None:
+        return Reply(await lists.of_reference(call.principal, query.external_reference, after=query.after))
     if query.after is None:
         return Reply(await lists.newest(call.principal, limit=query.limit))
     return Reply(await lists.after(call.principal, query.after, limit=query.limit))
@@ -212,7 +227,7 @@ OPERATIONS = (
         "GET",
         "/orders",
         "listOrders",
-        "List the newest orders, or those after one",
+        "List the newest orders, those after one, or the one of a reference",
         _orders,
         "Orders",
         scope=READ,
@@ -220,7 +235,8 @@ OPERATIONS = (
         query=OrdersQuery,
         description="Newest first, each as the order.created event tells it; for polling. With `after`, an addition to the "
         "specification, oldest first: whoever asks again with the last `id` misses none. An order that was placed but a "
-        "moment ago is held back while one with a lower `id` may still come.",
+        "moment ago is held back while one with a lower `id` may still come. `externalReference`, an addition too, finds the order "
+        "that a request placed.",
         example=[_RECORD],
     ),
     Operation(

@@ -39,7 +39,7 @@ def _quoting(body: type[SendBody]) -> Handler:
         assert call.caller is not None
         found, principal = Findings(), call.principal
         read_recipients = partial(services.intake.read_recipients, principal)
-        asked = await read_quoted(call.body, body, principal.plan, found, read_recipients)
+        asked = await read_quoted(call.body, body, principal.plan, found, read_recipients, call.ignored)
         return Reply(encode_json(quote_shape(await services.quoter.quote(call.caller, asked, found))))
 
     return quote

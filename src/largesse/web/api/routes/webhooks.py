@@ -9,7 +9,6 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from largesse.base.decoding import decode_body
 from largesse.base.errors import NotFound
 from largesse.delivery.webhooks import (
     check_target,
@@ -70,7 +69,7 @@ class ListedSubscription(msgspec.Struct, rename="camel"):
 
 
 async def _subscribe(services: Services, call: Call) -> Reply:
-    body = decode_body(call.body, Subscribe)
+    body = call.read(Subscribe)
     allowed = services.settings.webhook_allowed_networks
     target = parse_target(body.target_url, allowed)
     await check_target(target, allowed, services.resolver.look_up, call.principal.customer_id)

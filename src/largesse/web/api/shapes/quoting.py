@@ -32,15 +32,21 @@ ReadRecipients = Callable[[Iterator[Recipient | InvalidRequest]], Awaitable[obje
 
 
 async def read_quoted(
-    raw: bytes, kind: type[SendBody], plan: str, found: Findings, read_recipients: ReadRecipients
+    raw: bytes,
+    kind: type[SendBody],
+    plan: str,
+    found: Findings,
+    read_recipients: ReadRecipients,
+    ignored: list[str],
 ) -> Asked:
     """What the body of a quote asks for; `found` is told of what is wrong, and has something harmless in its place.
 
-    `read_recipients` raises InvalidRequest for all recipients that are wrong. Raises Unreadable.
+    `read_recipients` raises InvalidRequest for all recipients that are wrong; `ignored` gets the names of members that there are none
+    of. Raises Unreadable.
     """
-    for _ in range(_MOST_READINGS):
+    for reading in range(_MOST_READINGS):
         try:
-            return decode_body(raw, kind).asked(plan)
+            return decode_body(raw, kind, None if reading else ignored).asked(plan)
         except Unreadable:
             raise
         except InvalidRequest as refusal:
