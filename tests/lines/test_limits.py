@@ -5,14 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.lines.attempts import read_typed_code, read_typed_pin
-from largesse.lines.limits import (
-    ADDRESS_ALLOWANCE,
-    ADDRESS_REFILL,
-    FAILURES_TO_PAUSE,
-    LONGEST_PAUSE,
-    Allowance,
-    Failures,
-)
+from largesse.lines.limits import Allowance, Failures
 from largesse.lines.states import MOVES, State, expiry
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
@@ -26,34 +19,35 @@ def after(count: int, failures: Failures = NONE, now: datetime = NOW) -> Failure
 
 
 def test_the_fifth_failure_pauses_and_the_fourth_does_not() -> None:
-    assert not after(FAILURES_TO_PAUSE - 1).is_paused(NOW)
-    paused = after(FAILURES_TO_PAUSE)
+    assert not after(4).is_paused(NOW)
+    paused = after(5)
     assert paused.is_paused(NOW)
     assert paused.paused_until == NOW + timedelta(minutes=15)
     assert not paused.is_paused(NOW + timedelta(minutes=15))
+    assert after(4, paused).paused_until == paused.paused_until, "counted from the first again"
+    assert after(5, paused).paused_until == NOW + timedelta(minutes=30)
 
 
 def test_each_pause_is_twice_the_last_up_to_a_day() -> None:
     failures, now, pauses = Failures(), NOW, []
     for _ in range(12):
-        failures = after(FAILURES_TO_PAUSE, failures, now)
+        failures = after(5, failures, now)
         pauses.append(failures.paused_until - now)
         now = failures.paused_until
     assert pauses[:4] == [timedelta(minutes=minutes) for minutes in (15, 30, 60, 120)]
-    assert pauses[7:] == [LONGEST_PAUSE] * 5
+    assert pauses[6:] == [timedelta(hours=16), *[timedelta(days=1)] * 5]
 
 
 @given(st.integers(1, 400))
 def test_an_allowance_refills_to_what_it_was_and_no_further(minutes: int) -> None:
     empty = Allowance(0.0, NOW)
     later = NOW + timedelta(minutes=minutes)
-    share = min(1.0, timedelta(minutes=minutes) / ADDRESS_REFILL)
-    assert empty.now_left(later) == pytest.approx(ADDRESS_ALLOWANCE * share)
+    assert empty.now_left(later) == pytest.approx(min(100.0, 100 * minutes / 15))
 
 
 def test_an_empty_allowance_waits_for_the_next_attempt_alone() -> None:
     wait = Allowance(0.0, NOW).wait(NOW)
-    assert abs(wait - ADDRESS_REFILL / ADDRESS_ALLOWANCE) < timedelta(milliseconds=1)
+    assert abs(wait - timedelta(seconds=9)) < timedelta(milliseconds=1)
     assert Allowance(0.0, NOW).wait(NOW + wait) == timedelta(0)
     assert Allowance().wait(NOW) == timedelta(0)
 

@@ -39,6 +39,17 @@ async def test_as_many_as_allowed_whatever_comes_at_once(database: Database) -> 
     assert await tries(database, 11, b"one") == 10
 
 
+@pytest.mark.parametrize(
+    ("allowance", "most"),
+    [(Allowance.ACCOUNT, 10), (Allowance.NETWORK, 60), (Allowance.LETTERS, 4), (Allowance.TESTS, 6)],
+)
+async def test_so_many_and_no_more(database: Database, allowance: Allowance, most: int) -> None:
+    for _ in range(most):
+        await spend(database, VAULT, allowance, b"edge")
+    with pytest.raises(TooManyRequests):
+        await spend(database, VAULT, allowance, b"edge")
+
+
 async def test_a_try_that_began_first_and_is_counted_last_costs_no_more_than_itself(
     database: Database,
 ) -> None:

@@ -70,6 +70,33 @@ def test_what_acts_is_no_get_and_menus_are_of_pages() -> None:
         assert entry.group is None or not isinstance(entry.who, Who) or entry.who is Who.MEMBER
 
 
+# Whom an address is for, said once more beside the table of routes: the first that fits.
+MAY = (
+    (r"\w+ /app/(keys|people|webhooks|service-accounts)\b.*", "admin"),
+    (r"POST /app/security/required", "admin"),
+    (r"\w+ /app/funding/(accounts\b.*|\{account:int\}/(close|name|open))", "admin"),
+    (r"\w+ /app/audit\b.*", "admin finance"),
+    (r"\w+ /app/funding/(transfers?|\{account:int\}/(account|watch))", "admin finance"),
+    (r"\w+ /app/funding/owed\b.*", "admin finance viewer"),
+    (r"POST /app/funding/top-ups\b.*|GET /app/funding/top-ups/new", "admin finance member"),
+    (r"GET /app/(orders|reports)\.csv", "admin finance member"),
+    (r"\w+ /app/orders/\{reference\}/.+", "admin member"),
+    (r"\w+ /app/(send|templates)\b.*", "admin member"),
+    (
+        r"POST /app/collections\b.*|GET /app/collections/(new|\{collection:int\}/(edit|remove))",
+        "admin member",
+    ),
+    (r".*", "admin finance member viewer"),
+)
+
+
+def test_each_address_is_for_its_roles() -> None:
+    for entry in ENTRIES:
+        said = f"{entry.method} {entry.path}"
+        roles = next(roles for pattern, roles in MAY if re.fullmatch(pattern, said))
+        assert sorted(entry.roles) == roles.split(), said
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_each_role_is_let_in_as_the_table_says(people: dict[str, Browser], role: str) -> None:
     browser = people[role]
