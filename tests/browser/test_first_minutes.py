@@ -76,11 +76,11 @@ def sent_two_hundred(page: Any, url: str, file: Path) -> None:
     page.get_by_role("button", name="Next: recipients").click()
     page.get_by_label("CSV or Excel").set_input_files(file)
     page.get_by_role("button", name="Read the file").click()
-    page.get_by_text("197 of 200 are fine").wait_for()
+    page.get_by_text("197 recipients ready").wait_for()
     for box in page.locator('input[name="email"]').all():
         box.fill(box.input_value().replace(".example", "@example", 1))
     page.get_by_role("button", name="Take these rows").click()
-    page.get_by_text("All 200 are fine").wait_for()
+    page.get_by_text("200 recipients ready").wait_for()
     page.get_by_role("link", name="Next: message").click()
     page.get_by_role("button", name="Next: when and who pays").click()
     page.get_by_label(re.compile("Acme float")).first.check()

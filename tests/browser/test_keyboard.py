@@ -82,12 +82,12 @@ def test_a_file_is_mended_and_sent_and_the_order_found_corrected_and_cancelled(k
     rows = "email,name\nada@keys.example,Ada\ngrace.keys.example,Grace\nnobody,No\n"
     keys.hand_in("^CSV or Excel", "people.csv", rows)
     keys.press("^Read the file")
-    keys.page.get_by_text("1 of 3 are fine").wait_for()
+    keys.page.get_by_text("1 recipient ready").wait_for()
     keys.type("^E-mail address, 3", "grace@keys.example")
     keys.press("^Take these rows")
-    keys.page.get_by_text("2 of 3 are fine").wait_for()
+    keys.page.get_by_text("1 row to fix").wait_for()
     keys.press("^Leave out the rows that are wrong")
-    keys.page.get_by_text("All 2 are fine").wait_for()
+    keys.page.get_by_text("2 recipients ready").wait_for()
     keys.press("^Next: message")
     go_on_and_send(keys, "KEYS-1", r"^Send 2 gifts for £20\.00$")
 

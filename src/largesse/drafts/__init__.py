@@ -28,7 +28,8 @@ from largesse.drafts.keeping import (
 from largesse.drafts.mending import mended_sheet, merged_sheet
 from largesse.drafts.price import PriceLines, price_lines
 from largesse.drafts.sheet import MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetRefused
-from largesse.drafts.text_sheet import read_text_sheet
+from largesse.drafts.text_sheet import read_text_sheet, written_as_text
+from largesse.drafts.workbook import SeveralSheets
 
 __all__ = [
     "MAX_FILE_BYTES",
@@ -42,6 +43,7 @@ __all__ = [
     "Placed",
     "PriceLines",
     "RowProblem",
+    "SeveralSheets",
     "Sheet",
     "SheetRefused",
     "as_labelled",
@@ -63,4 +65,5 @@ __all__ = [
     "save_draft",
     "save_sheet",
     "sent_lately",
+    "written_as_text",
 ]

@@ -41,7 +41,7 @@ class Desk:
         self._patience = patience
 
     async def read_file(self, principal: Principal, data: bytes) -> Sheet:
-        """The sheet of a CSV or XLSX file, or of cells that were pasted. Raises SheetRefused."""
+        """The sheet of a CSV or XLSX file, or of cells that were pasted. Raises SheetRefused, and SeveralSheets for a workbook of several."""
         if is_workbook(data):
             return await self._workbooks.read(principal.customer_id, data)
         return await self._finish(principal, read_text_sheet(data))

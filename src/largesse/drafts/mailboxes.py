@@ -45,6 +45,8 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
     A text that begins with headings of several columns is a table, whatever stands in its cells.
     """
     first = next((line for line in lines_of(text) if line.strip()), "")
+    if first[:4].lower() == "sep=":  # a table by its own word
+        return text
     if _list_in(first) is None and ("@" in first or len(_split(first[:_MAX_HEADINGS], ",;\t|")) > 1):
         return text
     made: list[str] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 from collections import Counter
 from collections.abc import Iterator
 
@@ -96,6 +97,14 @@ class _Rows:
             if self._characters > _MAX_ROW_CHARACTERS:
                 raise SheetRefused("cell", row=self.number, limit=MAX_CELL)
             yield line
+
+
+def written_as_text(sheet: Sheet) -> str:
+    """Returns a text that is read as this sheet again, its rows numbered anew."""
+    made = io.StringIO()
+    made.write("sep=\t\n")
+    csv.writer(made, delimiter="\t").writerows(row.cells for row in sheet.rows)
+    return made.getvalue()
 
 
 def _decoded(data: bytes) -> str:

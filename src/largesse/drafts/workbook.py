@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import structlog
 
+from largesse.base.errors import InvalidRequest
 from largesse.base.turns import Turns
 from largesse.drafts.sheet import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 
@@ -25,8 +27,15 @@ OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 _log = structlog.get_logger(__name__)
 
 
-class _Answer(msgspec.Struct):
+class _Sheet(msgspec.Struct):
+    name: str
     rows: list[tuple[int, list[str]]] = []
+    refused: str | None = None
+    limit: int = 0
+
+
+class _Answer(msgspec.Struct):
+    sheets: list[_Sheet] = []
     refused: str | None = None
     limit: int = 0
 
@@ -39,6 +48,14 @@ def is_workbook(data: bytes) -> bool:
     return data.startswith((ZIP, OLD_WORKBOOK))
 
 
+class SeveralSheets(InvalidRequest):
+    """A workbook in which several sheets hold something: each by its name, or why it is refused."""
+
+    def __init__(self, sheets: Mapping[str, Sheet | SheetRefused]) -> None:
+        super().__init__(f"The workbook has {len(sheets)} sheets: {', '.join(sheets)}.")
+        self.sheets = sheets
+
+
 class Workbooks:
     """Reads workbooks, two at a time and one of each customer."""
 
@@ -46,20 +63,36 @@ class Workbooks:
         self._turns: Turns[int] = Turns(at_once=2, each=1, max_waiting=20)
 
     async def read(self, customer_id: int, data: bytes) -> Sheet:
-        """The first sheet that is shown. Raises SheetRefused, and Unavailable when too many wait."""
+        """The sheet that is shown and not blank. Raises SeveralSheets where there are several, SheetRefused, and Unavailable when too many wait."""
         if len(data) > MAX_FILE_BYTES:
             raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
         async with self._turns.turn(customer_id):
             answer = await _ask(data)
         if answer.refused is not None:
-            limit = MAX_ROWS if answer.refused == "rows" else answer.limit
-            raise SheetRefused(answer.refused, limit=limit)
-        maker = SheetMaker()
-        for at, (number, cells) in enumerate(answer.rows):
-            maker.add(number, cells)
-            if at % _ROWS_A_TURN == 0:
-                await asyncio.sleep(0)
-        return maker.sheet()
+            raise SheetRefused(answer.refused, limit=answer.limit)
+        if not answer.sheets:
+            raise SheetRefused("empty")
+        if len(answer.sheets) == 1:
+            return await _made(answer.sheets[0])
+        sheets: dict[str, Sheet | SheetRefused] = {}
+        for one in answer.sheets:
+            try:
+                sheets[one.name] = await _made(one)
+            except SheetRefused as refusal:
+                sheets[one.name] = refusal
+        raise SeveralSheets(sheets)
+
+
+async def _made(read: _Sheet) -> Sheet:
+    """The sheet of what the program has read. Raises SheetRefused."""
+    if read.refused is not None:
+        raise SheetRefused(read.refused, limit=MAX_ROWS if read.refused == "rows" else read.limit)
+    maker = SheetMaker()
+    for at, (number, cells) in enumerate(read.rows):
+        maker.add(number, cells)
+        if at % _ROWS_A_TURN == 0:
+            await asyncio.sleep(0)
+    return maker.sheet()
 
 
 async def _ask(data: bytes) -> _Answer:

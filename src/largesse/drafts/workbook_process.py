@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from datetime import datetime, time
 from typing import Any
 
-from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
 _MEMORY_BYTES = 1024 * 1024 * 1024
 _CPU_S = 10
 _MAX_UNPACKED = 64 * 1024 * 1024
 _MAX_PARTS = 2_000
 _MAX_COLUMNS = 16_384
+_MAX_SHEETS = 20
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and around what is encrypted
 
 
@@ -30,7 +31,10 @@ class _Refused(Exception):
 
 
 def main() -> None:
-    """Writes `{"rows": [[number, [cell, …]], …]}`, or `{"refused": why, "limit": n}`; its arguments are the limits."""
+    """Writes `{"sheets": [{"name": …, "rows": [[number, [cell, …]], …]}, …]}`; its arguments are the limits.
+
+    A sheet that is not read has `refused` and `limit` in place of rows, and so has the whole where nothing is.
+    """
     most_rows, most_characters = (int(argument) for argument in sys.argv[1:])
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
@@ -39,7 +43,7 @@ def main() -> None:
     answer: dict[str, Any]
     try:
         _check(data)
-        answer = {"rows": list(_rows(data, most_rows, most_characters))}
+        answer = {"sheets": list(_sheets(data, most_rows, most_characters))}
     except _Refused as refusal:
         why, limit = refusal.args
         answer = {"refused": why, "limit": limit}
@@ -63,17 +67,28 @@ def _check(data: bytes) -> None:
         raise _Refused("unpacked", _MAX_UNPACKED)
 
 
-def _rows(data: bytes, most_rows: int, most_characters: int) -> Iterator[tuple[int, list[str]]]:
-    """The rows of the first sheet that is shown, but for blank ones."""
+def _sheets(data: bytes, most_rows: int, most_characters: int) -> Iterator[dict[str, Any]]:
+    """The sheets that are shown, but for blank ones; the characters are those of all."""
     workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
     shown = [
         sheet.name
         for sheet in workbook.sheets_metadata
         if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
     ]
-    if not shown:
-        raise _Refused("empty", 0)
-    sheet = workbook.get_sheet_by_name(shown[0])
+    for name in shown[:_MAX_SHEETS]:
+        try:
+            rows = list(_rows(workbook.get_sheet_by_name(name), most_rows, most_characters))
+        except _Refused as refusal:
+            why, limit = refusal.args
+            yield {"name": name, "refused": why, "limit": limit}
+            continue
+        if rows:
+            most_characters -= sum(len(cell) for _, cells in rows for cell in cells)
+            yield {"name": name, "rows": rows}
+
+
+def _rows(sheet: CalamineSheet, most_rows: int, most_characters: int) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a sheet, but for blank ones."""
     rows = characters = 0
     for number, values in enumerate(sheet.iter_rows(), 1):
         cells = [_text(value) for value in values[:_MAX_COLUMNS]]

@@ -39,9 +39,11 @@ class Browser:
         """Posts a form with the token of the page that was got last, unless another is given."""
         return self._send("POST", path, data={"token": self.token if token is None else token, **fields})
 
-    def upload(self, path: str, data: bytes, **fields: str) -> httpx.Response:
+    def upload(
+        self, path: str, data: bytes, *, file_name: str = "people.csv", **fields: str
+    ) -> httpx.Response:
         """Posts a form with a file, with the token of the page that was got last."""
-        files = {"file": ("people.csv", data, "application/octet-stream")}
+        files = {"file": (file_name, data, "application/octet-stream")}
         return self._send("POST", path, data={"token": self.token, **fields}, files=files)
 
     @property

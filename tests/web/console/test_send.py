@@ -23,7 +23,7 @@ def test_a_gift_is_sent_step_by_step(service: Service, sign_in: Callable[[str], 
     browser.get(f"{path}/recipients")
     assert browser.upload(f"{path}/file", PEOPLE.encode()).status_code == 303
     browser.get(f"{path}/recipients")
-    assert "All 2 are fine 2 gifts in all." in browser.text
+    assert "2 recipients ready 2 gifts in all." in browser.text
 
     browser.get(f"{path}/message")
     said = browser.post(
@@ -132,7 +132,7 @@ def test_all_rows_that_are_wrong_are_shown_mended_and_sent(
     browser.get(f"{path}/recipients")
     browser.upload(f"{path}/file", "\n".join(["E-Mail;Name;Anzahl", *rows]).encode("cp1252"))
     browser.get(f"{path}/recipients")
-    assert "456 of 493 are fine" in browser.text
+    assert "456 recipients ready 37 rows to fix" in browser.text
     assert browser.page is not None
     numbers = re.findall(r'name="number" value="(\d+)"', browser.page.text)
     assert len(numbers) == 37
@@ -148,13 +148,13 @@ def test_all_rows_that_are_wrong_are_shown_mended_and_sent(
     mended["quantity"] = ["2", "1", "nope"]
     browser._send("POST", f"{path}/rows", data={"token": browser.token, **mended})
     browser.get(f"{path}/recipients")
-    assert "458 of 493 are fine" in browser.text
+    assert "458 recipients ready 35 rows to fix" in browser.text
 
     again = handed.text.replace(".example.com,", "@example.com,").replace(",0,", ",1,")
     browser.upload(f"{path}/file", again.encode(), add="yes")
     browser.get(f"{path}/recipients")
     # The file of the 37 came to the 458: two of its rows had been mended in place before.
-    assert "All 495 are fine 496 gifts in all." in browser.text
+    assert "495 recipients ready 496 gifts in all." in browser.text
     browser.post(f"{path}/start-over")
     browser.get(f"{path}/recipients")
     assert "Type or paste" in browser.text
@@ -171,17 +171,17 @@ def test_wrong_rows_are_left_out_and_columns_chosen_and_remembered(
         browser.post(f"{path}/recipients", rows=table)
         browser.get(f"{path}/recipients")
         if turn == 1:
-            assert "All 2 are fine" in browser.text
+            assert "2 recipients ready" in browser.text
             wrong = browser.post(f"{path}/columns", email="2", name="2", heading="yes")
             assert wrong.status_code == 422
             assert browser.post(f"{path}/columns", email="9", heading="yes").status_code == 422
             browser.post(f"{path}/columns", email="1", name="2", heading="yes")
             browser.get(f"{path}/recipients")
-        assert "1 of 2 are fine" in browser.text
+        assert "1 recipient ready 1 row to fix" in browser.text
         assert "The e-mail address is missing." in browser.text
     browser.post(f"{path}/leave-out")
     browser.get(f"{path}/recipients")
-    assert "All 1 are fine" in browser.text
+    assert "1 recipient ready 1 gift in all" in browser.text
 
 
 def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import io
+import re
 from collections.abc import Callable
 
+import openpyxl
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
@@ -15,7 +19,9 @@ __all__ = ["WORLD"]
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "Choose a file."),
+        (b"", "The file is empty: it has 0 bytes."),
+        (b" \n", "There is nothing in it."),
+        (b"email,name\n", "It has headings, and no rows below them."),
         (b"a\x00b", "This is neither a CSV file nor an Excel workbook (XLSX)."),
         (b"PK\x03\x04x", "This is neither a CSV file nor an Excel workbook (XLSX)."),
         (b"\xd0\xcf\x11\xe0" + bytes(99), "This workbook is of an older kind, or has a password."),
@@ -34,6 +40,49 @@ def test_a_file_that_is_none_is_told_beside_its_field(
     assert answer.status_code == 422
     assert said in browser_text(answer.text)
     assert 'aria-describedby="file-help file-error"' in answer.text
+
+
+def test_no_file_is_asked_for(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    browser = sign_in("ada@acme.example")
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    answer = browser.upload(f"{path}/file", b"", file_name="")
+    assert answer.status_code == 422
+    assert "Choose a file." in browser_text(answer.text)
+
+
+def test_of_a_workbook_of_several_sheets_one_is_chosen(
+    service: Service, sign_in: Callable[[str], Browser]
+) -> None:
+    book = openpyxl.Workbook()
+    for name, rows in (
+        ("Old", [["email", "private"], ["old@x.com", "home@x.com"]]),
+        ("New <b>", [["email", "name"], ["zoe@x.com", "Zoë, K"], ["bo@x.com", "Bo"]]),
+        ("Long", [["x" * 1001]]),
+        ("Blank", []),
+    ):
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    browser = sign_in("ada@acme.example")
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    browser.page = browser.upload(f"{path}/file", file.getvalue(), file_name="people.xlsx")
+    assert browser.page.status_code == 422
+    assert "Which sheet? The workbook has several sheets." in browser.text
+    assert "New <b> 2 rows" not in browser.text
+    for said in ("Old 2 rows", "New <b> 3 rows", "Long : A cell of row 1 has more than 1000 characters."):
+        assert said in browser.text
+    assert "Blank" not in browser.text
+    old, new = (html.unescape(one) for one in re.findall(r'name="rows" value="([^"]*)"', browser.page.text))
+    for rows, found in ((old, ["old@x.com"]), (new, ["zoe@x.com", "bo@x.com"])):
+        browser.get(f"{path}/recipients")
+        assert browser.post(f"{path}/recipients", rows=rows).status_code == 303
+        browser.get(f"{path}/recipients")
+        assert f"{len(found)} recipient{'s' if len(found) > 1 else ''} ready" in browser.text
+    assert "1 row to fix" not in browser.text
 
 
 def test_what_is_beyond_all_limits_is_refused(service: Service, sign_in: Callable[[str], Browser]) -> None:

@@ -54,6 +54,15 @@ def test_a_catalogue_says_everything_and_nothing_else(tag: str) -> None:
     assert not unused
 
 
+# A word in the plural after a number that may be one.
+COUNTED = re.compile(r"%\((count|all|codes|gifts|rows)\)s (?!of |more)(\w+ )?\w+s\b")
+
+
+def test_what_is_counted_has_a_singular() -> None:
+    counted = {text for text in texts() if isinstance(text, str) and COUNTED.search(text)}
+    assert not counted, "say these by ngettext, or {% pluralize %}"
+
+
 @pytest.mark.parametrize("tag", [tag for tag in LANGUAGES if tag != "en"])
 def test_each_text_has_its_values(tag: str) -> None:
     for path, text, translated in catalogue(tag):

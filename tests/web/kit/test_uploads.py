@@ -50,12 +50,13 @@ async def test_fields_and_files_are_told_apart() -> None:
         part("token", "zoë".encode())
         + part("file", b"\x00\xff\r\n\r\n--ab", '; filename="C:\\x.csv"')
         + part("empty", b"", '; filename=""')
+        + part("blank", b"", '; filename="x.csv"')
         + part("token", b"again")
         + b"--abc--\r\n"
     )
     fields, files = await read_upload(request(body), LIMITS)
     assert fields == [("token", "zoë"), ("token", "again")]
-    assert files == {"file": b"\x00\xff\r\n\r\n--ab", "empty": b""}
+    assert files == {"file": b"\x00\xff\r\n\r\n--ab", "blank": b""}
 
 
 @pytest.mark.parametrize(

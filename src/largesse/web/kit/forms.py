@@ -87,7 +87,7 @@ class PostedForm:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The files that have come so far, by the name of their field; an empty one where none was chosen."""
+        """The files that have come so far, by the name of their field; none where none was chosen."""
         return self._parser.files
 
     async def token(self) -> str:

@@ -41,6 +41,7 @@ class UploadParser:
         self._disposition = b""
         self._name = b""
         self._file: bytearray | None = None  # None where the part is a field
+        self._is_chosen = False  # a file without a name is what browsers send where none was chosen
         self._text = PieceDecoder()
         try:
             self._parser = MultipartParser(boundary, self._callbacks())
@@ -99,6 +100,7 @@ class UploadParser:
             raise BadForm
         self._name = name
         self._file = bytearray() if b"filename" in options else None
+        self._is_chosen = bool(options.get(b"filename"))
 
     def _add(self, piece: bytes) -> None:
         if self._file is None:
@@ -110,6 +112,6 @@ class UploadParser:
         name = self._name.decode("utf-8", "replace")
         if self._file is None:
             self.fields.append((name, self._text.end()))
-        else:
+        elif self._is_chosen:
             self.files.setdefault(name, bytes(self._file))
-            self._file = None
+        self._file = None

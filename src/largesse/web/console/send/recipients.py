@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -11,6 +12,7 @@ from largesse.base.i18n import text
 from largesse.drafts import (
     Checked,
     Columns,
+    SeveralSheets,
     Sheet,
     SheetRefused,
     as_labelled,
@@ -24,6 +26,7 @@ from largesse.drafts import (
     remembered_columns,
     save_draft,
     save_sheet,
+    written_as_text,
 )
 from largesse.orders import MAX_CODES
 from largesse.reports import earlier_gifts
@@ -40,6 +43,7 @@ REFUSED = {
     "cell": text("A cell of row %(row)s has more than %(limit)s characters."),
     "characters": text("It holds more than %(limit)s characters in all."),
     "empty": text("There is nothing in it."),
+    "headings": text("It has headings, and no rows below them. Add a row for each recipient."),
     "encoding": text("Its letters cannot be read. Save it as CSV in UTF-8, or as XLSX."),
     "quotes": text("A quotation mark in row %(row)s is not closed, or stands inside a cell."),
     "kind": text("This is neither a CSV file nor an Excel workbook (XLSX)."),
@@ -61,6 +65,8 @@ WRONG = {
     "quantity_wrong": text("The quantity is no whole number from 1 to 1000."),
 }
 _CHOOSE_FILE = text("Choose a file.")
+_EMPTY_FILE = text("The file is empty: it has 0 bytes. Save it again, or choose another.")
+_SEVERAL = text("The workbook has several sheets. Choose the one with the recipients.")
 _QUANTITY = text("Type a whole number from 1 to 5000.")
 _COLUMNS = text("Choose another column for each: one of them stands for the e-mail address.")
 
@@ -80,7 +86,7 @@ async def take_file(visit: Visit) -> Response:
     opened = await open_draft(visit)
     data = visit.files.get("file", b"")
     if not data:
-        visit.form.error("file", visit.say(_CHOOSE_FILE))
+        visit.form.error("file", visit.say(_EMPTY_FILE if "file" in visit.files else _CHOOSE_FILE))
         return await _show(visit, opened, status=422)
     return await _take(visit, opened, "file", data)
 
@@ -140,7 +146,7 @@ async def _take(visit: Visit, opened: Open, field: str, data: bytes) -> Response
     try:
         sheet = await drafts.read_file(principal, data)
         async with visit.database.connection(principal.scope) as connection:
-            columns = guess_columns(sheet)
+            columns = _guessed(sheet)
             known = await remembered_columns(connection, principal, heading_key(sheet, columns))
         columns = known if known is not None and fits(known, sheet) else columns
         columns = as_labelled(sheet, columns) if field == "rows" else columns
@@ -149,10 +155,26 @@ async def _take(visit: Visit, opened: Open, field: str, data: bytes) -> Response
             more = await drafts.check(principal, sheet, columns)
             sheet, columns = merged_sheet(fine, more)
     except SheetRefused as refusal:
-        visit.form.error(field, visit.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit))
+        visit.form.error(field, _refused(visit, refusal))
         return await _show(visit, opened, status=422)
+    except SeveralSheets as several:
+        visit.form.error(field, visit.say(_SEVERAL))
+        return await _show(visit, opened, status=422, sheets=several.sheets)
     await keep_sheet(visit, opened, sheet, columns)
     return visit.see(f"{opened.path}/recipients")
+
+
+def _guessed(sheet: Sheet) -> Columns:
+    """Returns which column is what. Raises SheetRefused for headings without rows."""
+    columns = guess_columns(sheet)
+    if columns.has_heading and len(sheet.rows) == 1:
+        raise SheetRefused("headings")
+    return columns
+
+
+def _refused(visit: Visit, refusal: SheetRefused) -> str:
+    """Why a sheet is refused, in the language of the page."""
+    return visit.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
 
 
 async def keep_sheet(visit: Visit, opened: Open, sheet: Sheet, columns: Columns) -> None:
@@ -165,7 +187,14 @@ async def keep_sheet(visit: Visit, opened: Open, sheet: Sheet, columns: Columns)
         await save_sheet(connection, principal, draft.id, sheet)
 
 
-async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
+async def _show(
+    visit: Visit,
+    opened: Open,
+    *,
+    status: int = 200,
+    sheets: Mapping[str, Sheet | SheetRefused] | None = None,
+) -> Response:
+    """The page; `sheets` are those of a workbook of which one is to be chosen."""
     principal = opened.caller.principal
     columns = opened.content.columns
     sheet = Sheet([])
@@ -190,6 +219,12 @@ async def _show(visit: Visit, opened: Open, *, status: int = 200) -> Response:
         shown=checked.bad[:MENDED_AT_ONCE],
         wrong=lambda problem: visit.say(WRONG[problem.kind], detail=problem.detail),
         most=MAX_CODES,
+        sheets=[
+            (name, len(one.rows), written_as_text(one), "")
+            if isinstance(one, Sheet)
+            else (name, 0, "", _refused(visit, one))
+            for name, one in (sheets or {}).items()
+        ],
     )
 
 
