@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -14,20 +15,36 @@ from tests.cli.conftest import commands_in
 
 import largesse.main  # noqa: F401 - what serves and works has registered its metrics
 from largesse.audit import ACTS
+from largesse.base.money import MAX_AMOUNT
 from largesse.base.settings import load_settings
 from largesse.cli import main
 from largesse.connections import MAX_CONNECTIONS
 from largesse.connections.keeper import IDLE_S
-from largesse.delivery.webhooks import MAX_SUBSCRIPTIONS
+from largesse.delivery.mail import mailer
+from largesse.delivery.mail.resending import MAX_RESENDS_A_DAY
+from largesse.delivery.webhooks import MAX_SUBSCRIPTIONS, outcomes, resolver
 from largesse.delivery.webhooks.delivery import IN_FLIGHT
 from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS
+from largesse.delivery.webhooks.throttle import REQUESTED_A_MINUTE, SAMPLES_A_MINUTE
+from largesse.funding import bank_file, top_ups
+from largesse.funding.managing import LONGEST_NAME, MOST_ACCOUNTS
+from largesse.funding.owed import MOST_MONTHS
+from largesse.funding.proving import MOST_AT_ONCE
+from largesse.funding.watching import MOST_TOLD
 from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
+from largesse.lines import limits
+from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.placer import SMALL_ORDER_CODES
-from largesse.orders.recipients import MAX_CODES, MAX_QUANTITY
-from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE
+from largesse.orders.quotes import QUOTE_HOLDS
+from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY
+from largesse.orders.request import MAX_QUOTE, MAX_REFERENCE, MAX_SOURCE
+from largesse.people.managing import MOST_PEOPLE
+from largesse.people.passkeys import MOST_PASSKEYS
+from largesse.templates.keeping import MOST_TEMPLATES
 from largesse.web.api import OPERATIONS
 from largesse.web.docs import docs_pages
 from largesse.web.kit.body import BODY_TIMEOUT_S, MAX_BODY_BYTES
+from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import PROBLEMS
 
 ROOT = Path(__file__).parents[1]
@@ -144,6 +161,37 @@ def test_every_problem_is_in_the_developer_guide(problem: type) -> None:
         ("codes in one order", f"{MAX_CODES:,}; one recipient {MAX_QUANTITY:,}"),
         ("texts", f"`externalReference` {MAX_REFERENCE} characters"),
         ("texts", f"`source` {MAX_SOURCE},"),
+        ("texts", f"`fromName` {MAX_FROM_NAME}, `message` {MAX_MESSAGE},"),
+        ("texts", f"`quote` {MAX_QUOTE}, a recipient's name {MAX_NAME},"),
+        ("request headers", f"{MAX_HEADER_BYTES // 1024} KiB together"),
+        ("quotes", f"hold for {QUOTE_HOLDS // timedelta(minutes=1)} minutes"),
+        ("an amount", f"{MAX_AMOUNT:,} in major units"),
+        ("who is told", f"{MOST_TOLD} people of an account"),
+        ("what is owed", f"{MOST_MONTHS} in the file"),
+        ("marks made again", f"{MOST_AT_ONCE:,} entries"),
+        ("funding accounts", f"{MOST_ACCOUNTS}, the closed ones too; a name {LONGEST_NAME} characters"),
+        ("top-ups", f"{top_ups.MAX_WAITING} in each environment, each for {top_ups.WAITS_FOR.days} days"),
+        ("a bank's file", f"{bank_file.MAX_BYTES // 2**20} MiB, {bank_file.MAX_LINES:,} lines"),
+        ("people of a customer", f"{MOST_PEOPLE}; each has at most {MOST_PASSKEYS} passkeys"),
+        ("templates of a customer", f"{MOST_TEMPLATES};"),
+        ("names of webhook targets", f"{resolver.OF_ONE_CUSTOMER} look-ups of one customer at once"),
+        ("names of webhook targets", f"{resolver.AT_ONCE} of a process; {resolver.LONGEST_S:g} seconds each"),
+        ("webhooks on request", f"{SAMPLES_A_MINUTE} samples a subscription and minute"),
+        ("webhooks on request", f"{REQUESTED_A_MINUTE} samples and redeliveries a customer"),
+        ("webhook attempts", f"at most {outcomes.SCHEDULE.cap_s / 3600:g} hours apart"),
+        ("mail ", f"after {mailer.SCHEDULE.first_s:g} seconds, twice as long each time up to an hour"),
+        (
+            "mail ",
+            f"for {mailer.GIVE_UP_AFTER_S / 86400:g} days; resent on request {MAX_RESENDS_A_DAY} times",
+        ),
+        (
+            "wrong PINs",
+            f"{limits.FAILURES_TO_PAUSE} in a row pause a code for {limits.FIRST_PAUSE.seconds // 60} minutes",
+        ),
+        (
+            "wrong PINs",
+            f"up to a day; {limits.ADDRESS_ALLOWANCE:g} wrong answers in {limits.ADDRESS_REFILL.seconds // 60} minutes",
+        ),
         ("orders waiting", f"more than {SMALL_ORDER_CODES} codes"),
         ("connections of a serving process", f"{MAX_CONNECTIONS:,}, idle ones for {IDLE_S:g} seconds"),
         ("wrong API keys", f"{WRONG_KEYS_A_MINUTE} a minute from one address"),

@@ -108,6 +108,7 @@ def test_over_the_api(service: Service, staging: Service, both: tuple[Customer, 
     assert switch.failed == set()
 
 
+@pytest.mark.timeout(600)  # some 1,800 requests
 def test_on_pages(both: tuple[Customer, Customer]) -> None:
     heron, zebra = both
     before = stable(heron.admin, lists_of_pages())
