@@ -107,6 +107,8 @@ def test_quotes(ask, world, balance) -> None:
     with pytest.raises(errors.InvalidRequest) as raised:
         ask(lambda c: c.quote.gift(world.coffee, value=6, country="ZZ", recipients=["x@"], account_id=1))
     assert len(raised.value.errors) > 1
+    listed = [f"- {one.pointer}: {one.detail}" for one in raised.value.errors]
+    assert str(raised.value).splitlines()[1:] == listed
 
 
 def test_orders_are_listed_page_by_page(ask, world) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -125,9 +126,38 @@ def test_the_longest_there_may_be(largesse, world, new_reference) -> None:
     assert order.code_count == 2
 
 
-def test_an_argument_nobody_knows(nowhere: str) -> None:
-    with Largesse(nowhere, "key") as client, pytest.raises(TypeError, match="recipient"):
-        client.send.gift(1, recipient="sam@example.com")
+def test_arguments_nobody_knows(nowhere: str) -> None:
+    with Largesse(nowhere, "key") as client:
+        for sends in (client.send, client.quote):
+            with pytest.raises(TypeError, match="'external_ref', 'recipient'"):
+                sends.gift(1, recipient="sam@example.com", external_ref="r-1")
+    with pytest.raises(TypeError, match="emial"):
+        Recipient(emial="sam@example.com")
+    with Largesse(nowhere, "key") as client, pytest.raises(errors.InvalidArgument, match="not dict"):
+        client.send.gift(1, recipients=[{"email": "sam@example.com", "quantitiy": 2}])
+
+
+@pytest.mark.parametrize("what", ["send", "quote"])
+def test_all_that_is_wrong_is_said_at_once(nowhere: str, what: str) -> None:
+    people = [Recipient(email="Sam", quantity=0), "ada@example.com", Recipient(email="", name="Eve")]
+    with Largesse(nowhere, "key") as client, pytest.raises(errors.InvalidArgument) as raised:
+        getattr(client, what).gift(0, value=12.5, country="GBR", recipients=people, message="x" * 257)
+    wrong = [
+        "product_id",
+        "value",
+        "country",
+        "recipients[0].email",
+        "recipients[0].quantity",
+        "recipients[2].email",
+        "message",
+    ]
+    assert raised.value.argument == wrong[0]
+    assert [error.argument for error in raised.value.errors] == wrong
+    first, *listed = str(raised.value).splitlines()
+    assert first == "7 arguments are wrong:"
+    assert [line.split("` ")[0] for line in listed] == [f"- `{name}" for name in wrong]
+    again = pickle.loads(pickle.dumps(raised.value))  # noqa: S301 - our own
+    assert (str(again), [error.argument for error in again.errors]) == (str(raised.value), wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,23 @@
 """What is refused before anything is sent, because it cannot be right whatever the service holds.
 
-Each function gives the argument back as it is to be sent, or raises InvalidArgument naming it. What only the service can judge,
+Each function gives the argument back as it is to be sent, or raises InvalidArgument naming it; `Faults` gathers those of several. What only the service can judge,
 such as which amounts a product has, is left to it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 from largesse_client.errors import InvalidArgument
 from largesse_client.models import Recipient
+
+T = TypeVar("T")
 
 MAX_CODES = 5_000
 MAX_QUANTITY = 1_000
@@ -24,6 +28,30 @@ _COUNTRY = re.compile(r"[A-Za-z]{2}")
 _CURRENCY = re.compile(r"[A-Za-z]{3}")
 
 refused = InvalidArgument.of
+
+
+class Faults:
+    """Gathers what is wrong with several arguments, so that all of it is said at once."""
+
+    def __init__(self) -> None:
+        self._found: list[InvalidArgument] = []
+
+    def check(self, check: Callable[[str, object], T], argument: str, value: object) -> T | None:
+        """What `check` makes of an argument; None, and the fault is remembered, where it refuses it."""
+        try:
+            return check(argument, value)
+        except InvalidArgument as error:
+            self.add(error)
+            return None
+
+    def add(self, error: InvalidArgument) -> None:
+        """Remembers a fault."""
+        self._found += error.errors or (error,)
+
+    def end(self) -> None:
+        """Raises InvalidArgument where there was any fault."""
+        if self._found:
+            raise InvalidArgument.of_all(self._found)
 
 
 def number(argument: str, value: object, least: int = 1, most: int = _INT32) -> int:
@@ -98,7 +126,10 @@ def recipients(argument: str, value: object) -> list[Recipient]:
     """Recipients, an address alone standing for one code to it. At least one, and at most MAX_CODES codes in all."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise refused(argument, f"must be a list of Recipient or addresses, not {type(value).__name__}.")
-    found = [_recipient(f"{argument}[{at}]", one) for at, one in enumerate(value)]
+    faults = Faults()
+    checked = [faults.check(_recipient, f"{argument}[{at}]", one) for at, one in enumerate(value)]
+    faults.end()
+    found = [one for one in checked if one is not None]
     if not found:
         raise refused(argument, "is empty.")
     if (count := sum(one.quantity for one in found)) > MAX_CODES:
@@ -110,12 +141,21 @@ def _recipient(argument: str, value: object) -> Recipient:
     one = Recipient(email=value) if isinstance(value, str) else value
     if not isinstance(one, Recipient):
         raise refused(argument, f"must be a Recipient or an address, not {type(value).__name__}.")
-    if "@" not in text(f"{argument}.email", one.email, 254):
-        raise refused(f"{argument}.email", "must be an e-mail address.")
-    if one.name is not None and not isinstance(one.name, str):
-        raise refused(f"{argument}.name", f"must be a str, not {type(one.name).__name__}.")
-    number(f"{argument}.quantity", one.quantity, most=MAX_QUANTITY)
+    faults = Faults()
+    faults.check(_address, f"{argument}.email", one.email)
+    name: object = one.name
+    if name is not None and not isinstance(name, str):
+        faults.add(refused(f"{argument}.name", f"must be a str, not {type(name).__name__}."))
+    faults.check(partial(number, most=MAX_QUANTITY), f"{argument}.quantity", one.quantity)
+    faults.end()
     return one
+
+
+def _address(argument: str, value: object) -> str:
+    given = text(argument, value, 254)
+    if "@" not in given:
+        raise refused(argument, "must be an e-mail address.")
+    return given
 
 
 def _letters(argument: str, value: object, pattern: re.Pattern[str], what: str) -> str:

@@ -39,6 +39,7 @@ this release does not know is a plain Problem. All can be pickled.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -55,15 +56,28 @@ class LargesseError(Exception):
 
 
 class InvalidArgument(LargesseError, ValueError):
-    """An argument that cannot be right. `argument` names it; nothing was sent."""
+    """An argument that cannot be right. `argument` names it; nothing was sent.
+
+    If several cannot, `errors` has an error for each, and the text lists them. `argument` is then the first.
+    """
 
     argument: str = ""
+    errors: tuple[InvalidArgument, ...] = ()
 
     @classmethod
     def of(cls, argument: str, text: str) -> InvalidArgument:
         """`text` goes on after the argument's name."""
         error = cls(f"`{argument}` {text}")
         error.argument = argument
+        return error
+
+    @classmethod
+    def of_all(cls, errors: Sequence[InvalidArgument]) -> InvalidArgument:
+        """One error for all of these, of which there is one at least."""
+        if len(errors) == 1:
+            return errors[0]
+        error = cls("\n".join([f"{len(errors)} arguments are wrong:", *(f"- {one}" for one in errors)]))
+        error.argument, error.errors = errors[0].argument, tuple(errors)
         return error
 
 
@@ -106,7 +120,7 @@ PROBLEMS: dict[str, type[Problem]] = {}
 class Problem(LargesseError):
     """Largesse's own no. `type` and `status` are for programs, `detail` is for people.
 
-    `errors` names the wrong recipients where there are any; of a quote, all that is wrong. `retry_after_s` says when to ask again, where the service does.
+    `errors` names the wrong recipients where there are any; of a quote, all that is wrong. The text lists them if there are several. `retry_after_s` says when to ask again, where the service does.
     """
 
     slug: ClassVar[str] = ""
@@ -118,6 +132,10 @@ class Problem(LargesseError):
     instance: str | None = None
     errors: tuple[FieldError, ...] = ()
     retry_after_s: float | None = None
+
+    def __str__(self) -> str:
+        listed = [f"- {one.pointer}: {one.detail}" for one in self.errors] if len(self.errors) > 1 else []
+        return "\n".join([super().__str__(), *listed])
 
     def __init_subclass__(cls, *, slug: str) -> None:
         cls.slug = slug

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar
 
 from largesse_client import arguments
-from largesse_client.arguments import refused
+from largesse_client.arguments import Faults, refused
 from largesse_client.calls import Call, post
 from largesse_client.models import Order, Quote, Recipient
 from largesse_client.recovery import recover
@@ -46,7 +46,11 @@ class Ordering(TypedDict, total=False):
     source: str | None
 
 
-_CHECKS: dict[str, tuple[str, Callable[[str, object], object]]] = {
+_Check = Callable[[str, object], object]
+_Given = tuple[
+    str, str, _Check, object
+]  # a member, the argument it is made of, what checks that, and its value
+_CHECKS: dict[str, tuple[str, _Check]] = {
     "recipients": ("recipients", arguments.recipients),
     "code_quantity": ("codeQuantity", partial(arguments.number, most=arguments.MAX_CODES)),
     "account_id": ("accountId", arguments.number),
@@ -62,25 +66,26 @@ _CHECKS: dict[str, tuple[str, Callable[[str, object], object]]] = {
 
 def gift_body(product_id: int, value: Decimal | int | None, country: str | None, order: Ordering) -> Body:
     """The body that asks for one product. Raises InvalidArgument."""
-    body: Body = {"productId": arguments.number("product_id", product_id)}
-    if value is not None:
-        body["value"] = arguments.money("value", value)
-    if country is not None:
-        body["country"] = arguments.country("country", country)
-    return body | _order_body(**order)
+    return _body(
+        order,
+        ("productId", "product_id", arguments.number, product_id),
+        ("value", "value", arguments.money, value),
+        ("country", "country", arguments.country, country),
+    )
 
 
 def collection_body(collection_id: int, value: Decimal | int | None, order: Ordering) -> Body:
     """The body that asks for a collection. Raises InvalidArgument."""
-    body: Body = {"collectionId": arguments.number("collection_id", collection_id)}
-    if value is not None:
-        body["value"] = arguments.money("value", value)
-    return body | _order_body(**order)
+    return _body(
+        order,
+        ("collectionId", "collection_id", arguments.number, collection_id),
+        ("value", "value", arguments.money, value),
+    )
 
 
 def template_body(template_id: int, order: Ordering) -> Body:
     """The body that asks for a saved template. Raises InvalidArgument."""
-    return {"templateId": arguments.number("template_id", template_id)} | _order_body(**order)
+    return _body(order, ("templateId", "template_id", arguments.number, template_id))
 
 
 def placing(what: str, body: Body, quote: str | None) -> Call[Order]:
@@ -97,12 +102,21 @@ def quoting(what: str, body: Body) -> Call[Quote]:
     return post(f"/quote/{what}", Quote, body, is_repeatable=True)
 
 
-def _order_body(**order: Unpack[Ordering]) -> Body:
-    if unknown := order.keys() - _CHECKS.keys():
-        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+def _body(order: Ordering, gift: _Given, *more: _Given) -> Body:
+    """The body of what is given: of the gift, which is required, and what else may be left out. Raises InvalidArgument for all that is wrong."""
+    if unknown := sorted(order.keys() - _CHECKS.keys()):
+        raise TypeError(f"unexpected keyword arguments: {', '.join(map(repr, unknown))}")
     given = {name: value for name, value in order.items() if value is not None}
     if not given.get("recipients", True):
         del given["recipients"]
+    members = [
+        gift,
+        *(one for one in more if one[-1] is not None),
+        *((member, name, check, given[name]) for name, (member, check) in _CHECKS.items() if name in given),
+    ]
+    faults = Faults()
+    body = {member: faults.check(check, name, value) for member, name, check, value in members}
     if ("recipients" in given) == ("code_quantity" in given):
-        raise refused("recipients", "or `code_quantity` must be given, one of the two.")
-    return {member: check(name, given[name]) for name, (member, check) in _CHECKS.items() if name in given}
+        faults.add(refused("recipients", "or `code_quantity` must be given, one of the two."))
+    faults.end()
+    return body

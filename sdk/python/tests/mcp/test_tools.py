@@ -128,10 +128,10 @@ async def test_without_a_quote_nothing_is_sent(
         assert "Nothing was placed" in await tools.refusal("send", quote=elsewhere.quote)
         # Nor can what was quoted be changed on the way.
         quoted = await _quote(tools, account, product)
-        sent = await tools.call(
-            "send", quote=quoted["quote"], codeQuantity=50, delivery={"code_quantity": 50}
-        )
-        assert sent["codeCount"] == 1
+        more = {"codeQuantity": 50, "delivery": {"code_quantity": 50}}
+        told = await tools.refusal("send", quote=quoted["quote"], **more)
+        assert "send has no argument 'codeQuantity', 'delivery'." in told
+        assert (await tools.call("send", quote=quoted["quote"]))["codeCount"] == 1
     assert len([one for one in largesse.orders.newest(limit=50) if one not in orders]) == 1
 
 
@@ -148,6 +148,33 @@ async def test_all_that_is_wrong_is_told(in_process: Any, account: int, product:
             "- #/recipients/0/email",
             "- #/accountId",
         ], told
+        told = await tools.refusal(
+            "quote_gift",
+            product_id=0,
+            value="-1",
+            country="GBR",
+            delivery={"recipients": [{"email": "Sam"}], "account_id": account},
+        )
+        wrong = ["product_id", "value", "country", "recipients[0].email"]
+        assert [line.split("` ")[0] for line in told.splitlines()[1:]] == [f"- `{name}" for name in wrong], (
+            told
+        )
+
+
+async def test_what_is_misspelt_is_refused(in_process: Any, account: int, product: int) -> None:
+    async with in_process() as tools:
+        delivery = {"code_quantity": 1, "account_id": account, "mesage": "Hi", "sender": "Ada"}
+        told = await tools.refusal("quote_gift", product_id=product, value=10, delivery=delivery)
+        assert "mesage" in told
+        assert "sender" in told
+        told = await tools.refusal(
+            "quote_gift",
+            product_id=product,
+            delivery={"recipients": [{"email": "a@b.example", "quantitiy": 2}]},
+        )
+        assert "quantitiy" in told
+        told = await tools.refusal("quote_gift", product_id=product, valeu=10, delivery={"code_quantity": 1})
+        assert "quote_gift has no argument 'valeu'." in told
 
 
 @pytest.mark.parametrize(("setting", "shown"), [("", False), ("no", False), ("yes", True)])

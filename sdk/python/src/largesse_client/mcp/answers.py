@@ -10,7 +10,7 @@ import msgspec
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
-from largesse_client.errors import LargesseError, Problem
+from largesse_client.errors import LargesseError
 from largesse_client.mcp.spending import CapReached
 
 P = ParamSpec("P")
@@ -47,15 +47,7 @@ def told(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     async def telling(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return await tool(*args, **kwargs)
-        except CapReached as error:
+        except (CapReached, LargesseError) as error:
             raise ToolError(str(error)) from None
-        except LargesseError as error:
-            raise ToolError(_text(error)) from None
 
     return telling
-
-
-def _text(error: LargesseError) -> str:
-    if isinstance(error, Problem) and len(error.errors) > 1:
-        return "\n".join([str(error), *(f"- {one.pointer}: {one.detail}" for one in error.errors)])
-    return str(error)

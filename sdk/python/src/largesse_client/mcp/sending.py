@@ -20,7 +20,7 @@ SOURCE = "mcp"
 _UNCLEAR = (408, 429)
 
 
-class To(BaseModel):
+class To(BaseModel, extra="forbid"):
     """A recipient."""
 
     email: Annotated[str, Field(max_length=254)]
@@ -28,7 +28,7 @@ class To(BaseModel):
     quantity: Annotated[int, Field(ge=1, le=1000, description="Codes for this recipient")] = 1
 
 
-class Delivery(BaseModel):
+class Delivery(BaseModel, extra="forbid"):
     """To whom, from whom, when, and who pays. Either `recipients` or `code_quantity` is given."""
 
     recipients: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 
 from largesse_client import AsyncLargesse
 from largesse_client.mcp.catalogue import add_catalogue
@@ -26,9 +27,21 @@ Sends gifts with Largesse, and spends money. To send something:
 Amounts are decimal numbers in the currency's major unit."""
 
 
+class _Server(MCPServer[Any]):
+    """A server whose tools refuse arguments that they do not have, so that a misspelt one is not left out in silence."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Calls a tool. Raises ToolError."""
+        for tool in await self.list_tools():
+            unknown = arguments.keys() - tool.input_schema.get("properties", {}).keys()
+            if tool.name == name and unknown:
+                raise ToolError(f"{name} has no argument {', '.join(map(repr, sorted(unknown)))}.")
+        return await super().call_tool(name, arguments, context)
+
+
 def build_server(largesse: AsyncLargesse, settings: Settings) -> MCPServer[Any]:
     """The server that asks `largesse` for everything; whoever made that closes it."""
-    server: MCPServer[Any] = MCPServer(
+    server = _Server(
         "largesse",
         title="Largesse",
         description="Send gifts, at a price that was agreed to before",
