@@ -64,3 +64,23 @@ async def test_the_list_is_what_the_migrations_make(connection: asyncpg.Connecti
 async def test_what_was_changed_is_named(connection: asyncpg.Connection, harm: str, found: list[str]) -> None:
     await connection.execute(harm)
     assert await schema_differences(connection) == found
+
+
+async def test_definitions_stay_as_they_are_through_a_dump(connection: asyncpg.Connection) -> None:
+    """pg_dump writes triggers and checks as the server words them: what it then words otherwise would be found after each restore."""
+    before = await read_manifest(connection)
+    made_again = """
+        SELECT replace(pg_get_triggerdef(t.oid), 'CREATE TRIGGER', 'CREATE OR REPLACE TRIGGER') AS statement
+        FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+        WHERE NOT t.tgisinternal AND t.tgconstraint = 0 AND c.relnamespace = 'public'::regnamespace
+        UNION ALL
+        SELECT format('ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %2$I %s', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
+        FROM pg_constraint c
+        WHERE c.contype = 'c' AND c.connamespace = 'public'::regnamespace AND c.conrelid <> 0 AND c.coninhcount = 0
+    """
+    statements = [row["statement"] for row in await connection.fetch(made_again)]
+    assert len(statements) > 50
+    async with connection.transaction():
+        for statement in statements:
+            await connection.execute(statement)
+        assert await read_manifest(connection) == before

@@ -7,7 +7,9 @@ ALTER TABLE accounts ADD COLUMN mac bytea;
 
 -- After the update, so that no row is locked a second time on an order's way; for what is meant to change the function is not called.
 CREATE TRIGGER accounts_stay AFTER UPDATE ON accounts FOR EACH ROW
-    WHEN ((OLD.environment, OLD.kind, OLD.currency, OLD.created_at) IS DISTINCT FROM (NEW.environment, NEW.kind, NEW.currency, NEW.created_at)
+    -- One column after the other: a comparison of rows is written otherwise by pg_dump, and would differ after a restore.
+    WHEN (OLD.environment IS DISTINCT FROM NEW.environment OR OLD.kind IS DISTINCT FROM NEW.kind
+          OR OLD.currency IS DISTINCT FROM NEW.currency OR OLD.created_at IS DISTINCT FROM NEW.created_at
           OR OLD.key IS DISTINCT FROM NEW.key
           OR OLD.mac IS DISTINCT FROM NEW.mac AND OLD.mac IS NOT NULL
           OR NEW.chain_head = '\x00000000000000000000000000000000' AND OLD.chain_head <> NEW.chain_head)
