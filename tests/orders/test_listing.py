@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from largesse.database import OPERATOR, Database
+from largesse.database import OPERATOR, Database, Role
 from largesse.identity import Principal
 from largesse.orders import OrderLists
 from largesse.orders.horizon import drawn_ids
+from largesse.orders.listing import _OF_REFERENCE
 
 ORDERS = """
 INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, country,
@@ -152,3 +153,29 @@ async def test_a_customer_with_few_orders_does_not_wait_for_those_of_others(data
     async with database.connection(OPERATOR) as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")
         assert await connection.fetchval(rows_read) - before <= 25
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_a_reference_is_looked_up_in_its_index(
+    database: Database, database_url: str, analyzed: bool
+) -> None:
+    many = (
+        ORDERS.replace("1, 120", "200, 20000")
+        .replace("n % 3", "1")
+        .replace("id, reference,", "id, external_reference, reference,")
+    )
+    await database.execute(OPERATOR, many.replace("SELECT n, lpad", "SELECT n, 'r' || n, lpad"))
+    if analyzed:
+        await database.execute(OPERATOR, "ANALYZE orders")
+    whose = principal(1, "staging")
+    explained = f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {_OF_REFERENCE}"
+    serving = await Database.connect(database_url, role=Role.APP)  # which policies hold, too
+    rows = await serving.fetch(whose.scope, explained, 1, "staging", "r201", 0)
+    plan = "\n".join(row[0] for row in rows)
+    assert "orders_external_reference" in plan, plan
+    assert "rows=1.00" in plan or "rows=1 " in plan, plan
+    lists = OrderLists(serving, msgspec.json.encode)
+    found = await lists.of_reference(whose, " r201 ", after=None)
+    await lists.close()
+    await serving.close()
+    assert [order["id"] for order in msgspec.json.decode(found)] == [201]

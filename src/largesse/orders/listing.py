@@ -128,9 +128,13 @@ def _reading(which: str, pin: str) -> str:
     """  # noqa: S608 - constants
 
 
+# As a range, in order, so that no other index than that of references fits, whatever is known of the table (`reading`).
 _OF_REFERENCE = f"""
-    SELECT id, created_at, {", ".join(TOLD_COLUMNS)} FROM orders
-    WHERE customer_id = $1 AND environment = $2 AND external_reference = $3 AND id > $4
+    SELECT id, created_at, {", ".join(TOLD_COLUMNS)} FROM (
+        SELECT * FROM orders
+        WHERE customer_id = $1 AND environment = $2 AND external_reference >= $3 AND external_reference <= $3
+        ORDER BY external_reference LIMIT 1) AS found
+    WHERE id > $4
 """  # noqa: S608 - constants
 # By whether customers are spread over nodes.
 _NEWEST = {
