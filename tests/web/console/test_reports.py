@@ -94,6 +94,10 @@ def test_a_chart_says_what_it_shows_and_bars_are_as_high_as_their_values() -> No
     assert heights[2] == 0
     assert "style=" not in str(drawn)
     assert 'height="0.0"' not in str(bars("Nothing", "", [], str))
+    # More came back than was spent: nothing is drawn below the axis, and the scale begins at zero.
+    scale = ET.fromstring(str(bars("Net", "", [Bar("1 Jan", (-100, 0), "")], str))).find("text")  # noqa: S314 - our own
+    assert scale is not None
+    assert scale.text == "0"
 
 
 def test_a_report_adds_up_what_there_is(ada: Browser, service: Service, filled: dict[str, str]) -> None:

@@ -29,7 +29,8 @@ def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[i
 
     Every so many labels are written, as there is room; every other one of them is `minor`, and left out where there is less.
     """
-    highest = max((value for point in points for value in point.values), default=0) or 1
+    top = max((value for point in points for value in (0, *point.values)), default=0)
+    highest = top or 1
     step = (_WIDTH - 2 * _LEFT) / max(len(points), 1)
     label_every = -(-len(points) // _LABELS) or 1
     drawn = []
@@ -49,7 +50,7 @@ def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[i
         title,
         description,
         _CEILING - 8,
-        scale(highest),
+        scale(top),
         Markup("").join(drawn),
         left=_LEFT,
         right=_WIDTH - _LEFT,

@@ -58,7 +58,7 @@ WRONG = {
     "email_wrong": text("This is not an e-mail address."),
     "email_in_list": text("“%(detail)s” is not an e-mail address."),
     "email_more": text(
-        "“%(detail)s” stands in the same row. Write all addresses here, with commas between them, or leave it out."
+        "“%(detail)s” stands in the same row. Add it here after a comma, or leave it out."
     ),
     "name_long": text("The name is too long: at most 200 characters."),
     "name_wrong": text("The name holds characters that may not be in it."),
@@ -158,7 +158,7 @@ async def _take(visit: Visit, opened: Open, field: str, data: bytes) -> Response
         visit.form.error(field, _refused(visit, refusal))
         return await _show(visit, opened, status=422)
     except SeveralSheets as several:
-        visit.form.error(field, visit.say(_SEVERAL))
+        visit.form.error("sheet", visit.say(_SEVERAL))
         return await _show(visit, opened, status=422, sheets=several.sheets)
     await keep_sheet(visit, opened, sheet, columns)
     return visit.see(f"{opened.path}/recipients")
