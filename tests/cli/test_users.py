@@ -84,3 +84,23 @@ def test_who_has_their_second_step_forgotten_is_told_by_mail(
     assert sql(database, told) == [], "it is kept"
     assert run("users", "reset", "ada@acme.example", "--second-step").exit_code == 0
     assert [tuple(row) for row in sql(database, told)] == [("second_step", "forgotten")]
+
+
+def test_an_invitation_without_a_role_leaves_the_one_there_is(
+    run: Run, database: str, loaded: dict[str, Any]
+) -> None:
+    def role_of(email: str) -> str:
+        listed = json.loads(run("users", "list", "--json").stdout)
+        return str(next(one["role"] for one in listed if one["email"] == email))
+
+    invite = ("users", "invite", "new@acme.example", "--customer", "acme")
+    assert run(*invite).exit_code == 0
+    assert role_of("new@acme.example") == "member", "somebody new"
+    assert run(*invite, "--role", "finance").exit_code == 0
+    assert run(*invite).exit_code == 0
+    assert role_of("new@acme.example") == "finance", "invited before"
+    assert run("users", "deactivate", "new@acme.example", "--customer", "acme").exit_code == 0
+    assert run(*invite).exit_code == 0
+    assert role_of("new@acme.example") == "finance", "who belonged to it once"
+    acts = sql(database, "SELECT after::text FROM audit_events WHERE act = 'person.invited' ORDER BY id")
+    assert [act[0] for act in acts] == ['{"role":"member"}', *['{"role":"finance"}'] * 3]

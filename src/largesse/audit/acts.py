@@ -47,6 +47,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "receivable.settled": "a payment of an invoiced customer was recorded",
         "reports.rebuilt": "what people list, search and add up was made anew from the orders",
         "secrets.resealed": "what is sealed was brought under the newest master key",
+        "sends.confirmed_above": "it was said above which amount a person confirms who they are before they send",
         "service_account.created": "a service account was made",
         "service_account.limited": "it was said what a service account may order",
         "service_account.switched": "a service account was switched on or off",

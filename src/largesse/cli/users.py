@@ -36,10 +36,12 @@ def users() -> None:
 @click.argument("email")
 @_of_customer
 @click.option("--name", help="What to call them; by default what is before the @.")
-@click.option("--role", type=click.Choice(ROLES), default="member", show_default=True)
+@click.option(
+    "--role", type=click.Choice(ROLES), help="By default the one they have, and member for somebody new."
+)
 @_as_json
 @command
-async def users_invite(email: str, customer: str, name: str | None, role: str, as_json: bool) -> None:
+async def users_invite(email: str, customer: str, name: str | None, role: str | None, as_json: bool) -> None:
     """Invite EMAIL, and print the link that lets them in, once; it is mailed, too, where a mail server is set."""
     address = _address(email)
     if name is not None and (not 0 < len(name.strip()) <= 100 or unfit(name)):
@@ -51,7 +53,7 @@ async def users_invite(email: str, customer: str, name: str | None, role: str, a
             if load_settings().smtp_url is not None:
                 await mail_invitation(connection, made.user_id)
             await acting.record(
-                connection, "person.invited", address, customer_id=customer_id, after={"role": role}
+                connection, "person.invited", address, customer_id=customer_id, after={"role": made.role}
             )
         except InvalidRequest as error:
             raise StartError(error.detail) from None

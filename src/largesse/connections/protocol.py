@@ -191,9 +191,12 @@ class Connection(HttpToolsProtocol):
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             pass  # answered as if it had not been asked for
-        except httptools.HttpParserError:
+        except httptools.HttpParserError as error:
             metrics.MALFORMED.inc()
-            self.refuse(InvalidRequest("The request cannot be read as HTTP/1.1."))
+            refusal = error.__context__
+            if not isinstance(refusal, InvalidRequest):
+                refusal = InvalidRequest("The request cannot be read as HTTP/1.1.")
+            self.refuse(refusal)
             return
         self._bytes = self._bytes + len(data) if self.scope is scope else 0
         if self._reads is _Reads.HEAD:
@@ -226,7 +229,12 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head is whole: the request begins, its answer written in as few pieces as there can be."""
+        """The head is whole: the request begins, its answer written in as few pieces as there can be.
+
+        Raises InvalidRequest for more than one Host header (RFC 9112, 3.2): two programs might each take another one.
+        """
+        if [name for name, _ in self.headers].count(b"host") > 1:
+            raise InvalidRequest("The request has more than one `Host` header.")
         self._keeper.has_head(self)
         super().on_headers_complete()
         self._reads = _Reads.BODY

@@ -58,7 +58,10 @@ TABLES: Mapping[str, Writes] = {
     "code_readings": Writes(app="INSERT"),
     "collections": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "currencies": Writes(),
-    "customers": Writes(app="UPDATE(created_at), UPDATE(requires_second_step)", operator="INSERT, UPDATE"),
+    "customers": Writes(
+        app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above)",
+        operator="INSERT, UPDATE",
+    ),
     "daily_spending": Writes(app="INSERT, UPDATE"),
     "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE"),
     "delivery_attempts": Writes(worker="INSERT, DELETE", operator="UPDATE(answer)"),

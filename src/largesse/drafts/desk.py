@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import asyncpg
 import msgspec
 
@@ -17,7 +19,7 @@ from largesse.drafts.sheet import Sheet
 from largesse.drafts.text_sheet import read_text_sheet
 from largesse.drafts.workbook import Workbooks, is_workbook
 from largesse.identity import Caller, Principal
-from largesse.orders import Findings, Gift, Intake, Options, Quote, Quoter, read_send
+from largesse.orders import Findings, Gift, Intake, Options, Order, Quote, Quoter, read_send
 
 _NOBODY = Checked((), ())
 
@@ -83,8 +85,17 @@ class Desk:
         """
         return await self._quoter.quote(caller, draft.asked(checked.recipients), Findings())
 
-    async def send(self, caller: Caller, draft_id: str, quote: str | None) -> Placed:
+    async def send(
+        self,
+        caller: Caller,
+        draft_id: str,
+        quote: str | None,
+        *,
+        check: Callable[[Order], None] | None = None,
+    ) -> Placed:
         """Places the order of the person's draft as it was quoted, and drops the draft; a repeat finds what the first has placed.
+
+        `check` sees the order before it is placed, and may raise something instead.
 
         Raises NotFound for a draft that is not there and has become no order, and what `Intake.send` does.
         """
@@ -97,7 +108,7 @@ class Desk:
         checked = await self.recipients(principal, draft)
         self._require_whole(draft, checked)
         try:
-            await self._intake.send(caller, draft.asked(checked.recipients, quote))
+            await self._intake.send(caller, draft.asked(checked.recipients, quote), check=check)
         except ReferenceUsed as used:
             if used.holder != draft.id:
                 raise

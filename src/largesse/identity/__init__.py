@@ -14,6 +14,8 @@ from largesse.identity.customers import (
     CustomerRecord,
     add_customer,
     change_customer,
+    confirm_above,
+    confirmed_above,
     find_customer,
     list_customers,
     require_second_step,
@@ -53,7 +55,7 @@ from largesse.identity.narrowing import (
     scopes_said,
 )
 from largesse.identity.people import person_calls
-from largesse.identity.principal import SENDERS, Principal
+from largesse.identity.principal import ADMIN, SENDERS, Principal
 from largesse.identity.saving import save_customers, save_keys, save_service_accounts, save_users
 from largesse.identity.service_accounts import (
     ServiceAccount,
@@ -87,6 +89,7 @@ from largesse.identity.users import (
 )
 
 __all__ = [
+    "ADMIN",
     "CODES",
     "MOST_CUSTOMER_KEY",
     "MOST_CUSTOMER_NAME",
@@ -121,6 +124,8 @@ __all__ = [
     "add_user",
     "bind_user",
     "change_customer",
+    "confirm_above",
+    "confirmed_above",
     "create_key",
     "deactivate_user",
     "delete_key",

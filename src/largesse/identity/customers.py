@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import msgspec
+
 from largesse.base.errors import StartError
 from largesse.base.naming import free_key
 from largesse.database import Connection
@@ -87,6 +89,30 @@ async def require_second_step(connection: Connection, customer_id: int, *, requi
     await connection.execute(
         "UPDATE customers SET requires_second_step = $2 WHERE id = $1", customer_id, required
     )
+
+
+async def confirmed_above(connection: Connection, customer_id: int) -> dict[str, int]:
+    """Returns the amounts, in minor units by currency, above which a person confirms who they are before they send."""
+    kept: str | None = await connection.fetchval(
+        "SELECT confirm_above FROM customers WHERE id = $1", customer_id
+    )
+    return {} if kept is None else msgspec.json.decode(kept, type=dict[str, int])
+
+
+async def confirm_above(
+    connection: Connection, customer_id: int, currency: str, amount_minor: int | None
+) -> int | None:
+    """Sets that amount in a currency, None for none; returns the one before. Call it inside a transaction that locks the customer."""
+    amounts = await confirmed_above(connection, customer_id)
+    before = amounts.pop(currency, None)
+    if amount_minor is not None:
+        amounts[currency] = amount_minor
+    await connection.execute(
+        "UPDATE customers SET confirm_above = $2 WHERE id = $1",
+        customer_id,
+        msgspec.json.encode(amounts, order="deterministic").decode() if amounts else None,
+    )
+    return before
 
 
 async def find_customer(connection: Connection, key: str) -> int:

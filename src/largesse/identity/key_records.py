@@ -250,13 +250,14 @@ async def narrow_key(
     scopes: Sequence[str] | None,
     networks: Sequence[Network] | None,
 ) -> NamedKey:
-    """Says what a key is for and from where it may be used, from the next request on; None: everything, everywhere.
+    """Says what a key is for and from where it may be used; None: everything, everywhere.
 
-    Raises StartError for an unknown id, or a deleted key.
+    What is under way with it is finished or held to that: this waits for transactions that write for the key. Raises StartError for an unknown id, or a deleted key.
     """
     narrowed = await connection.fetchrow(
         """
-        UPDATE api_keys SET scopes = $2, networks = $3 WHERE id = $1 AND deleted_at IS NULL
+        WITH locked AS MATERIALIZED (SELECT id FROM api_keys WHERE id = $1 AND deleted_at IS NULL FOR UPDATE)
+        UPDATE api_keys SET scopes = $2, networks = $3 FROM locked WHERE api_keys.id = locked.id
         RETURNING customer_id, environment, key
         """,
         key_id,

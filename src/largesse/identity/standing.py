@@ -9,11 +9,13 @@ deletion, and nothing is ever written with a key after its deletion.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import NamedTuple, Self
 
 from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
 from largesse.database import Connection, beside_of
+from largesse.identity.narrowing import parse_network, require_network, require_scope
 from largesse.identity.principal import ADMIN, SENDERS, Principal
 
 
@@ -23,6 +25,16 @@ class Standing(NamedTuple):
     plan: str
     service_account_active: bool
     limits: str | None = None  # what the service account may order, for `read_limits`
+    scopes: Sequence[str] | None = None  # what the key is for; None: everything
+    networks: Sequence[str] | None = None  # where it may be used, as text; None: everywhere
+
+    @classmethod
+    def of(cls, principal: Principal) -> Self:
+        """Returns that of a key whose principal was read just now."""
+        networks = None if principal.networks is None else [str(one) for one in principal.networks]
+        return cls(
+            principal.plan, principal.service_account_active, principal.limits, principal.scopes, networks
+        )
 
 
 class HeldPerson(NamedTuple):
@@ -42,34 +54,49 @@ class PersonStanding(NamedTuple):
 
 
 def standings(key_ids: str) -> str:
-    """SQL for the standing of each key of those ids that is there: `id`, `plan`, `active` and `limits`; locks the keys.
+    """SQL for the standing of each key of those ids that is there: `id` and the fields of a Standing; locks the keys.
 
-    `key_ids` is SQL for an array of integers. Nothing but a deletion waits for the locks. A subquery for each, not a join: the planner
+    `key_ids` is SQL for an array of integers. Nothing but deleting or narrowing a key waits for the locks. A subquery for each, not a join: the planner
     must look each up, however many keys it thinks there are. And not in the index of those that are there, which it took for next to nothing.
     """
     return f"""
         SELECT found.* FROM unnest({key_ids}) AS asked (id) CROSS JOIN LATERAL (
-            SELECT k.id, c.plan, s.active, s.limits FROM api_keys k
+            SELECT k.id, c.plan, s.active, s.limits, k.scopes, k.networks::text[] AS networks FROM api_keys k
             JOIN customers c ON c.id = k.customer_id JOIN service_accounts s ON s.id = k.service_account_id
             WHERE k.id = asked.id AND (k.deleted_at IS NULL) IS TRUE FOR KEY SHARE OF k) AS found
     """  # noqa: S608 - put together from constants
 
 
-async def hold_key(connection: Connection, principal: Principal) -> None:
-    """Looks at the principal's key again, and keeps it from being deleted until the transaction ends.
+async def hold_key(
+    connection: Connection, principal: Principal, *scopes: str, address: str | None = None
+) -> None:
+    """Looks at the principal's key again, and keeps it from being deleted or narrowed until the transaction ends.
 
-    The first statement of every transaction that writes for an API key. Raises Unauthorized, PlanRequired or Inactive.
+    The first statement of every transaction that writes for an API key. Raises what `require_standing` does.
     """
     row = await connection.fetchrow(standings("ARRAY[$1::int]"), principal.key_id)
-    require_standing(principal, None if row is None else Standing(row["plan"], row["active"]))
+    require_standing(principal, None if row is None else Standing(*row[1:]), *scopes, address=address)
 
 
-def require_standing(principal: Principal, standing: Standing | None) -> None:
-    """Raises what keeps a key of that standing, None for a deleted one, from doing what it asked for a moment ago."""
+def require_standing(
+    principal: Principal, standing: Standing | None, *scopes: str, address: str | None = None
+) -> None:
+    """Raises what keeps a key of that standing, None for a deleted one, from doing what it asked for a moment ago.
+
+    That takes those `scopes`, and came from that network address. Raises Unauthorized, PlanRequired, Inactive, NetworkNotAllowed
+    or ScopeRequired.
+    """
     if standing is None:
         raise Unauthorized("The API key was deleted.")
     require_plan(standing.plan)
     require_active(standing.service_account_active, principal.service_account_name)
+    if standing.scopes is None and standing.networks is None:
+        return
+    networks = None if standing.networks is None else [parse_network(one) for one in standing.networks]
+    now = replace(principal, scopes=standing.scopes, networks=networks)
+    require_network(now, address)
+    for scope in scopes:
+        require_scope(now, scope)
 
 
 async def people_standing(connection: Connection, session_ids: Collection[int]) -> dict[int, PersonStanding]:

@@ -21,7 +21,7 @@ from largesse.orders.ids import FEW_IDS, LAST_ID, IdWatch, read_ids_left
 from largesse.orders.kept import Receipt
 from largesse.orders.listing import OrderLists
 from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE, OPTIONS, PERSONAL, Options, options_of
-from largesse.orders.order import Gift
+from largesse.orders.order import Gift, Order
 from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoting import Quote, Quoter
 from largesse.orders.recipients import (
@@ -69,6 +69,7 @@ __all__ = [
     "IdWatch",
     "Intake",
     "Options",
+    "Order",
     "OrderAct",
     "OrderLists",
     "OrderRecipient",

@@ -196,9 +196,7 @@ def _context(
         locked=frozenset(accounts),
         ids_left=1,
         transfer_ids=count(),
-        standings={}
-        if principal.key_id is None
-        else {principal.key_id: Standing(principal.plan, principal.service_account_active, principal.limits)},
+        standings={} if principal.key_id is None else {principal.key_id: Standing.of(principal)},
         people={},
         references=references,
         accounts=accounts,

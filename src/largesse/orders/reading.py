@@ -220,7 +220,7 @@ _BESIDE = f"""
 _TOLD_BESIDE = f"""
     now, {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
     ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
-    ARRAY(SELECT ROW(id, plan, active, limits) FROM keys) AS standings
+    ARRAY(SELECT ROW(id, plan, active, limits, scopes, networks) FROM keys) AS standings
 """  # noqa: S608 - constants
 _READ_BESIDE = f"WITH {_BESIDE} SELECT {_TOLD_BESIDE} FROM instant"  # noqa: S608 - constants
 

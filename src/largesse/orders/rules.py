@@ -10,7 +10,7 @@ from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, R
 from largesse.base.money import canonical
 from largesse.chains import START
 from largesse.funding import Entry, FromAccount
-from largesse.identity import Limit, PersonStanding, Standing, require_sender, require_standing
+from largesse.identity import CODES, SEND, Limit, PersonStanding, Standing, require_sender, require_standing
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.spending import SpendingKey, limit_of, require_within, spending_key
 
@@ -115,7 +115,7 @@ def _refuse(order: Order, context: BatchContext) -> Limit | None:
         require_sender(principal, _person(order, context))
     elif principal.key_id is not None:
         standing = context.standings.get(principal.key_id)
-        require_standing(principal, standing)
+        require_standing(principal, standing, *_scopes(order), address=order.kept.address)
     reference_key = order.reference_key
     if reference_key is not None and (holder := context.references.get(reference_key)):
         raise reference_used(holder)
@@ -140,6 +140,11 @@ def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
         raise InvalidRequest(NO_SUCH_ACCOUNT)
     require_currency(account.currency, order.currency)
     return account
+
+
+def _scopes(order: Order) -> tuple[str, ...]:
+    """What an order takes: codes are given to whoever asks for a batch of them."""
+    return (SEND,) if order.recipients else (SEND, CODES)
 
 
 def _person(order: Order, context: BatchContext) -> PersonStanding | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -85,8 +85,10 @@ class Intake:
         )
         self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
 
-    async def send(self, caller: Caller, asked: Asked) -> Receipt:
-        """Places the order that is asked for.
+    async def send(
+        self, caller: Caller, asked: Asked, *, check: Callable[[Order], None] | None = None
+    ) -> Receipt:
+        """Places the order that is asked for, unless `check` raises something once it is known what it comes to.
 
         Refuses it in the contract's order: for a used reference whatever else is wrong, then for anything else, then for a quote
         that holds no longer, and for the balance last. Raises ReferenceUsed, InvalidRequest, those of QUOTE_REFUSED,
@@ -98,6 +100,8 @@ class Intake:
             except (InvalidRequest, *QUOTE_REFUSED):
                 await self.refuse_used_reference(caller.principal, asked.external_reference)
                 raise
+            if check is not None:
+                check(order)
             if not is_large(order.code_count):
                 await self._place(order, turn)
                 return await self._answer(order)

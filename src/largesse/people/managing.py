@@ -50,6 +50,7 @@ class Invitation:
 
     user_id: int
     email: str
+    role: str
     secret: str
 
 
@@ -72,15 +73,16 @@ async def list_colleagues(connection: Connection, customer_id: int | None = None
 
 
 async def invite(
-    connection: Connection, customer_id: int, email: str, *, name: str | None, role: str
+    connection: Connection, customer_id: int, email: str, *, name: str | None, role: str | None
 ) -> Invitation:
     """Invites an address: whoever has the link and signs in by that address belongs to the customer.
 
-    One that was invited before, or did belong to it, is invited anew. Raises AlreadyThere; InvalidRequest for one too many.
+    One that was invited before, or did belong to it, is invited anew. Without a `role` they keep the one they have, and somebody
+    new becomes a member. Raises AlreadyThere; InvalidRequest for one too many.
     """
     row = await connection.fetchrow(
         """
-        SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name,
+        SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name, u.role,
                u.is_active AND u.person_id IS NOT NULL AS is_there
         FROM (VALUES (1)) AS one LEFT JOIN users u ON u.customer_id = $1 AND lower(u.email) = lower($2)
         """,
@@ -92,10 +94,11 @@ async def invite(
         raise AlreadyThere(f"{email} belongs to the customer already.")
     if row["people"] >= MOST_PEOPLE:
         raise InvalidRequest(f"A customer has at most {MOST_PEOPLE} people.")
+    role = role or row["role"] or "member"
     user_id = await add_user(
         connection, customer_id, email, name or row["name"] or email.partition("@")[0], role
     )
-    return Invitation(user_id, email, await new_link(connection, "invitation", user_id=user_id))
+    return Invitation(user_id, email, role, await new_link(connection, "invitation", user_id=user_id))
 
 
 async def invite_again(connection: Connection, customer_id: int, user_id: int) -> Invitation:
@@ -104,7 +107,7 @@ async def invite_again(connection: Connection, customer_id: int, user_id: int) -
     if colleague.has_signed_in:
         raise AlreadyThere(f"{colleague.email} belongs to the customer already.")
     secret = await new_link(connection, "invitation", user_id=user_id)
-    return Invitation(user_id, colleague.email, secret)
+    return Invitation(user_id, colleague.email, colleague.role, secret)
 
 
 async def set_role(connection: Connection, customer_id: int, user_id: int, role: str) -> Colleague:

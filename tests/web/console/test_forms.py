@@ -100,3 +100,36 @@ def test_a_session_ends_when_it_is_idle_or_old(service: Service, sign_in: SignIn
         assert ada.get("/app").status_code == 303
     finally:
         service.sql("UPDATE clock SET ahead_by = '0'")
+
+
+def test_a_form_of_another_mode_or_company_is_refused_with_a_page_that_says_so(
+    service: Service, sign_in: SignIn
+) -> None:
+    """Two tabs: in one, the pages were changed to something else after the other one had opened its form."""
+    ada = sign_in("ada@acme.example")
+    ada.get("/app/keys")
+    old = ada.token
+    account = str(service.sql("SELECT id FROM service_accounts WHERE key = 'hr-bot'")[0][0])
+    key = {"name": "of test mode", "service_account": account, "scope": "read", "networks": ""}
+    ada.get("/app")
+    assert ada.post("/app/environment", environment="staging").status_code == 303
+    refused = ada.post("/app/keys", token=old, **key)
+    assert refused.status_code == 409
+    assert "In another tab you changed to another company" in refused.text
+    assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'of test mode'")[0][0] == 0
+    ada.get("/app")
+    ada.post("/app/environment", environment="production")
+    assert ada.post("/app/keys", token=old, **key).status_code == 200, "back where the page was opened"
+    gil = sign_in("gil@globex.example")
+    other = service.sql(
+        "INSERT INTO users (customer_id, email, name, role, person_id) SELECT 1, u.email, 'Gil', 'admin', u.person_id "
+        "FROM users u WHERE u.email = 'gil@globex.example' RETURNING id"
+    )[0][0]
+    gil.get("/app/people")
+    old = gil.token
+    gil.get("/app/customers")
+    assert gil.post("/app/customers", user=str(other)).status_code == 303
+    refused = gil.post("/app/people", token=old, email="late@acme.example", name="", role="admin")
+    assert refused.status_code == 409
+    assert service.sql("SELECT count(*) FROM users WHERE email = 'late@acme.example'")[0][0] == 0
+    assert gil.post("/app/sign-out", token=old).status_code == 303, "what is about no company is taken"

@@ -118,7 +118,7 @@ def test_markup_in_a_name_stays_text(service: Service, sign_in: SignIn) -> None:
 def test_there_is_always_an_administrator(service: Service, sign_in: SignIn) -> None:
     gil = sign_in("gil@globex.example")
     gil_id = id_of(service, "gil@globex.example")
-    for act, fields in (("role", {"role": "viewer"}), ("remove", {})):
+    for act, fields in (("role", {"role": "viewer", "sure": "yes"}), ("remove", {})):
         gil.get("/app/people")
         gil.post(f"/app/people/{gil_id}/{act}", **fields)
         gil.get("/app/people")
@@ -138,3 +138,37 @@ def test_nobody_reaches_people_of_another_customer(service: Service, sign_in: Si
         gil.get("/app/people")
         assert gil.post(f"/app/people/{beyond}/remove").status_code == 404
     assert service.sql("SELECT * FROM users WHERE id = $1", ada_id) == before
+
+
+def test_an_administrator_who_gives_up_that_role_is_asked_first(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    service.sql(
+        "UPDATE users SET role = 'admin', is_active = true WHERE email IN ('ada@acme.example', 'cem@acme.example')"
+    )
+    own, other = (
+        service.sql("SELECT id FROM users WHERE email = $1", email)[0][0]
+        for email in ("ada@acme.example", "cem@acme.example")
+    )
+    ada.get("/app/people")
+    asked = ada.post(f"/app/people/{own}/role", role="viewer")
+    assert asked.headers["location"] == f"/app/people/{own}/role?role=viewer"
+    ada.get(asked.headers["location"])
+    assert "Change your own role?" in ada.text
+    assert "Your role becomes Viewer" in ada.text
+    role_of = "SELECT role FROM users WHERE id = $1"
+    assert service.sql(role_of, own)[0][0] == "admin"
+    for query in ("", "?role=admin", "?role=owner"):
+        assert ada.get(f"/app/people/{own}/role{query}").headers["location"] == "/app/people"
+    assert ada.get(f"/app/people/{other}/role?role=viewer").headers["location"] == "/app/people"
+    ada.get(f"/app/people/{own}/role?role=viewer")
+    assert ada.post(f"/app/people/{own}/role", role="viewer", sure="yes").headers["location"] == "/app"
+    assert service.sql(role_of, own)[0][0] == "viewer"
+    assert "is Viewer now" in ada.get("/app").text
+    service.sql("UPDATE users SET role = 'admin' WHERE id = $1", own)
+    service.sql("UPDATE users SET role = 'member' WHERE id = $1", other)
+    others = "UPDATE users SET role = 'member' WHERE role = 'admin' AND id <> $1 AND customer_id = (SELECT customer_id FROM users WHERE id = $1)"
+    service.sql(others, own)
+    ada.get("/app/people")
+    refused = ada.post(f"/app/people/{own}/role", role="viewer", sure="yes")
+    assert refused.status_code == 303
+    assert service.sql(role_of, own)[0][0] == "admin", "the last one stays"

@@ -65,11 +65,22 @@ def test_other_names(staging: Service, demo: Service, host: str) -> None:
             assert answer.json()["type"] == "/problems/misdirected"
 
 
-def test_several_host_headers_name_none(staging: Service) -> None:
+def test_no_host_header_names_none(staging: Service) -> None:
     wire = Wire(staging.url)
-    for hosts in ("Host: localhost\r\nHost: rebound.example\r\n", ""):
-        assert wire.ask(f"GET /mailbox HTTP/1.1\r\n{hosts}\r\n".encode()).status == 421
+    assert wire.ask(b"GET /mailbox HTTP/1.1\r\n\r\n").status == 421
     wire.close()
+
+
+@pytest.mark.parametrize("path", ["/mailbox", "/health", "/me", "/app/sign-in", "/claim", "/nothing"])
+@pytest.mark.parametrize("second", ["localhost", "rebound.example", ""])
+def test_two_host_headers_are_refused_everywhere(staging: Service, path: str, second: str) -> None:
+    wire = Wire(staging.url)
+    answer = wire.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nhOST: {second}\r\n\r\n".encode())
+    wire.close()
+    assert answer.status == 400
+    problem = answer.json
+    assert problem["type"] == "/problems/invalid-request"
+    assert problem["detail"] == "The request has more than one `Host` header."
 
 
 def test_everything_else_answers_to_any_name(staging: Service) -> None:

@@ -214,12 +214,16 @@ class Application:
             if body is None and exchange is not None:
                 body = whole_body(headers, exchange["body"])
             if body is not None:
-                return await operation.handler(services, Call(caller, path, query, body, request_id, ignored))
+                return await operation.handler(
+                    services, Call(caller, path, query, body, request_id, ignored, operation.scope)
+                )
         sender = client_address(scope) if caller is None else caller.principal.customer_id
         with services.body_memory.share(("customer", sender)) as share:
             body = await read_body(headers, receive, share)
             with wait:
-                return await operation.handler(services, Call(caller, path, query, body, request_id, ignored))
+                return await operation.handler(
+                    services, Call(caller, path, query, body, request_id, ignored, operation.scope)
+                )
 
     async def _identify(
         self, authenticator: Authenticator, operation: Operation, scope: Scope, headers: Headers

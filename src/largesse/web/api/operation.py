@@ -56,6 +56,7 @@ class Call(msgspec.Struct, frozen=True):
     body: bytes
     request_id: bytes
     ignored: list[str]  # names of parameters and members that there are none of, for the answer to name
+    scope: str | None = None  # that the operation takes
 
     def read(self, wanted: type[Wanted]) -> Wanted:
         """Returns the body as `wanted`, and notes the members that it does not have. Raises InvalidRequest."""
@@ -123,17 +124,18 @@ class Call(msgspec.Struct, frozen=True):
 
     @asynccontextmanager
     async def writing(self, services: Services) -> AsyncIterator[Connection]:
-        """A transaction for what the call writes, in which its key has been looked at again and cannot be deleted.
+        """A transaction for what the call writes, in which its key has been looked at again and can be neither deleted nor narrowed.
 
         Every operation that writes does so in one, but for orders: the placer looks at their keys itself. It may have to wait
-        for what somebody else has locked, with a connection in hand, hence in turns. Raises Unauthorized, PlanRequired, Inactive,
+        for what somebody else has locked, with a connection in hand, hence in turns. Raises what `hold_key` does,
         or Unavailable when too many wait.
         """
         async with (
             services.writing_turns.turn(self.principal.customer_id),
             services.database.transaction(self.principal.scope) as connection,
         ):
-            await hold_key(connection, self.principal)
+            scopes = () if self.scope is None else (self.scope,)
+            await hold_key(connection, self.principal, *scopes, address=self.address)
             yield connection
 
     async def snapshot(self, services: Services) -> Snapshot:

@@ -205,7 +205,11 @@ class _Guard:
         """Has the handler answer a form whose page was about that place, unless something else comes first."""
         if self._entry.is_of_customer and visit.place != place:
             return visit.trouble(409, visit.say(_SWITCHED))
-        return await take_proof(visit) or await self._entry.handler(visit)
+        if (asked_again := await take_proof(visit)) is not None:
+            return asked_again
+        if self._entry.step_up:
+            visit.require_proof()
+        return await self._entry.handler(visit)
 
     async def _keep(self, visit: Visit, post: Post, response: Response) -> None:
         assert visit.session is not None, "only forms of a session are kept"

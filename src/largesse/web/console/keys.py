@@ -69,7 +69,6 @@ async def download(visit: Visit) -> Response:
 
 async def create(visit: Visit) -> Response:
     """Makes an API key, and shows its secret this once, to who showed a moment ago that it is still them."""
-    visit.require_proof()
     form, person = visit.form, visit.person
     accounts = [one for one in await _accounts(visit) if one.active]
     name = form.text("name", MOST_NAME)
@@ -104,9 +103,8 @@ async def one(visit: Visit) -> Response:
 
 
 async def narrow(visit: Visit) -> Response:
-    """Says what a key is for, and from where it may be used, which holds for its next request. Raises NotFound, NotProved."""
+    """Says what a key is for, and from where it may be used, which holds for its next request. Raises NotFound."""
     key = await _key(visit)
-    visit.require_proof()
     scopes, networks = read_scopes(visit), read_networks(visit)
     if visit.form.errors:
         return await _one_shown(visit, status=422)
@@ -123,9 +121,8 @@ async def narrow(visit: Visit) -> Response:
 
 
 async def replace(visit: Visit) -> Response:
-    """Makes a second key beside one, and shows its secret this once. Raises NotFound, NotProved."""
+    """Makes a second key beside one, and shows its secret this once. Raises NotFound."""
     key, person = await _key(visit), visit.person
-    visit.require_proof()
     try:
         async with visit.writing() as connection:
             made = await add_second_key(

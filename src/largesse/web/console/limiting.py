@@ -13,12 +13,11 @@ from largesse.web.console.visit import Visit
 
 
 async def limit(visit: Visit) -> Response:
-    """Says what a service account may order in a currency, from the next order on. Raises NotFound, NotProved."""
+    """Says what a service account may order in a currency, from the next order on. Raises NotFound."""
     person, form = visit.person, visit.form
     here = f"/app/service-accounts/{visit.number('account')}"
     async with visit.database.connection(person.scope) as connection:
         account = await find_account(connection, visit)
-    visit.require_proof()
     currency = form.text("currency", 3)
     wanted = Limit(_amount(visit, "largest_order", currency), _amount(visit, "daily", currency))
     if form.errors:
@@ -44,11 +43,10 @@ async def limit(visit: Visit) -> Response:
 
 
 async def assign(visit: Visit) -> Response:
-    """Says which funding accounts a service account may use. Raises NotFound, NotProved."""
+    """Says which funding accounts a service account may use. Raises NotFound."""
     here = f"/app/service-accounts/{visit.number('account')}"
     async with visit.database.connection(visit.person.scope) as connection:
         account = await find_account(connection, visit)
-    visit.require_proof()
     await assign_to(visit, Holder.SERVICE_ACCOUNT, account.id, f"service account {account.id}")
     said = visit.say("The accounts that %(name)s may use are changed, from now on.", name=account.name)
     return visit.see(here, said)

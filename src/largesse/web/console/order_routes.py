@@ -18,7 +18,7 @@ ORDERS = (
     Entry("POST", f"{_ONE}/resend-unclaimed", order.send_all_again, Right.SEND),
     Entry("POST", f"{_ONE}/correct", order.correct, Right.SEND, text("Order")),
     Entry("GET", f"{_ONE}/codes", order.ask_codes, Right.READ_CODES, text("Codes again")),
-    Entry("POST", f"{_ONE}/codes", order.show_codes, Right.READ_CODES, text("Codes again")),
+    Entry("POST", f"{_ONE}/codes", order.show_codes, Right.READ_CODES, text("Codes again"), step_up=True),
     Entry("GET", f"{_ONE}/cancel", order.ask_cancelling, Right.SEND, text("Cancel what is unclaimed")),
     Entry("POST", f"{_ONE}/cancel", order.cancel, Right.SEND),
 )

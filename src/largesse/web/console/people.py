@@ -9,6 +9,7 @@ from largesse.base.i18n import text
 from largesse.database import Connection
 from largesse.delivery.outbox import mail_invitation
 from largesse.funding import Holder, list_assignable, take_all_accounts
+from largesse.identity import ADMIN
 from largesse.people import ROLES
 from largesse.people.managing import (
     AlreadyThere,
@@ -90,11 +91,24 @@ async def send_again(visit: Visit) -> Response:
     return _invited(visit, made)
 
 
+async def ask_role(visit: Visit) -> Response:
+    """Asks an administrator whether they mean to give up that role themselves."""
+    role = visit.query("role")
+    if visit.number("user") != visit.person.user_id or role not in ROLES or role == ADMIN:
+        return visit.see("/app/people")
+    return visit.page(
+        "own_role.html", user_id=visit.person.user_id, role=role, role_name=visit.say(ROLE_NAMES[role])
+    )
+
+
 async def give_role(visit: Visit) -> Response:
-    """Gives somebody a role. Raises NotFound."""
+    """Gives somebody a role; who gives up being an administrator is asked first. Raises NotFound."""
     person, role = visit.person, visit.form.choice("role", ROLES)
     if visit.form.errors:
         return visit.see("/app/people")
+    is_own = visit.number("user") == person.user_id and role != ADMIN
+    if is_own and visit.form["sure"] != "yes":
+        return visit.see(f"/app/people/{person.user_id}/role?role={role}")
     try:
         async with visit.writing(changes_access=True) as connection:
             colleague = await set_role(connection, person.customer_id, visit.number("user"), role)
@@ -103,7 +117,7 @@ async def give_role(visit: Visit) -> Response:
     except InvalidRequest:
         return visit.see("/app/people", visit.say(_LAST))
     said = visit.say("%(name)s is %(role)s now.", name=colleague.name, role=visit.say(ROLE_NAMES[role]))
-    return visit.see("/app/people", said)
+    return visit.see("/app" if is_own else "/app/people", said)
 
 
 async def one(visit: Visit) -> Response:
@@ -120,10 +134,9 @@ async def one(visit: Visit) -> Response:
 
 
 async def assign(visit: Visit) -> Response:
-    """Says which funding accounts somebody may use whose role has them use some alone. Raises NotFound, NotProved."""
+    """Says which funding accounts somebody may use whose role has them use some alone. Raises NotFound."""
     colleague = await _colleague(visit)
     here = f"/app/people/{colleague.id}"
-    visit.require_proof()
     await assign_to(visit, Holder.PERSON, colleague.id, colleague.email)
     said = visit.say("The accounts that %(name)s may use are changed, from now on.", name=colleague.name)
     return visit.see(here, said)

@@ -48,20 +48,26 @@ ENTRIES = (
     Entry("GET", "/app/prove", proving.ask, Who.MEMBER, proving.TITLE, before_second_step=True),
     Entry("POST", "/app/prove", proving.prove, Who.MEMBER, proving.TITLE, before_second_step=True),
     *(
-        Entry(method, path, handler, who, text("Security"), before_second_step=True)
-        for method, path, handler, who in (
-            ("GET", "/app/security", security.show, Who.MEMBER),
-            ("POST", "/app/security/password", security.change_password, Who.MEMBER),
-            ("GET", "/app/security/app", security.app, Who.MEMBER),
-            ("POST", "/app/security/app", security.turn_app_on, Who.MEMBER),
-            ("POST", "/app/security/app/off", security.turn_app_off, Who.MEMBER),
-            ("POST", "/app/security/passkeys", passkeys.add, Who.MEMBER),
-            ("POST", "/app/security/passkeys/{passkey:int}/remove", passkeys.remove, Who.MEMBER),
-            ("POST", "/app/security/recovery-codes", security.recovery_codes, Who.MEMBER),
-            ("POST", "/app/security/sessions/{session:int}/end", security.end_one, Who.MEMBER),
-            ("POST", "/app/security/sessions/end", security.end_others, Who.MEMBER),
-            ("POST", "/app/security/preferences", security.prefer, Who.MEMBER),
-            ("POST", "/app/security/required", security.require_of_all, Right.SETTINGS),
+        Entry(method, path, handler, Who.MEMBER, text("Security"), before_second_step=True)
+        for method, path, handler in (
+            ("GET", "/app/security", security.show),
+            ("GET", "/app/security/app", security.app),
+            ("POST", "/app/security/sessions/{session:int}/end", security.end_one),
+            ("POST", "/app/security/sessions/end", security.end_others),
+            ("POST", "/app/security/preferences", security.prefer),
+        )
+    ),
+    *(
+        Entry("POST", path, handler, who, text("Security"), before_second_step=True, step_up=True)
+        for path, handler, who in (
+            ("/app/security/password", security.change_password, Who.MEMBER),
+            ("/app/security/app", security.turn_app_on, Who.MEMBER),
+            ("/app/security/app/off", security.turn_app_off, Who.MEMBER),
+            ("/app/security/passkeys", passkeys.add, Who.MEMBER),
+            ("/app/security/passkeys/{passkey:int}/remove", passkeys.remove, Who.MEMBER),
+            ("/app/security/recovery-codes", security.recovery_codes, Who.MEMBER),
+            ("/app/security/required", security.require_of_all, Right.SETTINGS),
+            ("/app/security/large-sends", security.confirm_above, Right.SETTINGS),
         )
     ),
     Entry(
@@ -88,7 +94,9 @@ ENTRIES = (
         text("Statement"),
     ),
     Entry("GET", "/app/funding/accounts/new", accounts.ask_account, Right.SETTINGS, text("New account")),
-    Entry("POST", "/app/funding/accounts", accounts.create, Right.SETTINGS, text("New account")),
+    Entry(
+        "POST", "/app/funding/accounts", accounts.create, Right.SETTINGS, text("New account"), step_up=True
+    ),
     Entry(
         "GET", "/app/funding/{account:int}/print", funding.print_statement, Right.SEE_FUNDS, text("Statement")
     ),
@@ -96,21 +104,35 @@ ENTRIES = (
     Entry("GET", "/app/funding/owed", owed.show, Right.SEE_OWED, text("What we owe")),
     Entry("GET", "/app/funding/owed.csv", owed.download, Right.SEE_OWED, text("What we owe")),
     Entry("GET", "/app/funding/{account:int}/account", accounts.show, Right.TRANSFER, text("Account")),
-    Entry("POST", "/app/funding/{account:int}/watch", accounts.watch, Right.TRANSFER, text("Account")),
-    Entry("POST", "/app/funding/{account:int}/name", accounts.rename, Right.SETTINGS, text("Account")),
-    Entry("POST", "/app/funding/{account:int}/close", accounts.close, Right.SETTINGS),
-    Entry("POST", "/app/funding/{account:int}/open", accounts.reopen, Right.SETTINGS),
+    Entry(
+        "POST",
+        "/app/funding/{account:int}/watch",
+        accounts.watch,
+        Right.TRANSFER,
+        text("Account"),
+        step_up=True,
+    ),
+    Entry(
+        "POST",
+        "/app/funding/{account:int}/name",
+        accounts.rename,
+        Right.SETTINGS,
+        text("Account"),
+        step_up=True,
+    ),
+    Entry("POST", "/app/funding/{account:int}/close", accounts.close, Right.SETTINGS, step_up=True),
+    Entry("POST", "/app/funding/{account:int}/open", accounts.reopen, Right.SETTINGS, step_up=True),
     Entry("GET", "/app/funding/transfer", transfers.ask, Right.TRANSFER, text("Move money")),
-    Entry("POST", "/app/funding/transfers", transfers.make, Right.TRANSFER, text("Move money")),
+    Entry("POST", "/app/funding/transfers", transfers.make, Right.TRANSFER, text("Move money"), step_up=True),
     Entry("GET", "/app/funding/top-ups", top_ups.list_all, Right.SEE_FUNDS, text("Top-ups")),
-    Entry("POST", "/app/funding/top-ups", top_ups.request, Right.MOVE_FUNDS, text("Top up")),
+    Entry("POST", "/app/funding/top-ups", top_ups.request, Right.MOVE_FUNDS, text("Top up"), step_up=True),
     Entry("GET", "/app/funding/top-ups/new", top_ups.ask, Right.MOVE_FUNDS, text("Top up")),
     Entry("GET", "/app/funding/top-ups/{reference}", top_ups.show, Right.SEE_FUNDS, text("Top-up")),
-    Entry("POST", "/app/funding/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS),
+    Entry("POST", "/app/funding/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS, step_up=True),
     *REPORTS,
     # Set-up
     Entry("GET", "/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP),
-    Entry("POST", "/app/webhooks", webhooks.create, Right.SETTINGS, text("Webhooks")),
+    Entry("POST", "/app/webhooks", webhooks.create, Right.SETTINGS, text("Webhooks"), step_up=True),
     Entry("GET", "/app/webhooks/{subscription}", webhooks.one, Right.SETTINGS, text("Webhook")),
     Entry(
         "GET",
@@ -128,15 +150,15 @@ ENTRIES = (
         Right.SETTINGS,
         text("Remove a webhook"),
     ),
-    Entry("POST", "/app/webhooks/{subscription}/remove", webhooks.remove, Right.SETTINGS),
+    Entry("POST", "/app/webhooks/{subscription}/remove", webhooks.remove, Right.SETTINGS, step_up=True),
     Entry("GET", "/app/keys", keys.show, Right.SETTINGS, text("API keys"), Group.SETUP),
     Entry("GET", "/app/keys.csv", keys.download, Right.SETTINGS, text("API keys")),
-    Entry("POST", "/app/keys", keys.create, Right.SETTINGS, text("API keys")),
+    Entry("POST", "/app/keys", keys.create, Right.SETTINGS, text("API keys"), step_up=True),
     Entry("GET", "/app/keys/{key:int}", keys.one, Right.SETTINGS, text("API key")),
-    Entry("POST", "/app/keys/{key:int}/narrow", keys.narrow, Right.SETTINGS, text("API key")),
-    Entry("POST", "/app/keys/{key:int}/replace", keys.replace, Right.SETTINGS, text("API key")),
+    Entry("POST", "/app/keys/{key:int}/narrow", keys.narrow, Right.SETTINGS, text("API key"), step_up=True),
+    Entry("POST", "/app/keys/{key:int}/replace", keys.replace, Right.SETTINGS, text("API key"), step_up=True),
     Entry("GET", "/app/keys/{key:int}/delete", keys.ask_deletion, Right.SETTINGS, text("Delete a key")),
-    Entry("POST", "/app/keys/{key:int}/delete", keys.remove, Right.SETTINGS),
+    Entry("POST", "/app/keys/{key:int}/delete", keys.remove, Right.SETTINGS, step_up=True),
     Entry(
         "GET",
         "/app/service-accounts",
@@ -152,7 +174,14 @@ ENTRIES = (
         Right.SETTINGS,
         text("Service accounts"),
     ),
-    Entry("POST", "/app/service-accounts", service_accounts.create, Right.SETTINGS, text("Service accounts")),
+    Entry(
+        "POST",
+        "/app/service-accounts",
+        service_accounts.create,
+        Right.SETTINGS,
+        text("Service accounts"),
+        step_up=True,
+    ),
     Entry(
         "GET",
         "/app/service-accounts/{account:int}",
@@ -166,20 +195,32 @@ ENTRIES = (
         limiting.limit,
         Right.SETTINGS,
         text("Service account"),
+        step_up=True,
     ),
-    Entry("POST", "/app/service-accounts/{account:int}/accounts", limiting.assign, Right.SETTINGS),
-    Entry("POST", "/app/service-accounts/{account:int}/active", service_accounts.switch, Right.SETTINGS),
+    Entry(
+        "POST", "/app/service-accounts/{account:int}/accounts", limiting.assign, Right.SETTINGS, step_up=True
+    ),
+    Entry(
+        "POST",
+        "/app/service-accounts/{account:int}/active",
+        service_accounts.switch,
+        Right.SETTINGS,
+        step_up=True,
+    ),
     Entry("GET", "/app/people", people.show, Right.SETTINGS, text("People"), Group.SETUP),
     Entry("GET", "/app/people.csv", people.download, Right.SETTINGS, text("People")),
-    Entry("POST", "/app/people", people.send_invitation, Right.SETTINGS, text("People")),
+    Entry("POST", "/app/people", people.send_invitation, Right.SETTINGS, text("People"), step_up=True),
     Entry("GET", "/app/people/{user:int}", people.one, Right.SETTINGS, text("Person")),
-    Entry("POST", "/app/people/{user:int}/accounts", people.assign, Right.SETTINGS),
-    Entry("POST", "/app/people/{user:int}/invitation", people.send_again, Right.SETTINGS),
-    Entry("POST", "/app/people/{user:int}/role", people.give_role, Right.SETTINGS),
+    Entry("POST", "/app/people/{user:int}/accounts", people.assign, Right.SETTINGS, step_up=True),
+    Entry("POST", "/app/people/{user:int}/invitation", people.send_again, Right.SETTINGS, step_up=True),
+    Entry(
+        "GET", "/app/people/{user:int}/role", people.ask_role, Right.SETTINGS, text("Change your own role")
+    ),
+    Entry("POST", "/app/people/{user:int}/role", people.give_role, Right.SETTINGS, step_up=True),
     Entry(
         "GET", "/app/people/{user:int}/remove", people.ask_removal, Right.SETTINGS, text("Remove somebody")
     ),
-    Entry("POST", "/app/people/{user:int}/remove", people.take_away, Right.SETTINGS),
+    Entry("POST", "/app/people/{user:int}/remove", people.take_away, Right.SETTINGS, step_up=True),
     Entry("GET", "/app/audit", log.show, Right.AUDIT, text("Audit log"), Group.SETUP),
     Entry("GET", "/app/audit.csv", log.download, Right.AUDIT, text("Audit log")),
     # Whatever else there is not

@@ -5,9 +5,11 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.i18n import LANGUAGES, text
+from largesse.base.money import label
 from largesse.base.vault import SealBroken
 from largesse.database import LOOKUP
-from largesse.identity import require_second_step
+from largesse.identity import ADMIN, confirmed_above, require_second_step
+from largesse.identity import confirm_above as set_confirm_above
 from largesse.people import Session
 from largesse.people.known import set_preferences
 from largesse.people.second_step import (
@@ -21,6 +23,7 @@ from largesse.people.second_step import (
 )
 from largesse.people.session import end_session_of, end_sessions, list_sessions
 from largesse.people.signing_in import Refused, Step
+from largesse.web.console.amounts import typed_amount
 from largesse.web.console.entrance import new_password, own_path
 from largesse.web.console.passkeys import HERE, asked, own_passkeys
 from largesse.web.console.proving import refused
@@ -36,6 +39,10 @@ async def show(visit: Visit) -> Response:
     async with visit.database.connection(LOOKUP) as connection:
         sessions = await list_sessions(connection, session.person_id)
         codes_left = await count_recovery_codes(connection, session.person_id)
+    amounts: dict[str, int] = {}
+    if session.person is not None and session.person.role == ADMIN:
+        async with visit.database.connection(session.person.scope) as connection:
+            amounts = await confirmed_above(connection, session.person.customer_id)
     languages = [("", visit.say("As my browser asks")), *((one.tag, one.name) for one in LANGUAGES.values())]
     return visit.page(
         "security.html",
@@ -46,12 +53,13 @@ async def show(visit: Visit) -> Response:
         passkeys=await own_passkeys(visit, session),
         languages_offered=languages,
         zones_offered=zone_choices(session.zone or ""),
+        confirmed_above=sorted(amounts.items()),
+        currencies=[(one, one) for one in await _currencies(visit)],
     )
 
 
 async def change_password(visit: Visit) -> Response:
     """Another password; other sessions end."""
-    visit.require_proof()
     password = new_password(visit, visit.person.email)
     if password is None:
         return await show(visit)
@@ -67,7 +75,6 @@ async def app(visit: Visit) -> Response:
 
 async def turn_app_on(visit: Visit) -> Response:
     """Asks for codes of the app from now on; shows the recovery codes, this once, where there were none."""
-    visit.require_proof()
     session = _session(visit)
     try:
         secret = visit.services.vault.second_steps.open(
@@ -91,7 +98,6 @@ async def turn_app_on(visit: Visit) -> Response:
 
 async def turn_app_off(visit: Visit) -> Response:
     """Asks for no codes of an app any longer."""
-    visit.require_proof()
     async with visit.writing(changes_access=True) as connection:
         await forget_app(connection, visit.person.person_id)
         await visit.tell_second_step(connection, "app_off")
@@ -103,7 +109,6 @@ async def turn_app_off(visit: Visit) -> Response:
 
 async def recovery_codes(visit: Visit) -> Response:
     """Fresh recovery codes, this once; those of before hold no longer."""
-    visit.require_proof()
     if not _session(visit).has_second_step:
         return visit.see(HERE)
     async with visit.writing(changes_access=True) as connection:
@@ -141,7 +146,6 @@ async def prefer(visit: Visit) -> Response:
 
 async def require_of_all(visit: Visit) -> Response:
     """Has the customer ask everybody for a second step, or no longer."""
-    visit.require_proof()
     required = visit.form["required"] == "yes"
     if required and not _session(visit).has_second_step:
         return visit.see(HERE, visit.say("Set up your own second step first."))
@@ -154,6 +158,33 @@ async def require_of_all(visit: Visit) -> Response:
             after={"required": required},
         )
     return visit.see(HERE, visit.say("Saved."))
+
+
+async def confirm_above(visit: Visit) -> Response:
+    """Says above which amount a send is confirmed first, in a currency; nothing typed: at no amount."""
+    form, person = visit.form, visit.person
+    currency = form.choice("currency", await _currencies(visit))
+    amount_minor = (
+        typed_amount(visit, "above", currency) if not form.errors and form["above"].strip() else None
+    )
+    if form.errors:
+        return await show(visit)
+    async with visit.writing(changes_access=True) as connection:
+        before = await set_confirm_above(connection, person.customer_id, currency, amount_minor)
+        if before != amount_minor:
+            told, tells = (
+                {"currency": currency, "above": "no amount" if one is None else label(one, currency)}
+                for one in (before, amount_minor)
+            )
+            await visit.record(
+                connection, "sends.confirmed_above", person.customer_name, before=told, after=tells
+            )
+    return visit.see(HERE, visit.say("Saved."))
+
+
+async def _currencies(visit: Visit) -> list[str]:
+    async with visit.database.connection(LOOKUP) as connection:
+        return [row["code"] for row in await connection.fetch("SELECT code FROM currencies ORDER BY code")]
 
 
 async def ask_second_step(visit: Visit) -> Response:

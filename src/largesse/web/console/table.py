@@ -51,6 +51,7 @@ class Entry:
     before_second_step: bool = False  # also for who has to set one up first
     takes_files: bool = False  # its form may be handed in with files, which are the visit's
     before_reading: Callable[[Any], Awaitable[object]] | None = None  # of a Visit
+    step_up: bool = False  # its form is carried out for who showed a moment ago that it is still them
 
     @property
     def is_of_customer(self) -> bool:

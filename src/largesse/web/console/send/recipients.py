@@ -57,9 +57,7 @@ WRONG = {
     "email_long": text("The e-mail address is too long."),
     "email_wrong": text("This is not an e-mail address."),
     "email_in_list": text("“%(detail)s” is not an e-mail address."),
-    "email_more": text(
-        "“%(detail)s” stands in the same row. Add it here after a comma, or leave it out."
-    ),
+    "email_more": text("“%(detail)s” stands in the same row. Add it here after a comma, or leave it out."),
     "name_long": text("The name is too long: at most 200 characters."),
     "name_wrong": text("The name holds characters that may not be in it."),
     "quantity_wrong": text("The quantity is no whole number from 1 to 1000."),

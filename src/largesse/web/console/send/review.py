@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from starlette.responses import Response
 
@@ -19,7 +19,8 @@ from largesse.base.errors import (
 from largesse.base.i18n import text
 from largesse.drafts import Checked, PriceLines, price_lines
 from largesse.funding import list_funding_accounts
-from largesse.orders import Quote
+from largesse.identity import confirmed_above
+from largesse.orders import Order, Quote
 from largesse.web.console.send.opening import Open, chosen, open_draft, person_as_caller, step
 from largesse.web.console.visit import Visit
 
@@ -55,11 +56,13 @@ async def show(visit: Visit) -> Response:
 
 
 async def place(visit: Visit) -> Response:
-    """Sends it, once; what keeps it from being sent is said, and nothing is charged. Raises NotFound."""
+    """Sends it, once; what keeps it from being sent is said, and nothing is charged. Raises NotFound, NotProved."""
     caller = await person_as_caller(visit)
     draft_id = visit.request.path_params["draft"]
     try:
-        placed = await visit.services.drafts.send(caller, draft_id, visit.form["quote"] or None)
+        placed = await visit.services.drafts.send(
+            caller, draft_id, visit.form["quote"] or None, check=await _check(visit)
+        )
     except QuoteExpired:
         said = _EXPIRED
     except QuoteChanged:
@@ -69,6 +72,18 @@ async def place(visit: Visit) -> Response:
     else:
         return visit.see(f"/app/send/{placed.reference}/sent")
     return await _show(visit, await open_draft(visit), said=said, status=409)
+
+
+async def _check(visit: Visit) -> Callable[[Order], None]:
+    """Returns what raises NotProved for an order of more than the amount above which its sender confirms who they are."""
+    async with visit.database.connection(visit.person.scope) as connection:
+        amounts = await confirmed_above(connection, visit.person.customer_id)
+
+    def check(order: Order) -> None:
+        if order.total_minor > amounts.get(order.currency, order.total_minor):
+            visit.require_proof()
+
+    return check
 
 
 async def _show(visit: Visit, opened: Open, *, said: str | None = None, status: int = 200) -> Response:

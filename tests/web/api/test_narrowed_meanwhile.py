@@ -1,0 +1,106 @@
+"""A key that is narrowed while a body is on its way, or while an order waits, does no more than it may by then."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+from tests.serving.conftest import Wire
+from tests.web.api.conftest import Service, on_database
+
+NARROWED = {
+    "scope": ("UPDATE api_keys SET scopes = '{read}' WHERE key = 'hr'", "/problems/scope-required"),
+    "network": (
+        "UPDATE api_keys SET networks = '{192.0.2.0/24}' WHERE key = 'hr'",
+        "/problems/network-not-allowed",
+    ),
+}
+CODES_ALONE = "UPDATE api_keys SET scopes = '{send}' WHERE key = 'hr'"
+WIDE = "UPDATE api_keys SET scopes = NULL, networks = NULL WHERE key = 'hr'"
+
+
+@pytest.fixture(autouse=True)
+def wide(service: Service) -> None:
+    service.sql(WIDE)
+
+
+def post_in_two(service: Service, path: str, body: Any, between: Callable[[], object]) -> Any:
+    """Posts a body that follows once the service waits for it, and `between` was called."""
+    data = json.dumps(body).encode()
+    wire = Wire(service.url)
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {urlsplit(service.url).netloc}\r\nAuthorization: Bearer {service.keys['hr']}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\nExpect: 100-continue\r\n\r\n"
+    )
+    try:
+        wire.send(head.encode())
+        waiting = wire.head()
+        assert waiting is not None
+        assert waiting.status == 100, wire.read(int(waiting.headers["content-length"]))
+        between()
+        return wire.ask(data)
+    finally:
+        wire.close()
+
+
+def requests(service: Service) -> dict[str, tuple[str, Any]]:
+    recipients = [{"email": "ada@example.com", "name": "Ada"}]
+    return {
+        "order": ("/send/gift", service.body("gift", "coffee", value=10, recipients=recipients)),
+        "batch": ("/send/gift", service.body("gift", "coffee", value=10, codeQuantity=2)),
+        "large": ("/send/gift", service.body("gift", "coffee", value=10, codeQuantity=150)),
+        "webhook": (
+            "/webhooks/subscriptions",
+            {"event": "order.created", "targetUrl": "https://hooks.example/x"},
+        ),
+    }
+
+
+@pytest.mark.parametrize("what", ["order", "batch", "large", "webhook"])
+@pytest.mark.parametrize("narrowed", NARROWED)
+def test_what_was_narrowed_meanwhile_is_refused(service: Service, what: str, narrowed: str) -> None:
+    change, problem = NARROWED[narrowed]
+    path, body = requests(service)[what]
+    before = service.state(), service.sql("SELECT count(*) FROM webhook_subscriptions")
+    answer = post_in_two(service, path, body, partial(service.sql, change))
+    assert (answer.status, answer.json["type"]) == (403, problem)
+    assert (service.state(), service.sql("SELECT count(*) FROM webhook_subscriptions")) == before
+
+
+def test_a_key_without_codes_gets_none_and_sends_all_the_same(service: Service) -> None:
+    for what, status in (("batch", 403), ("order", 200)):
+        service.sql(WIDE)
+        path, body = requests(service)[what]
+        assert post_in_two(service, path, body, partial(service.sql, CODES_ALONE)).status == status
+
+
+def test_narrowing_waits_for_what_is_being_written(service: Service) -> None:
+    """As deleting does: whatever the key has sent is there by then, and nothing comes after."""
+    from largesse.identity import narrow_key
+
+    key_id = service.sql("SELECT id FROM api_keys WHERE key = 'hr'")[0][0]
+
+    async def narrow(connection: asyncpg.Connection) -> None:
+        other = await asyncpg.connect(service.database_url)
+        try:
+            async with other.transaction():
+                await other.execute("SELECT FROM api_keys WHERE id = $1 FOR KEY SHARE", key_id)
+                narrowing = asyncio.create_task(
+                    narrow_key(connection, key_id, scopes=["read"], networks=None)
+                )
+                waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+                while not await other.fetchval(waits):
+                    assert not narrowing.done()
+                    await asyncio.sleep(0.005)
+            await narrowing
+        finally:
+            await other.close()
+
+    on_database(service.database_url, narrow)
+    assert service.sql("SELECT scopes FROM api_keys WHERE id = $1", key_id)[0][0] == ["read"]

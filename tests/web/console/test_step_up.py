@@ -1,0 +1,131 @@
+"""What matters is done by who showed a moment ago that it is still them: the table of routes says what that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.sending import quote_in, ready
+from tests.web.console.test_access import all_that_counts
+from tests.web.console.test_proving import carried, send
+from tests.web.console.test_routes import path_of
+from tests.web.console.test_security import PASSWORD, with_password
+
+from largesse.people import Right
+from largesse.web.console.routes import ENTRIES
+from largesse.web.console.table import Who
+
+SignIn = Callable[[str], Browser]
+ADA = "ada@acme.example"
+# Rights whose forms all ask, but for those that say why not.
+ASKING = {Right.SETTINGS, Right.MOVE_FUNDS, Right.TRANSFER, Right.SEE_FUNDS, Right.AUDIT, Right.READ_CODES}
+WITHOUT = {
+    "/app/webhooks/{subscription}/test": "sends a sample to an address that was confirmed when it was added",
+    "/app/webhooks/{subscription}/again": "sends what such an address was sent before",
+    "/app/prove": "is where somebody shows that it is them",
+    "/app/environment": "changes what pages are about and nothing else",
+    "/app/security/sessions/{session:int}/end": "only takes access away, and must be quick",
+    "/app/security/sessions/end": "only takes access away, and must be quick",
+    "/app/security/preferences": "is about language and time alone",
+}
+# Forms of these rights spend within what an administrator set; a large send asks (below).
+SPENDING = {Right.SEND, Right.TEMPLATES}
+
+
+@pytest.fixture(scope="module")
+def ada(service: Service) -> Browser:
+    return with_password(service, ADA)
+
+
+@pytest.fixture(autouse=True)
+def a_while_ago(service: Service, ada: Browser) -> None:
+    service.sql("DELETE FROM sign_in_allowances")
+    forget(service)
+
+
+def forget(service: Service) -> None:
+    service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
+
+
+def test_every_form_that_matters_asks_or_says_why_not() -> None:
+    forms = [entry for entry in ENTRIES if entry.method == "POST" and entry.is_of_customer]
+    assert {entry.path for entry in forms if entry.who in {*ASKING, Who.MEMBER} and not entry.step_up} == set(
+        WITHOUT
+    )
+    assert {entry.who for entry in forms} <= {*ASKING, *SPENDING, Who.MEMBER}
+
+
+def test_no_form_that_matters_is_carried_out_for_who_showed_it_a_while_ago(
+    service: Service, ada: Browser
+) -> None:
+    before = all_that_counts(service)
+    for entry in ENTRIES:
+        if entry.step_up:
+            ada.get("/app")
+            ada.page = ada.post(path_of(entry), role="admin", email="new@acme.example", name="x", amount="1")
+            assert "Is it still you?" in ada.text, entry.path
+    assert all_that_counts(service) == before
+
+
+def test_an_invitation_is_carried_out_once_it_was_shown(service: Service, ada: Browser) -> None:
+    ada.get("/app/people")
+    typed = {"token": ada.token, "email": "zoe@acme.example", "name": "Zoe", "role": "admin"}
+    send(ada, "/app/people", dict(typed))
+    assert service.sql("SELECT count(*) FROM users WHERE email = 'zoe@acme.example'")[0][0] == 0
+    send(ada, "/app/people", {**carried(ada), "proof": PASSWORD})
+    assert service.sql("SELECT role FROM users WHERE email = 'zoe@acme.example'")[0][0] == "admin"
+
+
+def set_amount(service: Service, ada: Browser, currency: str, above: str) -> int:
+    service.sql("UPDATE sessions SET proved_at = now()")
+    ada.get("/app/security")
+    ada.page = ada.post("/app/security/large-sends", currency=currency, above=above)
+    forget(service)
+    return ada.page.status_code
+
+
+@pytest.mark.parametrize(("above", "asks"), [("19.99", True), ("20", False), ("", False)])
+def test_a_send_above_the_amount_that_was_set_asks_first(
+    service: Service, ada: Browser, above: str, asks: bool
+) -> None:
+    assert set_amount(service, ada, "GBP", above) == 303
+    assert set_amount(service, ada, "EUR", "1") == 303, "of another currency"
+    path = ready(ada, service)  # two of £10
+    ada.get(f"{path}/review")
+    fields: dict[str, str | list[str]] = {"token": ada.token, "quote": quote_in(ada)}
+    orders = service.sql("SELECT count(*) FROM orders")[0][0]
+    send(ada, f"{path}/place", dict(fields))
+    if asks:
+        assert "Is it still you?" in ada.text
+        assert service.sql("SELECT count(*) FROM orders")[0][0] == orders
+        send(ada, f"{path}/place", {**carried(ada), "proof": PASSWORD})
+    assert ada.page is not None
+    assert ada.page.headers["location"] == f"{path}/sent"
+    assert service.sql("SELECT count(*) FROM orders")[0][0] == orders + 1
+
+
+def test_the_amount_is_an_act_of_its_own_and_for_administrators(
+    service: Service, ada: Browser, sign_in: SignIn
+) -> None:
+    set_amount(service, ada, "GBP", "")
+    assert set_amount(service, ada, "GBP", "1,000") == 303
+    acts = "SELECT before::text, after::text FROM audit_events WHERE act = 'sends.confirmed_above' ORDER BY id DESC LIMIT 1"
+    [act] = service.sql(acts)
+    assert act["before"] == '{"currency":"GBP","above":"no amount"}'
+    assert act["after"] == '{"currency":"GBP","above":"£1,000.00"}'
+    ada.get("/app/security")
+    assert "More than £1,000.00" in ada.text
+    for wrong in ("0", "-1", "much"):
+        assert set_amount(service, ada, "GBP", wrong) == 422
+        assert ada.page is not None
+        assert 'id="above-error"' in ada.page.text
+    assert set_amount(service, ada, "XXX", "1") == 422
+    cem = sign_in("cem@acme.example")
+    cem.get("/app/security")
+    assert "Large sends" not in cem.text
+    assert cem.post("/app/security/large-sends", currency="GBP", above="").status_code == 403
+    gil = signed_in(service, "gil@globex.example")
+    gil.get("/app/security")
+    assert "1,000.00" not in gil.text, "of another customer"
