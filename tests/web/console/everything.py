@@ -226,3 +226,5 @@ def send_gift(browser: Browser, text: str, *, codes: bool = False) -> Iterator[s
     if codes:
         yield f"{path}/codes"
         yield f"{path}/codes.csv"
+    else:  # only an order with mail leads there
+        yield f"/app/orders/{path.rpartition('/')[2]}/resend-unclaimed"
