@@ -219,7 +219,7 @@ def test_a_dump_by_the_owner_restores_whole(installation: Path, tmp_path: Path) 
         assert psql(app, "DROP POLICY own_rows ON accounts")[0] == 1
     shutil.copy(installation / "master-key", tmp_path / "data")
     done = largesse(tmp_path / "data", "verify")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
 def test_an_owner_who_was_given_no_bypass_dumps_every_row_all_the_same(

@@ -10,6 +10,7 @@ from tests.chained import UNCHAINED, chain_of, chain_up, forge
 from largesse.database import OPERATOR, Database
 from largesse.funding import top_up
 from largesse.funding.proving import Proof, prove
+from largesse.orders.marks import read_digests
 from largesse.verify.anchor import make_anchor, note_anchor
 from largesse.world import load_world, parse_world
 
@@ -45,7 +46,9 @@ async def database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncI
 
 async def proved(database: Database, after: int | None = None) -> Proof:
     async with database.connection(OPERATOR) as connection:
-        return await prove(connection, await chain_of(connection, KEY), ACME, FLOAT, after)
+        return await prove(
+            connection, await chain_of(connection, KEY), ACME, FLOAT, after, digests_of=read_digests
+        )
 
 
 async def ids(database: Database) -> list[int]:

@@ -114,6 +114,35 @@ LEDGER_FORGERIES = (
     ),
     _f("accounts-are-whole", ("acme/acme-gbp",), "UPDATE accounts SET chain_head = DEFAULT WHERE id = 1"),
 )
+# What a placed order was is under the mark of the entry that pays it: what was ordered, by whom, when and for whom.
+ORDER_FORGERIES = tuple(
+    _f("entries-are-chained", (f"acme/acme-gbp entry {entry}",), sql)
+    for entry, sql in (
+        (17, "UPDATE orders SET product_id = (SELECT max(id) FROM products WHERE is_digital) WHERE id = 1"),
+        (17, "UPDATE orders SET service_account_id = NULL, user_id = 1 WHERE id = 1"),
+        (17, "UPDATE orders SET api_key_id = (SELECT max(id) FROM api_keys) WHERE id = 1"),
+        (17, "UPDATE orders SET message = 'Yours' WHERE id = 1"),
+        (19, "UPDATE orders SET expiry_after_days = 9999 WHERE id = 2"),
+        (
+            19,
+            "UPDATE orders SET created_at = (created_at AT TIME ZONE 'UTC' - interval '1 microsecond') AT TIME ZONE 'UTC' WHERE id = 2",
+        ),
+        (17, "UPDATE lines SET recipient_email = 'eve@acme.example' WHERE order_id = 1 AND number = 1"),
+        (17, "UPDATE lines SET recipient_name = 'Eve' WHERE order_id = 1 AND number = 1"),
+        # As if it had been corrected, with what the database can tell.
+        (
+            17,
+            """UPDATE lines SET recipient_email = 'eve@acme.example' WHERE order_id = 1 AND number = 1;
+               UPDATE orders SET placed_digest = decode(repeat('ab', 16), 'hex'),
+                   mac = (SELECT mac FROM entries WHERE id = 17) WHERE id = 1""",
+        ),
+        # As if a recipient had been erased.
+        (
+            21,
+            "UPDATE lines SET recipient_email = 'erased-1@erased.invalid', recipient_name = NULL WHERE order_id = 3 AND number = 1",
+        ),
+    )
+)
 # The log of acme has the events 1 to 5.
 AUDIT_FORGERIES = (
     _f("audit-events-are-chained", ("acme event 2",), "UPDATE audit_events SET after = '{}' WHERE id = 2"),
@@ -159,4 +188,4 @@ AUDIT_FORGERIES = (
     ),
     _f("audit-log-is-whole", ("acme",), "DELETE FROM audit_heads"),
 )
-FORGERIES = (*LEDGER_FORGERIES, *AUDIT_FORGERIES)
+FORGERIES = (*LEDGER_FORGERIES, *ORDER_FORGERIES, *AUDIT_FORGERIES)

@@ -201,7 +201,7 @@ async def test_events_that_were_pruned_are_not_missed(connection: asyncpg.Connec
     await connection.execute(age.format(EVENTS_KEPT_DAYS - 1))
     assert len((await findings_of(connection))["orders-have-events"]) == 7
     await connection.execute(age.format(EVENTS_KEPT_DAYS + 1))
-    assert await findings_of(connection) == {}
+    assert (await findings_of(connection)).keys() == {"entries-are-chained"}  # as an order's time was changed
 
 
 def test_events_are_missed_as_soon_as_maintenance_would_keep_them() -> None:

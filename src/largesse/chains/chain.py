@@ -46,6 +46,9 @@ class Chain:
         self._keys = {number: _Keys(number, key, purpose) for number, key in keys.items()}
         self._newest = max(keys, default=0)
         self._early = early
+        # One key for all digests, so that they stay the same under a newer one.
+        first = keys.get(early + 1)
+        self._digest = None if first is None else _hmac(first, f"{purpose}/digest").copy
 
     @property
     def is_early(self) -> bool:
@@ -73,6 +76,22 @@ class Chain:
         made = keys.head()
         made.update(mac)
         return mac, made.finalize()[:_BYTES]
+
+    def mark(self, row: bytes) -> bytes:
+        """Returns the mark of a row that stands in no chain."""
+        return self.add(START, row)[0]
+
+    def is_mark(self, row: bytes, mac: bytes) -> bool:
+        """Returns whether `mark` made this of that row."""
+        return self.fits(START, row, mac)
+
+    def digest(self, row: bytes) -> bytes:
+        """Returns a keyed hash of a row, the same for as long as the installation lasts; none without keys."""
+        if self._digest is None:
+            return b""
+        made = self._digest()
+        made.update(row)
+        return made.finalize()[:_BYTES]
 
     def fits(self, head: bytes, row: bytes, mac: bytes) -> bool:
         """Whether `mac` is the mark of a row of this content behind `head`."""

@@ -69,7 +69,7 @@ async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None
             found = await find(connection, vault, address, customer_id)
         if not found:
             raise StartError("nothing is held about that address as a recipient's")
-        receipt = await erase(database, address, found, customer_id)
+        receipt = await erase(database, acting.chains.entries, address, found, customer_id)
         async with database.transaction(OPERATOR) as connection:
             told = {"orders": receipt.orders, "lines": receipt.lines}
             await acting.record(connection, "privacy.erased", f"erasure {receipt.number}", after=told)

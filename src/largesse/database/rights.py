@@ -91,9 +91,9 @@ TABLES: Mapping[str, Writes] = {
     "order_changes": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
     # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker what was kept long enough.
     "orders": Writes(
-        app="INSERT",
-        worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at)",
-        operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference)",
+        app="INSERT, UPDATE(placed_digest), UPDATE(mac)",
+        worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at), UPDATE(placed_digest), UPDATE(mac)",
+        operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(placed_digest), UPDATE(mac)",
     ),
     "passkeys": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
     "people": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),

@@ -9,7 +9,7 @@ of its own for them (`accounts.mac`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -38,11 +38,12 @@ def entry_content(  # noqa: PLR0913, PLR0917 - the columns of a row
     balance_minor: int,
     reference: str | None,
     at_us: int,
-    *account: str,
+    *more: str | None,
 ) -> bytes:
     """Returns what an entry's mark is made of. Its order is told by reference, for its id is drawn as it is written.
 
-    `account` is the environment, kind and currency of its account; marks of the first format leave it out.
+    `more` is the environment, kind and currency of its account, and of an entry that pays an order the digest of that; marks of the first
+    format leave it out.
     """
     return content(
         customer_id,
@@ -54,8 +55,13 @@ def entry_content(  # noqa: PLR0913, PLR0917 - the columns of a row
         balance_minor,
         reference,
         at_us,
-        *account,
+        *more,
     )
+
+
+def pays_order(kind: str, amount_minor: int) -> bool:
+    """Returns whether an entry is the one of an order's two that covers what was ordered."""
+    return kind == "order" and amount_minor < 0
 
 
 class Account(Protocol):
@@ -105,8 +111,10 @@ class Along:
         if behind is None and account["entry_id"] is not None:
             self._opening = account["entry_id"], account["opening_mac"]
 
-    def entry(self, entry_id: int, columns: Sequence[Any], mac: bytes | None) -> bytes:
-        """The next entry. Returns the mark that an anchor may know it by."""
+    def entry(
+        self, entry_id: int, columns: Sequence[Any], mac: bytes | None, digest: str | None = None
+    ) -> bytes:
+        """The next entry, with the digest of the order that it pays. Returns the mark that an anchor may know it by."""
         if self._opening is not None:
             last, opening_mac = self._opening
             if entry_id <= last:
@@ -117,7 +125,8 @@ class Along:
                 self._cover(mac)
                 return mac
             self._miss_opening()
-        if not mac or not self._chain.fits(self._at, self._content(columns, mac), mac):
+        paid = (digest,) if pays_order(columns[3], columns[5]) else ()
+        if not mac or not self._chain.fits(self._at, self._content(columns, mac, *paid), mac):
             self._on_broken(f"entry {entry_id}")
         else:
             self._cover(mac)
@@ -139,9 +148,9 @@ class Along:
         made_of = account_content(account["customer_id"], account["id"], *self._facts)
         return self._chain.fits(START, made_of, account["mac"])
 
-    def _content(self, columns: Sequence[Any], mac: bytes) -> bytes:
-        facts = () if self._chain.marks_early(mac) else self._facts
-        return entry_content(*columns, *facts)
+    def _content(self, columns: Sequence[Any], mac: bytes, *paid: str | None) -> bytes:
+        more = () if self._chain.marks_early(mac) else (*self._facts, *paid)
+        return entry_content(*columns, *more)
 
     def _cover(self, mac: bytes) -> None:
         self._is_covered = self._is_covered or not self._chain.marks_early(mac)
@@ -167,10 +176,25 @@ ACCOUNT_COLUMNS = """
 """
 
 
+# What reads digests of orders: of customer and order with their number of codes, by customer and order.
+ReadDigests = Callable[
+    [Connection, Chain, Iterable[tuple[tuple[int, int], int]]], Awaitable[Mapping[tuple[int, int], str]]
+]
+
+
+def paid_orders(rows: Iterable[Row]) -> list[tuple[tuple[int, int], int]]:
+    """Returns the orders that entries pay whose mark may cover them, each with its number of codes."""
+    return [
+        ((columns[0], order_id), codes)
+        for _, mac, order_id, codes, *columns in rows
+        if mac and codes and pays_order(columns[3], columns[5])
+    ]
+
+
 async def read_entries(
     connection: Connection, customer_id: int, account_id: int, after: int, most: int
 ) -> Sequence[Row]:
-    """At most so many entries of an account behind one of them: id, mark, and the columns that `entry_content` takes."""
+    """At most so many entries of an account behind one of them: id, mark, order and its codes, and the columns that `entry_content` takes."""
     return await connection.fetch(_ENTRIES, customer_id, account_id, after, most)
 
 
@@ -211,7 +235,7 @@ async def _open_account(connection: Connection, chain: Chain, account: Row) -> i
     customer_id, account_id, *facts = tuple(account)[:5]
     mac, head, last, count = b"", START, 0, 0
     while rows := await read_entries(connection, customer_id, account_id, last, _ENTRIES_AT_ONCE):
-        for entry_id, _, *columns in rows:
+        for entry_id, _, _, _, *columns in rows:
             mac, head = chain.add(head, entry_content(*columns, *facts))
             last = entry_id
         count += len(rows)
@@ -238,7 +262,7 @@ _ACCOUNTS_WITH_ENTRIES = f"""
     ORDER BY a.customer_id, a.id
 """  # noqa: S608 - a constant
 _ENTRIES = f"""
-    SELECT e.id, e.mac, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+    SELECT e.id, e.mac, e.order_id, o.code_count, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
     WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > $3 ORDER BY e.id LIMIT $4
 """  # noqa: S608 - constants
 _OPEN = """

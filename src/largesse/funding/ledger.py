@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -20,7 +21,7 @@ from largesse.base.errors import StartError
 from largesse.base.money import label
 from largesse.chains import Chain
 from largesse.database import Connection, insert, is_spread
-from largesse.funding.chaining import Account, entry_content, micros_of
+from largesse.funding.chaining import Account, entry_content, micros_of, pays_order
 
 _encode = msgspec.json.Encoder().encode
 
@@ -163,10 +164,15 @@ def new_balances(customers: str, accounts: str, balances: str, heads: str) -> st
 
 
 def mark_entries(
-    chain: Chain, accounts: Mapping[int, Account], entries: Sequence[Entry], at: datetime
+    chain: Chain,
+    accounts: Mapping[int, Account],
+    entries: Sequence[Entry],
+    at: datetime,
+    digests: Mapping[str | None, str] = MappingProxyType({}),
 ) -> Posting:
     """Returns entries of that time as they are to be written, on accounts that are locked.
 
+    `digests` are those of the orders that are paid, by reference.
     Every entry gets its mark here, and nowhere else.
     """
     at_us, ends = micros_of(at), {account_id: one.head for account_id, one in accounts.items()}
@@ -174,8 +180,11 @@ def mark_entries(
     rows, last = [], {}
     for entry in entries:
         customer, account, transfer, kind, order_id, amount, balance, reference, of_order = astuple(entry)
+        covered: tuple[str | None, ...] = facts[account]
+        if pays_order(kind, amount):
+            covered = *covered, digests.get(of_order)
         row = entry_content(
-            customer, account, transfer, kind, of_order, amount, balance, reference, at_us, *facts[account]
+            customer, account, transfer, kind, of_order, amount, balance, reference, at_us, *covered
         )
         mac, ends[account] = chain.add(ends[account], row)
         rows.append(_Row(customer, account, transfer, kind, order_id, amount, balance, mac, reference))

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from largesse.chains import Chain
 from largesse.database import Connection, Row
-from largesse.funding.chaining import ACCOUNT_COLUMNS, Along, read_entries
+from largesse.funding.chaining import ACCOUNT_COLUMNS, Along, ReadDigests, paid_orders, read_entries
 
 MOST_AT_ONCE = 20_000  # entries: about a second's work
 MOST_NAMED = 20
@@ -49,7 +49,13 @@ class Anchor:
 
 
 async def prove(
-    connection: Connection, chain: Chain, customer_id: int, account_id: int, after: int | None = None
+    connection: Connection,
+    chain: Chain,
+    customer_id: int,
+    account_id: int,
+    after: int | None = None,
+    *,
+    digests_of: ReadDigests,
 ) -> Proof:
     """Makes the marks of MOST_AT_ONCE entries again, from the first or from behind one that was looked at before.
 
@@ -62,8 +68,9 @@ async def prove(
     along = Along(chain, proof.add, account, behind)
     while proof.checked < MOST_AT_ONCE:
         rows = await read_entries(connection, customer_id, account_id, last, _ENTRIES_AT_ONCE)
-        for entry_id, mac, *columns in rows:
-            shown = along.entry(entry_id, columns, mac)
+        digests = await digests_of(connection, chain, paid_orders(rows))
+        for entry_id, mac, order_id, _, *columns in rows:
+            shown = along.entry(entry_id, columns, mac, digests.get((customer_id, order_id)))
             last, proof.last_mac = entry_id, shown.hex()
         proof.checked += len(rows)
         if len(rows) < _ENTRIES_AT_ONCE:

@@ -20,7 +20,7 @@ Inet = Annotated[str, "inet"]
 _SQL_TYPES = {str: "text", int: "bigint", datetime: "timestamptz"}
 
 
-class KeptOrder(Options, frozen=True, kw_only=True):
+class KeptOrder(Options, frozen=True, kw_only=True, omit_defaults=True):
     """A row of `orders` but for its id and the time it was placed, which are known only then; its options are columns too."""
 
     reference: str

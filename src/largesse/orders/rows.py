@@ -42,12 +42,12 @@ _NO_ID = f"{EVENT_BEFORE_ID}0"
 def lines_of(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
     """The lines of orders under the ids given, or what stands for them, in the order of their columns; to take one seals its code."""
     for order_id, order in orders:
-        for number, ((email, name), code) in enumerate(zip(_addressees(order), order.sealed, strict=True), 1):
+        for number, ((email, name), code) in enumerate(zip(addressees(order), order.sealed, strict=True), 1):
             yield order.kept.customer_id, order_id, number, email, name, code.lookup, code.sealed
 
 
-def _addressees(order: Order) -> Iterable[tuple[str | None, str | None]]:
-    """The address and name of each line of an order, in the order of its codes: as they are asked for, for they may be 5,000."""
+def addressees(order: Order) -> Iterable[tuple[str | None, str | None]]:
+    """Returns the address and name of each line of an order, in the order of its codes: as they are asked for, for they may be 5,000."""
     if not order.recipients:
         return repeat((None, None), order.code_count)
     addressees, quantities = map(_addressee, order.recipients), map(_quantity, order.recipients)

@@ -20,6 +20,7 @@ from largesse.funding import mark_entries, new_balances, new_entries
 from largesse.lines.writing import LineColumns, LineRow, insert_lines, new_lines, write_columns
 from largesse.orders.horizon import drawn_ids
 from largesse.orders.kept import new_orders, written_orders
+from largesse.orders.marks import order_digest
 from largesse.orders.order import Order, Placed
 from largesse.orders.rows import EVENT_BEFORE_ID, by_reference, event_after_id, lines_of
 from largesse.orders.rules import BatchContext, Decided
@@ -47,7 +48,10 @@ async def write_orders(
     entries with the balances they leave. Where customers are spread, a batch is of one, and it takes a statement for each table.
     """
     at = context.now
-    posting = mark_entries(chain, context.accounts, decided.entries, at)
+    digests: dict[str | None, str] = {
+        order.reference: order_digest(chain, order, at) for order in decided.placed
+    }
+    posting = mark_entries(chain, context.accounts, decided.entries, at, digests)
     if is_spread(connection):
         await write_at_home(connection, decided.placed, posting, at, ids)
     else:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from largesse.chains import Chain
 from largesse.database import OPERATOR, Connection, Database, commit_as_one
 from largesse.delivery.mail.erasing import ErasedMail, erase_from_requeues, erase_mail
 from largesse.delivery.webhooks.erasing import erase_from_answers
@@ -14,6 +15,7 @@ from largesse.drafts.erasing import drop_drafts_with
 from largesse.fulfilment.erasing import erase_addresses
 from largesse.lines.erasing import erase_recipients
 from largesse.orders.erasing import Texts, erase_mentions
+from largesse.orders.marks import changing_orders
 from largesse.privacy.finding import Found, OrderKey
 from largesse.reports import forget_recipient, forget_texts
 
@@ -55,8 +57,10 @@ async def forget_written(connection: Connection, customer_id: int, texts: Texts)
     await forget_texts(connection, customer_id, texts.order_id, texts.external_reference, texts.written)
 
 
-async def erase(database: Database, email: str, found: Found, customer_id: int | None = None) -> Receipt:
-    """Erases the address where it was found, an order at a time, and keeps the receipt.
+async def erase(
+    database: Database, chain: Chain, email: str, found: Found, customer_id: int | None = None
+) -> Receipt:
+    """Erases the address where it was found, an order at a time, and keeps the receipt; `chain` marks the orders anew.
 
     Broken off, it may be repeated: what is erased is not found again.
     """
@@ -64,11 +68,13 @@ async def erase(database: Database, email: str, found: Found, customer_id: int |
     for order, numbers in found.lines.items():
         async with database.transaction(OPERATOR) as connection:
             await commit_as_one(connection)
-            orders.append(await erase_lines(connection, order, numbers))
+            async with changing_orders(connection, chain, order[0], [order[1]], waits=True):
+                orders.append(await erase_lines(connection, order, numbers))
     for order in found.mentions:
         async with database.transaction(OPERATOR) as connection:
             await commit_as_one(connection)
-            texts = await erase_mentions(connection, order, email)
+            async with changing_orders(connection, chain, order[0], [order[1]], waits=True):
+                texts = await erase_mentions(connection, order, email)
             if texts is not None:
                 await forget_written(connection, order[0], texts)
     async with database.transaction(OPERATOR) as connection:

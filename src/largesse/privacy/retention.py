@@ -27,6 +27,7 @@ from largesse.database import (
 )
 from largesse.delivery.mail.erasing import erase_old_requeues
 from largesse.orders.erasing import erase_texts
+from largesse.orders.marks import changing_orders
 from largesse.privacy.erasing import erase_lines, forget_written, keep_receipt
 
 EVERY_S = 60.0
@@ -112,14 +113,16 @@ class Retention:
 
     async def _erase(self, connection: Connection, customer_id: int, codes: Mapping[int, int]) -> int:
         """Erases the recipients of a customer's orders and keeps a receipt; returns of how many it was to be done yet."""
-        gone = await erase_texts(connection, customer_id, sorted(codes))
+        chain = self._acting.chains.entries
+        erased = []
+        async with changing_orders(connection, chain, customer_id, sorted(codes)) as mine:
+            gone = await erase_texts(connection, customer_id, mine)
+            for texts in gone:
+                order = (customer_id, texts.order_id)
+                erased.append(await erase_lines(connection, order, _numbers(codes[texts.order_id])))
+                await forget_written(connection, customer_id, texts)
         if not gone:  # another worker is at it
             return 0
-        erased = []
-        for texts in gone:
-            order = (customer_id, texts.order_id)
-            erased.append(await erase_lines(connection, order, _numbers(codes[texts.order_id])))
-            await forget_written(connection, customer_id, texts)
         receipt = await keep_receipt(
             connection,
             erased,

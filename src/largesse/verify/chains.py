@@ -10,7 +10,8 @@ from largesse.base.errors import StartError
 from largesse.base.vault import Vault
 from largesse.chains import START, Chain, Chains, micros, open_chains
 from largesse.database import Connection, Row
-from largesse.funding.chaining import ACCOUNT_COLUMNS, CONTENT_COLUMNS, Along
+from largesse.funding.chaining import ACCOUNT_COLUMNS, CONTENT_COLUMNS, Along, paid_orders
+from largesse.orders.marks import read_digests
 from largesse.verify.anchor import ACCOUNT_NAME, Anchor, Anchored
 from largesse.verify.check import Finding, Tally
 from largesse.verify.progress import Progress
@@ -20,7 +21,7 @@ LEDGER_ENDS = "accounts-are-whole"
 AUDIT_CHAINED = "audit-events-are-chained"
 AUDIT_ENDS = "audit-log-is-whole"
 RULES = {
-    ENTRIES_CHAINED: "Each entry of the ledger bears the mark of its content and of the entry before it on its account.",
+    ENTRIES_CHAINED: "Each entry of the ledger bears the mark of its content, of the order that it pays, and of the entry before it on its account.",
     LEDGER_ENDS: "An account ends with the entry that its chain's head was made of, and is of the environment, kind and currency that it was.",
     AUDIT_CHAINED: "Each event of the audit log bears the mark of its content and of the event before it of its customer.",
     AUDIT_ENDS: "The audit log of a customer ends with the event that its head was made of.",
@@ -86,7 +87,8 @@ class _Walk:
             owners = list({(row["customer_id"], row["account_id"]) for row in rows})
             of_rows = await self._connection.fetch(_ACCOUNTS, *map(list, zip(*owners, strict=True)))
             found = {(row["customer_id"], row["id"]): row for row in of_rows}
-            for entry_id, mac, *columns in rows:
+            digests = await read_digests(self._connection, chain, paid_orders(rows))
+            for entry_id, mac, order_id, _, *columns in rows:
                 if (columns[0], columns[1]) != owner:
                     self._end(account, name)
                     owner = (columns[0], columns[1])
@@ -94,7 +96,8 @@ class _Walk:
                     account = self._along(chain, found[owner]) if owner in found else None
                     name = found[owner]["name"] if owner in found else ""
                 if account is not None:
-                    seen.note(owner[1], entry_id, account.entry(entry_id, columns, mac))
+                    digest = digests.get((owner[0], order_id))
+                    seen.note(owner[1], entry_id, account.entry(entry_id, columns, mac, digest))
         self._end(account, name)
         for row in await self._connection.fetch(_EMPTIED, START):
             self.broken[LEDGER_ENDS].add(row["name"])
@@ -147,7 +150,7 @@ class _Walk:
 
 
 _ENTRIES = f"""
-    SELECT e.id, e.mac, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+    SELECT e.id, e.mac, e.order_id, o.code_count, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
     ORDER BY e.customer_id, e.account_id, e.id
 """  # noqa: S608 - constants
 _NAMED_ACCOUNTS = f"""

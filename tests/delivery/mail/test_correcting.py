@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.chained import CHAIN
 from tests.delivery.mail.conftest import Office
 from tests.spread import WAITING
 
@@ -21,7 +22,7 @@ Act = Callable[[Office, str, tuple[int, int]], Awaitable[None]]
 
 async def correct(office: Office, reference: str, _: tuple[int, int]) -> None:
     async with office.database.transaction(OPERATOR) as connection:
-        await correct_address(connection, office.principal, reference, ADA, QUEEN)
+        await correct_address(connection, CHAIN, office.principal, reference, ADA, QUEEN)
 
 
 async def erase(office: Office, _: str, order: tuple[int, int]) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
+from largesse.chains import Chain
 from largesse.database import Connection, commit_as_one
 from largesse.delivery.mail.resending import resend
 from largesse.delivery.outbox import lock_mail_job
 from largesse.identity import Principal
 from largesse.lines.writing import readdress_lines
 from largesse.orders.finding import find_own_order
+from largesse.orders.marks import changing_orders
 from largesse.reports import forget_recipient
 
 
 async def correct_address(
     connection: Connection,
+    chain: Chain,
     principal: Principal,
     reference: str,
     email: str,
@@ -25,15 +28,24 @@ async def correct_address(
     """Has the recipient of an order who is at `email` be at `corrected`, in its normal form, and their mail go there.
 
     Mail that has left is sent again, with the same codes; what has not left goes there at once. Who asked, from `address`, is
-    kept. Call it inside a transaction.
+    kept. `chain` marks the order anew. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, TooManyRequests as `resend`, and
     InvalidRequest where nobody of the order is at `email`, somebody is at `corrected`, a gift was claimed, or the mail is just leaving.
     """
     await commit_as_one(connection)
     order = await find_own_order(connection, principal, reference)
-    # Lines before the mail job, as a cancellation and an erasure lock them.
     key = (order["customer_id"], order["id"])
+    async with changing_orders(connection, chain, key[0], [key[1]], waits=True):
+        has_left = await _correct(connection, key, email, corrected)
+    await forget_recipient(connection, order["customer_id"], [order["id"]], [(email, None)])
+    if has_left:
+        await resend(connection, principal, reference, corrected, address=address)
+
+
+async def _correct(connection: Connection, key: tuple[int, int], email: str, corrected: str) -> bool:
+    """Changes the address of lines and messages; returns whether the mail has left."""
+    # Lines before the mail job, as a cancellation and an erasure lock them.
     lines = await connection.fetch(
         "SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number FOR UPDATE",
         *key,
@@ -56,9 +68,7 @@ async def correct_address(
         raise InvalidRequest("This recipient has claimed the gift.")
     has_left = await _move_mail(connection, key, email, corrected)
     await readdress_lines(connection, *key, numbers, corrected)
-    await forget_recipient(connection, order["customer_id"], [order["id"]], [(email, None)])
-    if has_left:
-        await resend(connection, principal, reference, corrected, address=address)
+    return has_left
 
 
 async def _move_mail(connection: Connection, order: tuple[int, int], email: str, corrected: str) -> bool:

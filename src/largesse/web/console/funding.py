@@ -31,6 +31,7 @@ from largesse.funding.proving import prove
 from largesse.funding.top_ups import list_top_ups
 from largesse.funding.transfer_references import spelled_reference
 from largesse.orders import references_of
+from largesse.orders.marks import read_digests
 from largesse.people import Right
 from largesse.people.roles import Reach
 from largesse.reports import OrderFilter, add_up
@@ -148,6 +149,7 @@ async def verify(visit: Visit) -> Response:
             person.customer_id,
             account.id,
             _whole(visit.query("after")),
+            digests_of=read_digests,
         )
     return visit.page("proof.html", account=account, proof=proof)
 

@@ -149,9 +149,8 @@ async def correct(visit: Visit) -> Response:
     try:
         async with visit.writing() as connection:
             principal = await _principal(visit, connection)
-            await correct_address(
-                connection, principal, reference, old, corrected, address=visit.origin.address
-            )
+            chain, sender = visit.services.chains.entries, visit.origin.address
+            await correct_address(connection, chain, principal, reference, old, corrected, address=sender)
             await visit.record(connection, "order.readdressed", f"order {reference}")
     except (InvalidRequest, TooManyRequests) as problem:
         visit.form.error("corrected", _said(visit, problem))

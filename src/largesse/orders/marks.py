@@ -1,0 +1,133 @@
+"""What an order is, under the marks of the ledger: what was ordered, by whom, for whom.
+
+The mark of the entry that pays an order covers a digest of the order's row and its recipients, so that neither is changed without a
+finding of `verify`. What may change later, as recipients are erased or an address is corrected, leaves in the row the digest of the order as it was
+placed, and a mark of it together with how the order is now. Why so: docs/decisions/0035-chains.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from ipaddress import ip_address
+
+import msgspec
+
+from largesse.chains import Chain, content
+from largesse.database import Connection, Row
+from largesse.orders.kept import COLUMNS, KeptOrder, kept_order
+from largesse.orders.order import Order
+from largesse.orders.rows import addressees
+
+OrderKey = tuple[int, int]  # customer and id
+Addressee = tuple[str | None, str | None]  # address and name of a line
+
+# Orders that are read at once, and their codes, unless one order alone has more.
+_ORDERS_AT_ONCE = 500
+_CODES_AT_ONCE = 5_000
+
+
+def order_digest(chain: Chain, order: Order, at: datetime) -> str:
+    """Returns the digest of an order that is placed at that time."""
+    recipients = list(addressees(order)) if order.recipients else []
+    return chain.digest(_content(order.kept, at, recipients)).hex()
+
+
+async def read_digests(
+    connection: Connection, chain: Chain, orders: Iterable[tuple[OrderKey, int]]
+) -> dict[OrderKey, str]:
+    """Returns the digests of orders as they were placed, as far as their marks say that nothing else was changed.
+
+    Each order comes with its number of codes. One that is missing or was changed from outside is left out.
+    """
+    digests = {}
+    for piece in _pieces(dict(orders)):
+        for row in await connection.fetch(_READ, *map(list, zip(*piece, strict=True))):
+            now = _digest_now(chain, row)
+            placed = row["placed_digest"]
+            if placed is None:
+                digests[row["customer_id"], row["id"]] = now.hex()
+            elif _is_marked(chain, row, now):
+                digests[row["customer_id"], row["id"]] = placed.hex()
+    return digests
+
+
+@asynccontextmanager
+async def changing_orders(
+    connection: Connection, chain: Chain, customer_id: int, order_ids: Sequence[int], *, waits: bool = False
+) -> AsyncIterator[list[int]]:
+    """Has the block change texts and recipients of orders, and marks how they are then; gives the ids of those it may change.
+
+    Call it inside a transaction: the orders are locked, and those that somebody else has locked are left out unless it `waits` for them.
+    What was changed from outside before gets no mark, so that `verify` goes on finding it.
+    """
+    held = await connection.fetch(_HOLD + ("" if waits else " SKIP LOCKED"), customer_id, list(order_ids))
+    mine = [row["id"] for row in held]
+    before = {row["id"]: (row, _digest_now(chain, row)) for row in await _read(connection, customer_id, mine)}
+    yield mine
+    marked = []
+    for row in await _read(connection, customer_id, mine):
+        was, digest_before = before[row["id"]]
+        placed = was["placed_digest"] or digest_before
+        digest = _digest_now(chain, row)
+        if digest == digest_before or (was["placed_digest"] and not _is_marked(chain, was, digest_before)):
+            continue
+        marked.append((row["id"], placed, chain.mark(_changed(row, placed, digest))))
+    if marked:
+        await connection.execute(_MARK, customer_id, *map(list, zip(*marked, strict=True)))
+
+
+async def _read(connection: Connection, customer_id: int, order_ids: Sequence[int]) -> Sequence[Row]:
+    return await connection.fetch(_READ, [customer_id] * len(order_ids), order_ids)
+
+
+def _pieces(codes: Mapping[OrderKey, int]) -> Iterable[list[OrderKey]]:
+    piece: list[OrderKey] = []
+    left = _CODES_AT_ONCE
+    for key, count in codes.items():
+        left -= count
+        if piece and (left < 0 or len(piece) == _ORDERS_AT_ONCE):
+            yield piece
+            piece, left = [], _CODES_AT_ONCE - count
+        piece.append(key)
+    if piece:
+        yield piece
+
+
+def _digest_now(chain: Chain, row: Row) -> bytes:
+    recipients = list(zip(row["emails"] or (), row["names"] or (), strict=True))
+    return chain.digest(_content(kept_order(row), row["created_at"], recipients))
+
+
+def _is_marked(chain: Chain, row: Row, digest: bytes) -> bool:
+    return chain.is_mark(_changed(row, row["placed_digest"], digest), row["mac"] or b"")
+
+
+def _content(order: KeptOrder, at: datetime, recipients: Sequence[Addressee]) -> bytes:
+    if order.address and ":" in order.address:  # which is written in several ways
+        order = msgspec.structs.replace(order, address=str(ip_address(order.address)))
+    return content("order", at, order, recipients)
+
+
+def _changed(row: Row, placed: bytes, digest: bytes) -> bytes:
+    return content("changed order", row["customer_id"], row["id"], placed.hex(), digest.hex())
+
+
+_READ = f"""
+    SELECT o.id, o.created_at, {", ".join(f"o.{name}" for name in COLUMNS)}, o.placed_digest, o.mac, l.emails, l.names
+    FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id)
+    JOIN orders o ON o.customer_id = wanted.customer_id AND o.id = wanted.id
+    LEFT JOIN LATERAL (
+        SELECT array_agg(recipient_email ORDER BY number) AS emails, array_agg(recipient_name ORDER BY number) AS names
+        FROM lines WHERE customer_id = o.customer_id AND order_id = o.id
+          AND (recipient_email IS NOT NULL OR recipient_name IS NOT NULL)) AS l ON true
+"""  # noqa: S608 - columns
+_HOLD = """
+    SELECT id FROM orders WHERE customer_id = $1 AND id = ANY($2::int[]) ORDER BY id FOR NO KEY UPDATE
+"""
+_MARK = """
+    UPDATE orders SET placed_digest = marked.placed, mac = marked.mac
+    FROM unnest($2::int[], $3::bytea[], $4::bytea[]) AS marked (id, placed, mac)
+    WHERE orders.customer_id = $1 AND orders.id = marked.id
+"""
