@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from largesse.base.errors import NotFound
 from largesse.base.vault import Vault
 from largesse.database import OPERATOR, Connection, Database, for_customer, scope_of
 from largesse.lines import SealedCodes, draw_codes
@@ -93,6 +94,8 @@ async def test_a_wrong_pin_and_a_cancelled_line_claim_nothing(database: Database
     claims = claiming(database, fulfiller)
     wrong = f"{(CODES[0].pin + 1) % 1_000_000:06d}"
     assert (await claims.claim(attempt(1, wrong), None)).outcome is Outcome.REFUSED
+    failures = "SELECT decoy, key = (SELECT min(code_lookup) FROM lines WHERE number = 1), failures FROM pin_failures"
+    assert await database.fetch(OPERATOR, failures) == [(False, True, 1)], "counted against its code"
     async with database.transaction(OPERATOR) as connection:
         at = await connection.fetchval("SELECT clock_now()")
         await record_cancelled(connection, 1, 1, [2], at)
@@ -130,3 +133,34 @@ async def test_of_two_customers_lines_with_one_number_it_is_that_of_the_code(dat
     assert (claim.outcome, claim.line) == (Outcome.CLAIMED, (1, 1, 1))
     states = await database.fetch(OPERATOR, "SELECT customer_id FROM line_states")
     assert [customer for (customer,) in states] == [1]
+
+
+async def test_a_link_leads_to_a_line_that_was_sent_and_to_no_other(database: Database) -> None:
+    claims = claiming(database, Recording(has_stock=True))
+    line, progress = await claims.find(VAULT.token(CODES[0].code, 1))
+    assert (line.key, progress.state) == ((1, 1, 1), State.ISSUED)
+    unknown = draw_codes(1)[0]
+    for leads_nowhere in (VAULT.token(unknown.code, 1), VAULT.token(unknown.code), "x" * 30, ""):
+        with pytest.raises(NotFound):
+            await claims.find(leads_nowhere)
+        await claims.open(leads_nowhere)
+    await database.execute(OPERATOR, "UPDATE orders SET scheduled_for = clock_now() + interval '1 minute'")
+    with pytest.raises(NotFound):
+        await claims.find(VAULT.token(CODES[0].code, 1))
+    await claims.open(VAULT.token(CODES[0].code, 1))
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM line_events") == 0
+    await database.execute(OPERATOR, "UPDATE orders SET scheduled_for = clock_now() - interval '1 second'")
+    await claims.open(VAULT.token(CODES[0].code, 1))
+    assert await database.fetchval(OPERATOR, "SELECT event FROM line_events") == "opened"
+
+
+async def test_an_address_with_nothing_left_waits_whatever_it_types(database: Database) -> None:
+    await database.execute(OPERATOR, "DELETE FROM claim_addresses")
+    claims = claiming(database, Recording(has_stock=True))
+    assert (await claims.claim(attempt(1, "x"), None)).outcome is Outcome.REFUSED
+    await database.execute(OPERATOR, "UPDATE claim_addresses SET allowance = 0.5, last_at = clock_now()")
+    slowed = await claiming(database, Recording(has_stock=True)).claim(attempt(1), None)
+    assert slowed.outcome is Outcome.SLOWED
+    assert 0 < slowed.wait_s <= 4.5
+    await database.execute(OPERATOR, "UPDATE claim_addresses SET allowance = 1, last_at = clock_now()")
+    assert (await claims.claim(attempt(1), None)).outcome is Outcome.CLAIMED

@@ -7,7 +7,19 @@ import asyncpg
 import pytest
 
 from largesse.database import OPERATOR, connect_once
-from largesse.lines.states import MOVES, LineKey, State, WrongMove, record_claim, record_move
+from largesse.lines.states import (
+    MOVES,
+    LineKey,
+    State,
+    WrongMove,
+    has_left_email,
+    lock_issued,
+    record_cancelled,
+    record_claim,
+    record_email,
+    record_language,
+    record_move,
+)
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 LINE = LineKey(1, 1, 1)
@@ -57,4 +69,61 @@ async def test_a_wrong_move_is_raised_and_leaves_no_event(module_database_url: s
         events = await connection.fetch("SELECT event FROM line_events ORDER BY event")
         assert [row["event"] for row in events] == ["chosen", "claimed", "opened"]
         assert await connection.fetchval("SELECT product_id FROM line_states") == 1
+        await transaction.rollback()
+
+
+async def test_what_is_done_to_a_line_is_done_to_it_alone(module_database_url: str) -> None:
+    """Each of the others differs from it in one part of its key."""
+    others = [LineKey(1, 1, 2), LineKey(1, 2, 1), LineKey(2, 1, 1)]
+    async with connect_once(module_database_url, OPERATOR) as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.executemany(
+            "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES ($1, $2, $3, $4, 'sealed')",
+            [(*line, at) for at, line in enumerate([LINE, *others])],
+        )
+        assert await lock_issued(connection, 1, 1) == [1, 2]
+        await record_claim(connection, LINE, NOW, None, "en")
+        assert [await lock_issued(connection, *order) for order in ((1, 1), (1, 2), (2, 1))] == [
+            [2],
+            [1],
+            [1],
+        ]
+        for other in others:
+            await record_claim(connection, other, NOW, None, "en")
+        await record_language(connection, LINE, "de")
+        await record_email(connection, LINE, b"sealed")
+        await record_move(connection, LINE, State.CHOSEN, NOW, product_id=7)
+        rows = await connection.fetch("SELECT * FROM line_states ORDER BY customer_id, order_id, number")
+        assert [(row["state"], row["language"], row["sealed_email"], row["product_id"]) for row in rows] == [
+            ("chosen", "de", b"sealed", 7),
+            *[("claimed", "en", None, None)] * 3,
+        ]
+        assert [await has_left_email(connection, line) for line in (LINE, *others)] == [
+            True,
+            False,
+            False,
+            False,
+        ]
+        await transaction.rollback()
+
+
+async def test_the_lines_of_an_order_that_are_cancelled_are_those_that_are_named(
+    module_database_url: str,
+) -> None:
+    keys = [(1, 1, 1), (1, 1, 2), (1, 1, 3), (1, 2, 1), (2, 1, 1)]
+    async with connect_once(module_database_url, OPERATOR) as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.executemany(
+            "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES ($1, $2, $3, $4, 'sealed')",
+            [(*key, at) for at, key in enumerate(keys)],
+        )
+        await record_cancelled(connection, 1, 1, [1, 3], NOW)
+        for table in ("line_states WHERE state = 'cancelled'", "line_events WHERE event = 'cancelled'"):
+            rows = await connection.fetch(
+                f"SELECT customer_id, order_id, number FROM {table} ORDER BY number"
+            )
+            assert [tuple(row) for row in rows] == [(1, 1, 1), (1, 1, 3)]
+        assert await lock_issued(connection, 1, 1) == [2]
         await transaction.rollback()
