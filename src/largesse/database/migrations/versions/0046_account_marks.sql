@@ -1,6 +1,7 @@
 -- What an account is never changes, and its chain never begins anew (docs/decisions/0035-chains.md). Tables that are spread over nodes take
 -- triggers by this setting alone.
-SET LOCAL citus.enable_unsafe_triggers = on;
+-- Not by SET: a coordinator repeats for its nodes the whole message that holds one.
+SELECT set_config('citus.enable_unsafe_triggers', 'on', true);
 
 -- The mark of what an account is: its environment, kind and currency. Null where marks of its entries cover that.
 ALTER TABLE accounts ADD COLUMN mac bytea;
