@@ -281,6 +281,9 @@ def test_every_sealed_column_is_among_those_that_are_sealed_anew(place: Place) -
         ("audit_events", "mac"),
         ("audit_heads", "head"),
         ("chain_openings", "mac"),
+        ("accounts", "mac"),
+        ("orders", "placed_digest"),
+        ("orders", "mac"),
         ("draft_columns", "heading"),
         ("entries", "mac"),
         ("form_posts", "answer"),  # sealed, and gone within a day
