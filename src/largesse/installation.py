@@ -58,7 +58,7 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
         await prove_master_key(connection, vault, keep=False)
         has_keys = not keep or await note_sealing(connection, vault)
     if not has_keys:
-        async with _operator(settings) as connection:
+        async with _operator(settings, database) as connection:
             await prove_master_key(connection, vault, keep=True)
     return vault
 
@@ -74,7 +74,7 @@ async def chains_of(database: Database, vault: Vault, settings: Settings, *, ren
         if renew or await is_chained(connection):
             chains = await open_chains(connection, vault, keep=renew)
     if chains is None:
-        async with _operator(settings) as connection:
+        async with _operator(settings, database) as connection:
             chains = await open_chains(connection, vault, keep=True)
     async with database.connection(OPERATOR) as connection:
         if not await connection.fetchval("SELECT is_ledger_chained()"):
@@ -86,12 +86,15 @@ async def chains_of(database: Database, vault: Vault, settings: Settings, *, ren
 
 
 @asynccontextmanager
-async def _operator(settings: Settings) -> AsyncIterator[Connection]:
-    """A connection for what only the operator may add: keys. Raises StartError where the login may not act as the operator."""
+async def _operator(settings: Settings, database: Database) -> AsyncIterator[Connection]:
+    """A connection for what only the operator may add: keys. It waits no longer than those of `database`.
+
+    Raises StartError where the login may not act as the operator.
+    """
     try:
         async with (
-            open_database(settings, max_connections=1) as database,
-            database.connection(OPERATOR) as connection,
+            open_database(settings, max_connections=1, limits=database.dialer.limits) as operators,
+            operators.connection(OPERATOR) as connection,
         ):
             yield connection
     # The latter behind PgBouncer, where logins act as themselves.
