@@ -208,6 +208,14 @@ async def find_session(database: Database, secret: str) -> Session | None:
     )
 
 
+async def find_session_id(database: Database, secret: str) -> int | None:
+    """Returns the id of the session of a cookie, whether it is open or has ended; None where there is none."""
+    found: int | None = await database.fetchval(
+        LOOKUP, "SELECT id FROM sessions WHERE hash = $1", secret_hash(secret)
+    )
+    return found
+
+
 async def pass_second_step(connection: Connection, session_id: int) -> str | None:
     """Lets the session in; its new secret, told only here: what the browser had before holds no longer. None where it has ended."""
     secret = new_secret()

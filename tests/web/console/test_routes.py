@@ -73,7 +73,7 @@ def test_what_acts_is_no_get_and_menus_are_of_pages() -> None:
 # Whom an address is for, said once more beside the table of routes: the first that fits.
 MAY = (
     (r"\w+ /app/(keys|people|webhooks|service-accounts)\b.*", "admin"),
-    (r"POST /app/security/required", "admin"),
+    (r"POST /app/security/(required|large-sends)", "admin"),
     (r"\w+ /app/funding/(accounts\b.*|\{account:int\}/(close|name|open))", "admin"),
     (r"\w+ /app/audit\b.*", "admin finance"),
     (r"\w+ /app/funding/(transfers?|\{account:int\}/(account|watch))", "admin finance"),

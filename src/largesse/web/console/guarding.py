@@ -5,6 +5,7 @@ Every route of the application is made here from the table, so that none is with
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import urlencode
 
@@ -19,11 +20,11 @@ from largesse.database import LOOKUP
 from largesse.people import Session
 from largesse.people.posts import Post, StillUnderWay, answer_post, take_back_post, take_post
 from largesse.people.secrets import new_secret
-from largesse.people.session import set_notice
+from largesse.people.session import find_session_id, set_notice
 from largesse.people.writing import AccessChanged
 from largesse.web.console.form import Form
 from largesse.web.console.frame import Frame
-from largesse.web.console.proving import MOST_BYTES, MOST_FIELDS, ask_first, take_proof
+from largesse.web.console.proving import MOST_BYTES, MOST_FIELDS, NOT_CARRIED, ask_first, take_proof
 from largesse.web.console.routes import ENTRIES
 from largesse.web.console.table import Entry, Who
 from largesse.web.console.visit import DEVICE, NotProved, Visit
@@ -98,6 +99,8 @@ class _Guard:
         visit.cookie = cookie
         visit.token_of = cookie if session else request.cookies.get(_DOOR, "")
         request.state.visit = visit  # for the page of what goes wrong
+        if session is None and self._entry.method == "POST" and self._entry.is_of_customer:
+            return await self._take_lost(visit)
         if (turned_away := self._turn_away(visit)) is not None:
             return turned_away
         try:
@@ -110,7 +113,7 @@ class _Guard:
             return await ask_first(visit)
         except (AccessChanged, Unauthorized):
             visit.session = await self._services.signing_in.find(cookie)
-            return self._turn_away(visit) or visit.trouble(409, visit.say(_CHANGED))
+            return self._lost(visit) or self._turn_away(visit) or visit.trouble(409, visit.say(_CHANGED))
 
     async def _show(self, visit: Visit) -> Response:
         session = visit.session
@@ -168,25 +171,69 @@ class _Guard:
         patience = self._services.patience
         with patience.suspended():
             given = await posted.token()
-        token = read_one_time_token(self._services.vault, visit.token_of, given)
-        if token is None or not visit.token_of:
+        token = self._read_token(visit, given)
+        if token is None:
             raise BadForm
-        if entry.before_reading is not None and visit.place == token.place:
+        if entry.before_reading is not None and visit.place and visit.place == token.place:
             await entry.before_reading(visit)
         with patience.suspended():
             await posted.read(self._services.slices, visit.token_of)
         visit.form, visit.files = Form(posted.fields, visit.say), posted.files
         return token
 
+    def _read_token(self, visit: Visit, given: str) -> OneTimeToken | None:
+        """Returns what the token of a form says, also of one whose page was opened in the session before; None for none of ours.
+
+        What it says holds for the person who was signed in then, and no form of a customer is taken from anybody else.
+        """
+        before = visit.request.cookies.get(_DOOR, "") if self._entry.is_of_customer else ""
+        for cookie in filter(None, (visit.token_of, before)):
+            if (token := read_one_time_token(self._services.vault, cookie, given)) is not None:
+                visit.page_of = cookie
+                return token
+        return None
+
+    async def _session_of_page(self, visit: Visit, session: Session) -> int:
+        """Returns the id of the session that the page of the form belonged to, in which it is taken once. Raises BadForm."""
+        if visit.page_of == visit.token_of:
+            return session.id
+        session_id = await find_session_id(self._services.database, visit.page_of)
+        if session_id is None:
+            raise BadForm
+        return session_id
+
+    async def _take_lost(self, visit: Visit) -> Response:
+        """Answers a form whose session is gone: what was typed is kept on a page that offers to sign in."""
+        if not self._entry.takes_files:
+            visit.token_of = visit.cookie or visit.token_of
+            with (
+                suppress(BadForm, TooLarge),
+                self._services.body_memory.share(("person", visit.origin.address)) as share,
+            ):
+                await self._read_form(visit, share)
+        return self._lost(visit) or visit.trouble(401, visit.say(_ENDED))
+
+    def _lost(self, visit: Visit) -> Response | None:
+        """Returns the page that keeps what was typed into a form whose session is gone; None where nothing was, or a session is there."""
+        typed = visit.form.without(NOT_CARRIED)
+        if visit.session is not None or not typed.fields or not visit.page_of:
+            return None
+        has_secret = len(typed.fields) < len(visit.form.fields) - 1
+        response = visit.page("lost.html", status=401, carried=typed.fields, has_secret=has_secret)
+        self._give(response, _DOOR, visit.page_of, _DAY_S)
+        return response
+
     async def _hand_over(self, visit: Visit, token: OneTimeToken) -> Response:
         """Hands a form that was read to the handler, once. Raises StillUnderWay."""
         # The form may have been long on its way.
         visit.session = visit.session and await self._services.signing_in.find(visit.cookie)
+        if self._entry.is_of_customer and (lost := self._lost(visit)) is not None:
+            return lost
         if (turned_away := self._turn_away(visit)) is not None:
             return turned_away
         if visit.session is None:
             return await self._entry.handler(visit)
-        post = Post(visit.session.id, token.mark)
+        post = Post(await self._session_of_page(visit, visit.session), token.mark)
         kept = await take_post(self._services.database, post)
         if kept is not None:
             return await self._repeat(visit.session, post, kept)
@@ -235,7 +282,10 @@ class _Guard:
         if visit.new_cookie:
             self._give(response, SESSION, visit.new_cookie, _LASTS_S)
             self._give(response, DEVICE, visit.device, _YEAR_S)
-        elif visit.new_cookie is not None:
+        if visit.new_cookie is not None and visit.cookie:
+            # Forms that are open in other tabs go on once the same person has signed in again.
+            self._give(response, _DOOR, visit.cookie, _DAY_S)
+        if visit.new_cookie == "":
             take_cookie(response, SESSION, path=f"{self._frame.base}/app", is_secure=self._frame.is_secure)
 
     def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:

@@ -27,6 +27,7 @@ MOST_BYTES = 4096  # of what the form that asks adds to the one it carries
 MOST_FIELDS = 3
 _ADDED = frozenset({PROOF, "passkey", "username"})
 _SECRET = frozenset({"password", "code", "passkey"})
+NOT_CARRIED = _SECRET | _ADDED | {"token"}
 _NOT_THEM = text("That is not right. Try again.")
 
 
@@ -45,7 +46,7 @@ async def ask_first(visit: Visit) -> Response:
     """Asks before the page or the form that the request is about; a form is carried along."""
     if visit.request.method == "GET":
         return visit.see("/app/prove?" + urlencode({"next": visit.address}))
-    carried = visit.form.without(_SECRET | _ADDED | {"token"}).fields
+    carried = visit.form.without(NOT_CARRIED).fields
     has_secret = PROOF not in visit.form and any(name in _SECRET for name, _ in visit.form.fields)
     return await _asking(visit, visit.address, carried, has_secret=has_secret)
 

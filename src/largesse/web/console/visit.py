@@ -68,6 +68,7 @@ class Visit:
         self.notice: str | None = None  # what the next page is to say
         self.cookie = ""  # of the session that the browser named, open or not
         self.token_of = ""  # the cookie that forms of this page belong to
+        self.page_of = ""  # the cookie that the page of the posted form belonged to
         self.new_cookie: str | None = None  # the secret of the session that begins; empty: it ends
         known = request.cookies.get(DEVICE, "")
         self.device = known if secret_hash(known) else new_secret()
