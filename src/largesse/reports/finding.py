@@ -41,7 +41,7 @@ class Found:
 async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -> Place | None:
     """Where an order stands in lists; None for one that the customer does not have in this environment."""
     created_at = await connection.fetchval(
-        "SELECT created_at FROM report_orders WHERE customer_id = $1 AND environment = $2 AND order_id = $3",
+        "SELECT created_at FROM report_orders WHERE customer_id = $1 AND environment = $2 AND order_id = $3::bigint",
         wanted.customer_id,
         wanted.environment,
         order_id,

@@ -72,6 +72,15 @@ async def test_a_bug_is_logged_without_the_address(patience: Patience) -> None:
     assert "secret" not in str({name: value for name, value in line.items() if name != "exc_info"})
 
 
+async def test_a_failure_is_logged_with_the_pages_own_name(patience: Patience) -> None:
+    async def _answer(_: Request) -> Response:
+        raise RuntimeError("a bug")
+
+    with capture_logs() as logged:
+        await guarded(_answer, patience, show, {}, name="/app/orders/{reference}")(a_request())
+    assert [line["page"] for line in logged] == ["/app/orders/{reference}"]
+
+
 async def test_a_database_that_is_away_is_waited_for_no_longer_than_patience_lasts(
     patience: Patience,
 ) -> None:

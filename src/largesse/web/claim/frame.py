@@ -12,7 +12,7 @@ from largesse.base.errors import NotFound, Problem, TooManyRequests, Unavailable
 from largesse.base.i18n import DEFAULT, language_of_country
 from largesse.base.settings import Settings
 from largesse.lines.lines import Line
-from largesse.web.claim.language import LANGUAGE_COOKIE, SWITCH, chosen
+from largesse.web.claim.language import LANGUAGE_COOKIE, chosen, chosen_by_switch
 from largesse.web.claim.rendering import HEADERS, Renderer
 from largesse.web.claim.session import COOKIE, LASTS, Session
 from largesse.web.kit.assets import Assets
@@ -41,7 +41,7 @@ class Frame:
         response = page(self._renderer.render(template, language, values), HEADERS, status=status)
         response.headers["Content-Language"] = language.tag
         response.headers["Vary"] = "Accept-Language, Cookie"
-        if request.query_params.get(SWITCH) == language.tag:
+        if chosen_by_switch(request) == language.tag:
             give_cookie(
                 response,
                 LANGUAGE_COOKIE,

@@ -31,7 +31,8 @@ def claim_pages(services: Services) -> Sequence[BaseRoute]:
     expected = {BadForm: frame.ended, NotPossible: see_gift}
 
     def route(method: str, path: str, endpoint: Endpoint) -> Route:
-        return Route(path, guarded(endpoint, services.patience, frame.wrong, expected), methods=[method])
+        shown = guarded(endpoint, services.patience, frame.wrong, expected, name=path)
+        return Route(path, shown, methods=[method])
 
     return [
         route("GET", "/claim", entering.type_code),

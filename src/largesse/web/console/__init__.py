@@ -3,6 +3,7 @@
 `routes`       the one table: every address, who may, its title, its place in the menu
 `table`        what an entry of it is
 `visit`        what a handler is handed, and how it answers: the person, the form, `page`, `see`, `csv`
+`parameters`   what an address may say beside its path
 `form`         the fields that were posted, and what is wrong with each
 `guarding`     before a handler: who signed in, whether they may, whether the form is one of ours and new
 `frame`        templates to pages: language, menu, headers, amounts and times

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 
@@ -39,7 +38,6 @@ from largesse.web.console.visit import Visit
 
 _AT_ONCE = 100
 _PRINTED = 2_000
-_MONTH = re.compile(r"(2[01][0-9]{2})-(0[1-9]|1[0-2])")
 KINDS = {
     "order": text("Order"),
     "refund": text("Returned"),
@@ -91,7 +89,7 @@ async def show(visit: Visit) -> Response:
 async def show_statement(visit: Visit) -> Response:
     """A month of an account, some entries at a time, oldest first. Raises NotFound."""
     since, until = _month(visit)
-    after = _whole(visit.query("after"))
+    after = visit.parameters.number("after")
     account, statement, entries = await _read(visit, since, until, after, _AT_ONCE)
     seen = {entry.order_reference for entry in entries if entry.order_reference}
     if visit.person.reach(Right.SEE_ORDERS) is Reach.OWN:
@@ -148,7 +146,7 @@ async def verify(visit: Visit) -> Response:
             visit.services.chains.entries,
             person.customer_id,
             account.id,
-            _whole(visit.query("after")),
+            visit.parameters.number("after"),
             digests_of=read_digests,
         )
     return visit.page("proof.html", account=account, proof=proof)
@@ -217,9 +215,5 @@ async def _account(visit: Visit, connection: Connection) -> SeenAccount:
 
 def _month(visit: Visit) -> tuple[datetime, datetime]:
     """The month that the address names, in UTC; this one where it names none that there was."""
-    named = _MONTH.fullmatch(visit.query("month"))
-    return month_of(datetime(int(named[1]), int(named[2]), 1, tzinfo=UTC) if named else clock.now())
-
-
-def _whole(typed: str) -> int | None:
-    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 19 else None
+    named = visit.parameters.day("month")
+    return month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())

@@ -89,7 +89,9 @@ class _Guard:
 
     def route(self) -> Route:
         expected = {BadForm: self._ended, StillUnderWay: self._under_way}
-        endpoint = guarded(self._answer, self._services.patience, self._wrong, expected)
+        endpoint = guarded(
+            self._answer, self._services.patience, self._wrong, expected, name=self._entry.path
+        )
         return Route(self._entry.path, endpoint, methods=[self._entry.method])
 
     async def _answer(self, request: Request) -> Response:

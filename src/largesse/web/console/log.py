@@ -14,7 +14,6 @@ from largesse.web.console.visit import Visit
 
 _PAGE = 50
 _OF_FILE_AT_ONCE = 1_000
-_MOST_WHO = 100
 _COLUMNS = (
     "id", "at", "environment", "actor", "actor_name", "address", "request_id", "act", "subject", "before", "after"
 )  # fmt: skip
@@ -29,14 +28,14 @@ ACTORS = {
 async def show(visit: Visit) -> Response:
     """A page of the log, by what was done and by whom."""
     act, who = _filter(visit)
-    before = visit.query("before")
+    before = visit.parameters.number("before")
     async with visit.database.connection(visit.person.scope) as connection:
         found = await newest_events(
             connection,
             visit.person.customer_id,
             act=act,
             who=who,
-            before=int(before) if before.isdecimal() and len(before) < 19 else None,
+            before=before,
             limit=_PAGE + 1,
         )
     return visit.page(
@@ -47,8 +46,8 @@ async def show(visit: Visit) -> Response:
         act=act,
         who=who,
         older=visit.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
-        newest=visit.here(before=None) if before else None,
-        is_filtered=bool(act or who or before),
+        newest=visit.here(before=None) if before is not None else None,
+        is_filtered=bool(act or who or before is not None),
         csv=visit.here(before=None).replace("/app/audit", "/app/audit.csv", 1),
     )
 
@@ -76,7 +75,7 @@ async def _rows(visit: Visit) -> AsyncIterator[Sequence[object]]:
 def _filter(visit: Visit) -> tuple[str, str]:
     """What was done and by whom, as the address asks for; whatever is no act is none."""
     act = visit.query("act")
-    return act if act in ACTS else "", visit.query("who").strip()[:_MOST_WHO]
+    return act if act in ACTS else "", visit.query("who").strip()
 
 
 def _row(event: AuditEvent) -> list[object]:

@@ -246,8 +246,7 @@ def _place(visit: Visit) -> str:
 
 
 def _offset(visit: Visit) -> int:
-    typed = visit.query("from")
-    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 6 else 0
+    return visit.parameters.number("from") or 0
 
 
 def _said(visit: Visit, problem: InvalidRequest | TooManyRequests) -> str:

@@ -18,7 +18,6 @@ STATES = {
     OrderState.CLAIMED: ("good", text("Claimed")),
     OrderState.CANCELLED: ("still", text("Cancelled")),
 }
-_MOST_SEARCH = 200
 _ID = re.compile(r"(product|collection|key|person)-([0-9]{1,9})")
 _COLUMN = {
     "product": "product_id",
@@ -37,9 +36,9 @@ def read_filter(visit: Visit) -> OrderFilter:
         if found := _ID.fullmatch(visit.query(name)):
             said[_COLUMN[found[1]]] = int(found[2])
     if visit.query("source"):
-        said["source"] = visit.query("source")[:32]
-    if visit.query("account").isascii() and visit.query("account").isdigit():
-        said["account_id"] = min(int(visit.query("account")[:10]), 2**31 - 1)
+        said["source"] = visit.query("source")
+    if (account_id := visit.parameters.number("account")) is not None:
+        said["account_id"] = account_id
     if person.reach(Right.SEE_ORDERS) is Reach.OWN:
         said["user_id"] = person.user_id
         said.pop("service_account_id", None)
@@ -51,17 +50,12 @@ def read_filter(visit: Visit) -> OrderFilter:
         states=(OrderState(state),) if state in set(OrderState) else (),
         since=read_day(visit, "since"),
         until=read_day(visit, "until"),
-        search=visit.query("q").replace("\0", "")[:_MOST_SEARCH],
+        search=visit.query("q"),
     )
 
 
 def read_day(visit: Visit, name: str) -> date | None:
     """The day in a parameter of the address; None for none, and for what is none, which is noted in the form."""
-    typed = visit.query(name).strip()
-    if not typed:
-        return None
-    try:
-        return date.fromisoformat(typed)
-    except ValueError:
+    if visit.parameters.is_wrong(name):
         visit.form.error(name, visit.say(NO_DAY))
-        return None
+    return visit.parameters.day(name)

@@ -86,10 +86,8 @@ def _file_of(visit: Visit) -> str:
 
 
 async def _place(connection: Connection, visit: Visit, wanted: OrderFilter, name: str) -> Place | None:
-    typed = visit.query(name)
-    if not (typed.isascii() and typed.isdigit() and len(typed) < 10):
-        return None
-    return await place_of(connection, wanted, int(typed))
+    order_id = visit.parameters.number(name)
+    return None if order_id is None else await place_of(connection, wanted, order_id)
 
 
 async def _rows(visit: Visit, wanted: OrderFilter) -> AsyncIterator[Sequence[object]]:

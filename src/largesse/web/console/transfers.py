@@ -31,7 +31,7 @@ class _Wanted:
 
 async def ask(visit: Visit) -> Response:
     """The form; once it is filled in, what both accounts hold afterwards, and the button that moves the money."""
-    visit.form = Form(visit.request.query_params.multi_items(), visit.say)
+    visit.form = visit.form_of_address
     accounts = await _accounts(visit)
     wanted = _read(visit, accounts) if visit.query("amount") or visit.query("to") else None
     return _shown(visit, accounts, wanted)

@@ -27,9 +27,11 @@ from largesse.people.signing_in import Origin
 from largesse.people.writing import writing
 from largesse.web.console.form import Form
 from largesse.web.console.frame import Frame, zone_of
+from largesse.web.console.parameters import PARAMETERS
 from largesse.web.console.table import Entry
 from largesse.web.kit.client import client_address
 from largesse.web.kit.pages import see
+from largesse.web.kit.query import query_of
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.services import Services
 
@@ -64,6 +66,7 @@ class Visit:
         self.language = language
         self.form = Form({}, self.say)
         self.understood: dict[str, str] = {}  # amounts as they were read, by the name of their field
+        self.parameters = query_of(request, PARAMETERS)
         self.files: dict[str, bytes] = {}  # that were handed in, by the name of their field
         self.notice: str | None = None  # what the next page is to say
         self.cookie = ""  # of the session that the browser named, open or not
@@ -168,9 +171,14 @@ class Visit:
         """Has the person told by mail what changed about their second step, as `SigningIn` does."""
         await self.services.signing_in.tell_second_step(connection, self.person, change, self.origin)
 
+    @property
+    def form_of_address(self) -> Form:
+        """The parameters of the address as a form, which makes nothing."""
+        return Form(self.parameters.pairs, self.say)
+
     def query(self, name: str) -> str:
-        """A parameter of the address; empty where it is not given."""
-        return self.request.query_params.get(name, "")
+        """A parameter of the address as text; empty where it is not given. Those that are no texts are read from `parameters`."""
+        return self.parameters.text(name)
 
     def uuid(self, name: str) -> UUID:
         """A UUID in the path. Raises NotFound for what is none."""
@@ -225,7 +233,7 @@ class Visit:
 
     def here(self, **changes: str | int | None) -> str:
         """The address of this page with those parameters changed; None leaves one out."""
-        given = {**self.request.query_params, **changes}
+        given = {**dict(self.parameters.pairs), **changes}
         query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
         return self._frame.base + self.request.url.path + (f"?{query}" if query else "")
 

@@ -96,13 +96,12 @@ async def create(visit: Visit) -> Response:
 async def one(visit: Visit) -> Response:
     """One subscription with its deliveries, newest first. Raises NotFound."""
     subscription = await _subscription(visit)
-    before = visit.query("before")
     async with visit.database.connection(visit.person.scope) as connection:
         found = await list_deliveries(
             connection,
             visit.principal,
             subscription.id,
-            before=int(before) if before.isdecimal() and len(before) < 19 else None,
+            before=visit.parameters.number("before"),
             limit=_PAGE + 1,
         )
     return visit.page(
@@ -111,7 +110,7 @@ async def one(visit: Visit) -> Response:
         verifying=VERIFYING,
         deliveries=found[:_PAGE],
         older=visit.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
-        newest=visit.here(before=None) if before else None,
+        newest=visit.here(before=None) if visit.query("before") else None,
         states=STATES,
     )
 

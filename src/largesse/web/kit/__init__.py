@@ -4,6 +4,7 @@
 `headers`      the head of a request: what matters of it, and its limit
 `body`         its body, within limits of bytes and time, and `body_memory` of all that are read at once; `forms` what a form of ours
                posts, `uploads` with files
+`query`        the parameters of a page's address, each of its declared kind
 `client`       the network address it came from; `hosts` whether it came by a name of ours
 `problems`     how each error is told over HTTP: the one table of status, title and explanation
 `spelling`     how callers spell what rules name

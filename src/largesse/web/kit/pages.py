@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from largesse.base.errors import Problem
 from largesse.base.patience import Patience
 from largesse.web.kit.failing import problem_of
+from largesse.web.kit.query import require_fit_path
 from largesse.web.kit.refused import PROBLEM
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -36,16 +37,19 @@ def guarded(
     patience: Patience,
     show: Callable[[Request, Problem], Response],
     expected: Mapping[type[Exception], Callable[[Request], Response]],
+    *,
+    name: str = "",
 ) -> Endpoint:
     """`endpoint` whose errors become pages: those `expected`, each in its way, all others as the problem that `show` shows.
 
-    Addresses are not logged: they may hold tokens.
+    The log names the page by `name`, else by its endpoint. Addresses are not logged: they may hold tokens.
     """
-    name = endpoint.__name__.strip("_")
+    name = name or endpoint.__name__.strip("_")
 
     async def answer(request: Request) -> Response:
         try:
             with patience.wait():
+                require_fit_path(request)
                 return await endpoint(request)
         except Exception as error:  # noqa: BLE001 - each is shown
             request.scope[PROBLEM] = getattr(error, "slug", type(error).__name__)

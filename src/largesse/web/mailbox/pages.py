@@ -19,13 +19,13 @@ from largesse.delivery.mail import OpenedMail, list_captured, open_captured
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.hosts import require_own_host
 from largesse.web.kit.pages import Endpoint, page, public_path
+from largesse.web.kit.query import INT64, Whole, query_of, require_fit_path
 from largesse.web.kit.security import UNLISTED, content_policy, page_headers
 from largesse.web.kit.services import Services
 from largesse.web.kit.styles import with_named_styles
 from largesse.web.kit.templates import page_templates
 
 PAGE_MESSAGES = 50
-_HIGHEST_ID = 2**63 - 1  # PostgreSQL's bigint
 
 _FOLDER = Path(__file__).parent
 _PAGE_HEADERS = page_headers(content_policy(style_src="'self'", img_src="'self'", frame_src="'self'"))
@@ -68,6 +68,7 @@ class _Pages:
         async def own(request: Request) -> Response:
             connected_to = request.scope["server"][0] if request.scope.get("server") else ""
             require_own_host(self._hosts, request.headers.getlist("host"), connected_to)
+            require_fit_path(request)
             return await endpoint(request)
 
         return own
@@ -109,10 +110,10 @@ class _Pages:
 
     async def _open(self, request: Request) -> OpenedMail:
         """The message of the path. Raises NotFound when this environment has none of that id, or cannot open it."""
-        # What is beyond the highest id names nothing, as 0 does.
-        captured_id = request.path_params["id"] if request.path_params["id"] <= _HIGHEST_ID else 0
         async with self._services.database.connection(LOOKUP) as connection:
-            return await open_captured(connection, self._services.vault, self._environment, captured_id)
+            return await open_captured(
+                connection, self._services.vault, self._environment, request.path_params["id"]
+            )
 
     def _page(self, template: str, **values: object) -> Response:
         html = self._templates.get_template(template).render(
@@ -134,9 +135,7 @@ class _Pages:
 
 def _read_before(request: Request) -> int | None:
     """The id that a page of the list begins below. Raises InvalidRequest."""
-    given = request.query_params.get("before")
-    if given is None:
-        return None
-    if not given.isascii() or not given.isdigit() or len(given) > 19 or int(given) > _HIGHEST_ID:
+    query = query_of(request, {"before": Whole(INT64)})
+    if query.is_wrong("before"):
         raise InvalidRequest("`before` must be the id of a message.")
-    return int(given)
+    return query.number("before")

@@ -20,7 +20,7 @@ CARDS = 60
 
 def page_number(visit: Visit) -> int:
     """The page of cards that was asked for, from 1."""
-    return int(visit.query("page")) if visit.query("page") in map(str, range(2, 1_000)) else 1
+    return visit.parameters.number("page") or 1
 
 
 def products_found(visit: Visit, snapshot: Snapshot, customer_id: int) -> list[Product]:
@@ -31,7 +31,7 @@ def products_found(visit: Visit, snapshot: Snapshot, customer_id: int) -> list[P
         country,
         currency=visit.query("currency").upper() or None,
         amount=_most(visit, currencies_in(snapshot, customer_id, country)),
-        keyword=visit.query("q").strip()[:100] or None,
+        keyword=visit.query("q").strip() or None,
     )
     kind = visit.query("kind")
     return [
@@ -57,7 +57,7 @@ def search_values(visit: Visit, snapshot: Snapshot, customer_id: int) -> dict[st
         "country": country,
         "countries": snapshot.countries(customer_id),
         "currencies": currencies_in(snapshot, customer_id, country),
-        "asked": {name: visit.query(name)[:100] for name in ("q", "kind", "amount", "currency")},
+        "asked": {name: visit.query(name) for name in ("q", "kind", "amount", "currency")},
     }
 
 

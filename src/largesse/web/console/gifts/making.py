@@ -21,7 +21,6 @@ from largesse.catalogue import (
 from largesse.catalogue.amounts import can_become
 from largesse.catalogue.own import MAX_NAME, MOST_PRODUCTS
 from largesse.web.console.amounts import typed_amount
-from largesse.web.console.form import Form
 from largesse.web.console.gifts.browsing import country_asked, currencies_in
 from largesse.web.console.gifts.collections import opened, own_collection
 from largesse.web.console.gifts.picking import id_of
@@ -55,7 +54,7 @@ async def ask(visit: Visit) -> Response:
         terms = _Terms(like.country, like.currency, value)
         name = visit.say("Copy of %(name)s", name=like.name)[:MAX_NAME]
         return _show(visit, snapshot, terms, name=name, ticked=like.product_ids)
-    visit.form = _form_of_address(visit)
+    visit.form = visit.form_of_address
     terms = _terms(visit, snapshot)
     if not visit.form["value"]:
         visit.form.errors.clear()
@@ -96,8 +95,8 @@ async def edit(visit: Visit) -> Response:
     """The form of a collection of one's own. Raises NotFound."""
     caller, snapshot = await opened(visit)
     collection = own_collection(visit, caller, snapshot)
-    if "name" in visit.request.query_params:  # looked for more gifts
-        visit.form = _form_of_address(visit)
+    if "name" in visit.form_of_address:  # looked for more gifts
+        visit.form = visit.form_of_address
         return _show(visit, snapshot, _terms_of(collection), ticked=_ticked(visit), collection=collection)
     return _show(
         visit,
@@ -128,11 +127,6 @@ async def change(visit: Visit) -> Response:
             after={"name": name, "products": len(chosen)},
         )
     return visit.see(f"/app/collections/{collection.id}", visit.say(_SAVED))
-
-
-def _form_of_address(visit: Visit) -> Form:
-    """The form as it was sent to look for gifts, which makes nothing."""
-    return Form(visit.request.query_params.multi_items(), visit.say)
 
 
 def _terms_of(collection: Collection) -> _Terms:

@@ -1,0 +1,31 @@
+"""The parameters that addresses of the web application may have. A page reads no other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from largesse.web.kit.query import INT64, Day, Kind, Line, Month, Whole
+
+_CODE, _ID, _WORD, _NAME = Line(8), Line(20), Line(40), Line(200)
+
+PARAMETERS: Mapping[str, Kind] = {
+    # Lists: where they go on, and what they are narrowed to
+    "before": Whole(INT64),
+    "after": Whole(INT64),
+    "page": Whole(999),
+    "from": Whole(),
+    "account": Whole(),
+    "since": Day(),
+    "until": Day(),
+    "month": Month(),
+    "q": _NAME,
+    "who": Line(100),
+    **dict.fromkeys(("act", "by", "gift", "of", "period", "source", "state", "tab", "was"), _WORD),
+    # What a form is about, or how it was filled in so far
+    **dict.fromkeys(("collection", "copy", "product", "template", "to"), _ID),
+    **dict.fromkeys(("amount", "amount_minor", "draft", "kind", "value"), _WORD),
+    **dict.fromkeys(("country", "currency", "lang"), _CODE),
+    "name": _NAME,
+    # Where somebody goes on to
+    "next": Line(2_000),
+}

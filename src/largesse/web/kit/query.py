@@ -1,0 +1,136 @@
+"""Reading the parameters of a page's address: each is declared with its kind, decoded and held to its limits here, and nowhere else.
+
+What breaks a limit, or was not declared, counts as not given: an address is no form that somebody could be asked to mend. Where it matters,
+`wrong` names what was not taken. Parameters of the path are held to theirs by `require_fit_path`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from largesse.base.errors import NotFound
+from largesse.base.text import cleaned, unfit_key
+
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+_MAX_PARAMETERS = 500
+_MAX_PATH_PARAMETER = 400
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MONTH = re.compile(r"2[01][0-9]{2}-(0[1-9]|1[0-2])")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A text in one line, of which so many characters are read; control characters are left out."""
+
+    most: int
+
+    def read(self, text: str) -> str:
+        """Returns what there is of it."""
+        return cleaned(text, "")[: self.most]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number from 0 to `highest`, in digits."""
+
+    highest: int = INT32
+
+    def read(self, text: str) -> int | None:
+        """Returns the number; None for what is none, or is beyond."""
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(self.highest))
+        return int(text) if is_number and int(text) <= self.highest else None
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A date such as 2026-11-30."""
+
+    def read(self, text: str) -> date | None:
+        """Returns the date; None for what is none."""
+        try:
+            return date.fromisoformat(text) if _DAY.fullmatch(text) else None
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A month such as 2026-11, of this century or the next."""
+
+    def read(self, text: str) -> date | None:
+        """Returns its first day; None for what is none."""
+        return Day().read(f"{text}-01") if _MONTH.fullmatch(text) else None
+
+
+Kind = Line | Whole | Day | Month
+_SHOWN = Line(40)  # of what is no text, where it is shown again as it was given
+
+
+class Query:
+    """The parameters of an address that are declared."""
+
+    def __init__(self, raw: bytes, declared: Mapping[str, Kind]) -> None:
+        self._declared = declared
+        self.pairs = [
+            (name, kind.read(text) if isinstance(kind := declared[name], Line) else _SHOWN.read(text))
+            for name, text in _pairs(raw)
+            if name in declared
+        ]
+        self._texts = dict(reversed(self.pairs))
+        self._read = {name: declared[name].read(text) for name, text in self._texts.items()}
+
+    def text(self, name: str) -> str:
+        """Returns the first parameter of that name as text, within its limit; empty where there is none."""
+        assert name in self._declared, f"{name} is not declared"
+        return self._texts.get(name, "")
+
+    def number(self, name: str) -> int | None:
+        """Returns a parameter that is declared a whole number; None for none."""
+        assert isinstance(self._declared[name], Whole), f"{name} is no whole number"
+        found = self._read.get(name)
+        return found if isinstance(found, int) else None
+
+    def day(self, name: str) -> date | None:
+        """Returns a parameter that is declared a day or a month; None for none."""
+        assert isinstance(self._declared[name], Day | Month), f"{name} is no day"
+        found = self._read.get(name)
+        return found if isinstance(found, date) else None
+
+    def is_wrong(self, name: str) -> bool:
+        """Whether a parameter was given and could not be read."""
+        return bool(self._texts.get(name)) and self._read.get(name) is None
+
+
+def query_of(request: Request, declared: Mapping[str, Kind]) -> Query:
+    """Returns the declared parameters of a request's address."""
+    return Query(request.scope["query_string"], declared)
+
+
+def require_fit_path(request: Request) -> None:
+    """Raises NotFound where a parameter of the path names nothing that could be there."""
+    for value in request.path_params.values():
+        is_fit = (
+            len(value) <= _MAX_PATH_PARAMETER and not unfit_key(value)
+            if isinstance(value, str)
+            else value <= INT64
+        )
+        if not is_fit:
+            raise NotFound("There is nothing at this address.")
+
+
+def _pairs(raw: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(
+            raw.decode("latin-1"),
+            keep_blank_values=True,
+            errors="replace",
+            max_num_fields=_MAX_PARAMETERS,
+        )
+    except ValueError:
+        return []

@@ -1,0 +1,147 @@
+"""Every address with what nobody types into its path and its parameters: no fault of ours, and no file that is cut off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+import pytest
+from tests.web.api.conftest import Service, ServiceFactory
+from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.everything import Walk, entry_of, send_gift
+from tests.web.console.orders import work
+from tests.web.hostile import VALUES
+
+from largesse.web.api import OPERATIONS
+from largesse.web.console.parameters import PARAMETERS
+from largesse.web.console.routes import ENTRIES
+
+
+@pytest.fixture(scope="module")
+def walk(service: Service) -> Walk:
+    """An administrator who has seen everything there is."""
+    assert service.send("gift", "coffee", value=10, codeQuantity=2).status_code == 200
+    walk = Walk(signed_in(service, "ada@acme.example"), "text")
+    for codes in (False, True):
+        for path in send_gift(walk.browser, "text", codes=codes):
+            walk.pages[path] = walk.browser.get(path)
+    work(service)
+    walk.go("/app", "/app/forgot", "/app/customers", "/app/prove?next=%2Fapp")
+    return walk
+
+
+@pytest.fixture(scope="module")
+def pages(walk: Walk) -> list[str]:
+    """An address of each page, and of those that were not reached what the table says."""
+    found: dict[str, str] = {}
+    for address in walk.pages:
+        path = urlsplit(address).path
+        if (entry := entry_of("GET", path)) is not None:
+            found.setdefault(entry.path, path)
+    for entry in ENTRIES:
+        if entry.method == "GET" and entry.path not in found:
+            found[entry.path] = re.sub(r"\{[^}]*\}", "1", entry.path)
+    assert len(found) > 60
+    return list(found.values())
+
+
+def get(browser: Browser, address: str) -> httpx.Response:
+    """What is answered, whole: the client raises for a file that ends before its end."""
+    answer = browser.get(address)
+    assert answer.status_code < 500, (address, answer.text)
+    if answer.headers.get("content-type", "").startswith("text/csv"):
+        assert answer.text.endswith("\n"), address
+    return answer
+
+
+def queries() -> Iterator[str]:
+    """All parameters at once with each value; twice the same, and as a list."""
+    names = [*PARAMETERS, "unknown"]
+    for value in VALUES.values():
+        yield "&".join(f"{name}={value[:300]}" for name in names)
+    yield "&".join(f"{name}[]=1&{name}=1&{name}=2" for name in names)
+    yield "&" * 2_000
+    yield "&".join(f"x{at}=1" for at in range(2_000))
+    yield "before"
+
+
+@pytest.mark.timeout(300)
+def test_no_parameter_of_a_page_is_a_fault_of_ours(walk: Walk, pages: list[str]) -> None:
+    for page in pages:
+        for query in queries():
+            get(walk.browser, f"{page}?{query}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_no_parameter_alone_is_a_fault_of_ours(walk: Walk, pages: list[str]) -> None:
+    for page in pages:
+        for name in PARAMETERS:
+            for value in ("NUL", "a larger number", "the first day", "very long"):
+                get(walk.browser, f"{page}?{name}={VALUES[value]}")
+
+
+@pytest.mark.parametrize("email", ["ada@acme.example", "cem@acme.example", None])
+def test_no_path_of_a_page_is_a_fault_of_ours(service: Service, email: str | None) -> None:
+    browser = Browser(service) if email is None else signed_in(service, email)
+    paths = {entry.path for entry in ENTRIES if "{" in entry.path} | {
+        "/claim/{token}",
+        "/claim/gift/{handle}",
+    }
+    for path in sorted(paths):
+        for value in VALUES.values():
+            get(browser, re.sub(r"\{[^}]*\}", lambda _: value, path))  # noqa: B023 - used at once
+
+
+def test_no_path_of_a_form_is_a_fault_of_ours(service: Service) -> None:
+    browser = signed_in(service, "ada@acme.example")
+    browser.get("/app/security")
+    token = browser.token
+    for entry in ENTRIES:
+        if entry.method == "POST" and "{" in entry.path and "session" not in entry.path:
+            for value in VALUES.values():
+                path = re.sub(r"\{[^}]*\}", lambda _: value, entry.path)  # noqa: B023 - used at once
+                assert browser.post(path, token=token).status_code < 500, path
+
+
+def test_no_parameter_or_path_of_another_page_is_a_fault_of_ours(
+    service: Service, start_service: ServiceFactory
+) -> None:
+    browser = Browser(service)
+    for path in ("/", "/docs", "/problems", "/health", "/openapi.json", "/openapi-events.json", "/claim"):
+        for value in VALUES.values():
+            get(browser, f"{path}?lang={value}&x={value}")
+    for path in (
+        "/problems/{}",
+        "/pictures/{}",
+        "/app/assets/{}",
+        "/claim/assets/{}",
+        "/claim/{}/opened",
+        "/{}",
+    ):
+        for value in VALUES.values():
+            get(browser, path.format(value))
+    staging = start_service(like=service, environment="staging")
+    browser = Browser(staging)
+    for value in VALUES.values():
+        get(browser, f"/mailbox?before={value}")
+        for path in ("/mailbox/{}", "/mailbox/{}/html", "/mailbox/{}/message.eml"):
+            get(browser, path.format(value))
+
+
+def test_no_parameter_or_path_of_an_operation_is_a_fault_of_ours(service: Service) -> None:
+    client = service.client("hr")
+    for operation in OPERATIONS:
+        names = [one.encode_name for one in msgspec.structs.fields(operation.query)] + ["unknown"]
+        path = re.sub(r"\{\w+\}", "1", operation.path)
+        for value in VALUES.values():
+            for address in (
+                f"{path}?{'&'.join(f'{name}={value[:300]}' for name in names)}",
+                *(f"{path}?{name}={value[:300]}" for name in names),
+                re.sub(r"\{\w+\}", lambda _: value, operation.path),  # noqa: B023 - used at once
+            ):
+                answer = client.request(operation.method, address)
+                assert answer.status_code < 500, (operation.method, address, answer.text)
