@@ -16,6 +16,7 @@ from tests.web.console.orders import work
 from tests.web.hostile import VALUES
 
 from largesse.web.api import OPERATIONS
+from largesse.web.console.frame import HERE as ROOM
 from largesse.web.console.parameters import PARAMETERS
 from largesse.web.console.routes import ENTRIES
 
@@ -145,3 +146,11 @@ def test_no_parameter_or_path_of_an_operation_is_a_fault_of_ours(service: Servic
             ):
                 answer = client.request(operation.method, address)
                 assert answer.status_code < 500, (operation.method, address, answer.text)
+
+
+def test_every_parameter_that_a_page_reads_or_names_in_a_link_is_declared() -> None:
+    source = "".join(path.read_text() for kind in ("*.py", "*.html") for path in ROOM.rglob(kind))
+    read = set(re.findall(r"(?:query|parameters\.number|parameters\.day)\(\"(\w+)\"", source))
+    named = set(re.findall(r"[?&](\w+)=\{", source))
+    assert read | named <= set(PARAMETERS), (read | named) - set(PARAMETERS)
+    assert len(read) > 15

@@ -78,3 +78,22 @@ def test_every_room_has_the_tokens_and_says_none_of_them_itself() -> None:
         assert used <= tokens | own | {"--wrap"}, (sheet, used - tokens - own)
         layouts = "".join(path.read_text() for path in (sheet.parents[1] / "templates").glob("*.html"))
         assert "asset('tokens.css')" in layouts, sheet
+
+
+async def test_each_encoding_has_a_tag_of_its_own(assets: Assets, client: httpx.AsyncClient) -> None:
+    address = assets.address_of("page.css")
+    plain = await client.get(address, headers={"Accept-Encoding": "identity"})
+    packed = await client.get(address, headers={"Accept-Encoding": "gzip"})
+    assert plain.content == packed.content == STYLE
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
+    assert packed.headers["etag"] != plain.headers["etag"]
+    for encoding, known, status in (
+        ("gzip", packed, 304),
+        ("identity", plain, 304),
+        ("gzip", plain, 200),
+        ("identity", packed, 200),
+    ):
+        headers = {"Accept-Encoding": encoding, "If-None-Match": known.headers["etag"]}
+        assert (await client.get(address, headers=headers)).status_code == status

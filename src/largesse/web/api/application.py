@@ -21,6 +21,7 @@ from largesse.web.api.reading import header_of_names, read_query, read_secret
 from largesse.web.kit.asgi import Message, Receive, Scope, Send
 from largesse.web.kit.body import read_body, whole_body
 from largesse.web.kit.client import client_address
+from largesse.web.kit.compression import Compressing
 from largesse.web.kit.exchange import exchange_of
 from largesse.web.kit.failing import problem_of, problem_reply
 from largesse.web.kit.headers import Headers, check_size, read_headers
@@ -166,7 +167,7 @@ class Application:
         scope["request_id"] = request_id.decode()
         try:
             check_size(headers)
-            await self._pages(scope, receive, send_with_id)
+            await self._pages(scope, receive, Compressing(scope, send_with_id))
         except Exception as error:
             reply = _reply_to(error, scope, None, request_id)
             if status:

@@ -20,7 +20,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "month": Month(),
     "q": _NAME,
     "who": Line(100),
-    **dict.fromkeys(("act", "by", "gift", "of", "period", "source", "state", "tab", "was"), _WORD),
+    **dict.fromkeys(("act", "by", "gift", "of", "period", "role", "source", "state", "tab", "was"), _WORD),
     # What a form is about, or how it was filled in so far
     **dict.fromkeys(("collection", "copy", "product", "template", "to"), _ID),
     **dict.fromkeys(("amount", "amount_minor", "draft", "kind", "value"), _WORD),

@@ -13,6 +13,7 @@
 `exchange`     what our connections offer beside ASGI's messages: the whole body, and an answer at once
 `replies`      answers of programs, and how one is sent; `asgi` has the types
 `pages`        pages for people: how one is answered, and what goes wrong shown as one
+`compression`  what of answers is compressed
 `templates`    the Jinja environment that they are rendered in, and QR codes; `assets` their styles, scripts and icons,
                `pictures` those of products
 `sessions`     what a browser keeps so that it may come back

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from largesse.web.kit.compression import gzipped, takes_gzip
 from largesse.web.kit.security import COMMON
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -70,16 +71,21 @@ class Assets:
         ]
 
     def _route(self, asset: _Asset, name: str, keeping: str) -> Route:
-        tag = f'"{asset.digest}"'
-        headers = {**self._headers, "Cache-Control": keeping, "ETag": tag}
+        # Each encoding is another representation, and has a tag of its own.
+        plain = {"ETag": f'"{asset.digest}"', "Cache-Control": keeping, "Vary": "Accept-Encoding"}
+        packed = {**plain, "ETag": f'"{asset.digest}-gzip"', "Content-Encoding": "gzip"}
+        body_gzipped = gzipped(asset.body, 9)
         media_type = _TYPES[Path(asset.name).suffix]
 
         async def serve(request: Request) -> Response:
             known = [
                 one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")
             ]
-            if tag in known:
+            is_packed = takes_gzip(request.headers.get("accept-encoding", ""))
+            headers = {**self._headers, **(packed if is_packed else plain)}
+            if headers["ETag"] in known:
+                headers.pop("Content-Encoding", None)
                 return Response(status_code=304, headers=headers)
-            return Response(asset.body, media_type=media_type, headers=headers)
+            return Response(body_gzipped if is_packed else asset.body, media_type=media_type, headers=headers)
 
         return Route(f"{self._address}/{name}", serve, methods=["GET"])
