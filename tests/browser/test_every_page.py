@@ -71,7 +71,9 @@ def pages(demo: Any, admin: dict[str, Any]) -> list[str]:
     while reference not in walk.browser.get("/app/orders").text:
         assert time.monotonic() < until, "the worker lists orders"
         time.sleep(0.2)
-    walk.go("/app", "/app/customers", "/app/prove?next=%2Fapp", "/app/nothing-there")
+    roles = (f"/app/people/{number}/role?role=viewer" for number in range(1, 1000))
+    own_role = next(path for path in roles if walk.browser.get(path).status_code == 200)
+    walk.go("/app", "/app/customers", "/app/prove?next=%2Fapp", "/app/nothing-there", own_role)
     found: dict[str, str] = {}
     for path in (*sent, *walk.pages):
         page = walk.pages.get(path) or walk.browser.get(path)

@@ -52,7 +52,9 @@ def walk(service: Service) -> Walk:
         for path in send_gift(walk.browser, MARK, codes=codes):
             walk.pages[path] = walk.browser.get(path)
     work(service)
-    walk.go("/app", "/app/forgot", "/app/customers", "/app/prove?next=%2Fapp")
+    [[ada_id]] = service.sql("SELECT id FROM users WHERE email = 'ada@acme.example'")
+    own_role = f"/app/people/{ada_id}/role?role=viewer"
+    walk.go("/app", "/app/forgot", "/app/customers", "/app/prove?next=%2Fapp", own_role)
     walk.go(*links_with_deliveries(walk))
     outside = Walk(Browser(service), MARK)
     outside.go("/app/sign-in")
