@@ -196,7 +196,10 @@ def _context(
         locked=frozenset(accounts),
         ids_left=1,
         transfer_ids=count(),
-        standings={} if principal.key_id is None else {principal.key_id: Standing.of(principal)},
+        # A quote gives no codes, so it does not ask for the scope that a batch of codes needs.
+        standings={}
+        if principal.key_id is None
+        else {principal.key_id: Standing.of(principal)._replace(scopes=None)},
         people={},
         references=references,
         accounts=accounts,

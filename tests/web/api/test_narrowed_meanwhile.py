@@ -56,7 +56,7 @@ def requests(service: Service) -> dict[str, tuple[str, Any]]:
         "batch": ("/send/gift", service.body("gift", "coffee", value=10, codeQuantity=2)),
         "large": ("/send/gift", service.body("gift", "coffee", value=10, codeQuantity=150)),
         "webhook": (
-            "/webhooks/subscriptions",
+            "/webhooks",
             {"event": "order.created", "targetUrl": "https://hooks.example/x"},
         ),
     }
