@@ -45,6 +45,7 @@ _log = structlog.get_logger(__name__)
 async def open_vault(database: Database, settings: Settings, *, keep: bool = True) -> Vault:
     """Returns the vault of the installation, whose master key is the one its database is encrypted under.
 
+    From then on transactions of `database` can change credentials of people.
     Adds keys that the database does not have yet, as the operator. Without `keep` nothing is written: an audit changes nothing.
     Raises StartError for a wrong key, and where keys are to be added and the login may not act as the operator.
     """
@@ -60,6 +61,7 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
     if not has_keys:
         async with _operator(settings, database) as connection:
             await prove_master_key(connection, vault, keep=True)
+    database.credentials_key = vault.credentials_key
     return vault
 
 

@@ -288,6 +288,7 @@ def test_every_sealed_column_is_among_those_that_are_sealed_anew(place: Place) -
         ("entries", "mac"),
         ("form_posts", "answer"),  # sealed, and gone within a day
         ("form_posts", "token"),
+        ("master_keys", "credentials_hash"),  # of a key of 32 random bytes
         ("noted_anchors", "mac"),
         ("passkeys", "credential"),  # its public half
         ("passkeys", "credential_id"),

@@ -17,6 +17,7 @@ import hmac
 import os
 from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -184,6 +185,8 @@ class Vault:
         proofs = [_Keys.of("proof", key) for key in master_keys]
         self._proofs = {keys.id: Compartment([keys]) for keys in proofs}
         self.key_ids = tuple(self._proofs)  # the newest first
+        # Of each master key, in that order: what the database asks for before it lets credentials of people be changed.
+        self._credentials_keys = tuple(_derive(key, b"credentials", 32) for key in master_keys)
         # Tokens and the signatures of quotes begin with the id of the codes' key of the same master key.
         rests = [
             Rest(keys.id, _derive(key, b"claim-token", 64))
@@ -199,6 +202,16 @@ class Vault:
     def knows(self, sealed: bytes) -> bool:
         """Whether `sealed` was sealed by one of the master keys for any purpose, as far as its key's id tells."""
         return any(part.knows(sealed) for part in vars(self).values() if isinstance(part, Compartment))
+
+    @property
+    def credentials_key(self) -> bytes:
+        """What is shown to the database before credentials of people are changed."""
+        return self._credentials_keys[0]
+
+    @property
+    def credentials_hashes(self) -> list[bytes]:
+        """The SHA-256 of that of each master key, in the order of `key_ids`: what the database knows of it."""
+        return [sha256(key).digest() for key in self._credentials_keys]
 
     def prove(self, key_id: bytes, text: bytes, context: bytes) -> bytes:
         """`text` sealed under the master key of that id, one of `key_ids`, for a proof of it."""

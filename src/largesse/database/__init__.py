@@ -42,6 +42,7 @@ from largesse.database.pool import (
     connect_once,
     in_one_line,
     is_spread,
+    open_credentials,
     scope_of,
 )
 from largesse.database.roles import Role
@@ -86,6 +87,7 @@ __all__ = [
     "in_one_line",
     "insert",
     "is_spread",
+    "open_credentials",
     "places",
     "plan_by_index",
     "planned_at_once",

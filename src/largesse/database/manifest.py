@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import asyncpg
 
-from largesse.database.distribution import is_spread
+from largesse.database.distribution import NOT_GUARDED, is_spread
 from largesse.database.rights import TABLES
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -24,6 +24,7 @@ _DIGITS = 16
 _MAY_BE_MORE = ("function", "index")
 # Where customers are spread over nodes, foreign keys between tables of different kinds are gone.
 _HELD_ON_CLUSTER = ("function", "trigger")
+_NOT_ON_CLUSTER = frozenset(f"trigger {table}.guarded" for table in NOT_GUARDED)
 
 
 async def read_manifest(session: Session) -> dict[str, str]:
@@ -50,7 +51,11 @@ async def schema_differences(session: Session) -> Sequence[str]:
     there, released = await read_manifest(session), released_manifest()
     if await is_spread(session):
         there, released = (
-            {name: digest for name, digest in one.items() if name.startswith(_HELD_ON_CLUSTER)}
+            {
+                name: digest
+                for name, digest in one.items()
+                if name.startswith(_HELD_ON_CLUSTER) and name not in _NOT_ON_CLUSTER
+            }
             for one in (there, released)
         )
     found = [f"missing {name}" for name in released.keys() - there.keys()]

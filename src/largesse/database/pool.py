@@ -71,6 +71,7 @@ class Database:
         self._waiting = 0
         self.disk = DiskWatch()
         self.is_spread = False  # whether customers are spread over nodes (largesse.database.distribution)
+        self.credentials_key: bytes | None = None  # of the master key, once it is proved
 
     @classmethod
     async def connect(
@@ -141,7 +142,7 @@ class Database:
         # By its own methods: a connection that is lost is no longer to be had of the pool.
         lend, take_back = session.lend, session.take_back
         try:
-            lend(scope, is_spread=self.is_spread)
+            lend(scope, is_spread=self.is_spread, credentials_key=self.credentials_key)
             yield cast("Connection", connection)
         except asyncpg.DiskFullError as error:
             self.disk.note_full(error)
@@ -277,6 +278,19 @@ async def commit_as_one(connection: Connection) -> None:
 async def act_for(connection: Connection, scope: Scope) -> None:
     """Lets the transaction of a look-up go on for whom it has found. Raises RuntimeError for any other."""
     await cast("Session", connection).act_for(scope)
+
+
+async def open_credentials(connection: Connection) -> None:
+    """Lets the rest of the transaction change what people sign in with and what they are at a customer.
+
+    Whatever writes `people`, `users`, `sessions`, `sign_in_links`, `passkeys` or `recovery_codes` calls it first. It shows the database a
+    key of the master key; who commands or owns the tables needs none.
+    """
+    opens = getattr(
+        connection, "open_credentials", None
+    )  # a plain one of the driver's, which tests have, has no key
+    if opens is not None:
+        await opens()
 
 
 def in_one_line(error: BaseException) -> str:

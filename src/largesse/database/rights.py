@@ -57,6 +57,7 @@ TABLES: Mapping[str, Writes] = {
     "clock": Writes(),  # moved by tests alone
     "code_readings": Writes(app="INSERT"),
     "collections": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "credential_openings": Writes(),  # written by `open_credentials` alone
     "currencies": Writes(),
     "customers": Writes(
         app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above)",
@@ -147,11 +148,14 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "lines_of_code": (Role.APP,),
     "memberships": (Role.APP, Role.OPERATOR),
     "note_keys_seen": (Role.APP,),
+    "open_credentials": (Role.APP, Role.WORKER, Role.OPERATOR),
     "note_sealing": (Role.APP, Role.WORKER, Role.OPERATOR),
     "user_of_link": (Role.APP,),
     "waiting_lines": (Role.APP, Role.WORKER, Role.OPERATOR),
     # Those of triggers.
     "catalogue_changed": (),
+    "close_credentials": (),
+    "guard_credentials": (),
     "refuse_backwards": (),
     "refuse_change": (),
 }

@@ -98,19 +98,39 @@ class Session(asyncpg.Connection):
         self.acts_as: Role | None = None  # the role that whoever logged in has taken
         self.begins_as: Role | None = None  # what each transaction acts as, where the session is PgBouncer's
         self.is_spread = False  # whether customers are spread over nodes (largesse.database.distribution)
+        self._credentials_key: bytes | None = None
+        self._has_opened = False  # credentials, in the transaction under way
         self.beside: asyncpg.Connection | None = (
             None  # the coordinator's that a node's is lent with (largesse.database.nodes)
         )
 
-    def lend(self, scope: Scope, *, is_spread: bool = False) -> None:
-        """Says for whom what begins from now on acts, and whether customers are spread. Raises TypeError for what is no scope."""
+    def lend(self, scope: Scope, *, is_spread: bool = False, credentials_key: bytes | None = None) -> None:
+        """Says for whom what begins from now on acts, and whether customers are spread. Raises TypeError for what is no scope.
+
+        `credentials_key` is what `open_credentials` shows.
+        """
         if not isinstance(scope, Scope):
             raise TypeError("a transaction says for whom it acts, by a Scope, before what it does")
-        self.scope, self.is_spread = scope, is_spread
+        self.scope, self.is_spread, self._credentials_key = scope, is_spread, credentials_key
 
     def take_back(self) -> None:
         """Ends what `lend` and `go_with` began."""
-        self.scope = self.beside = None
+        self.scope = self.beside = self._credentials_key = None
+
+    async def open_credentials(self) -> None:
+        """Lets the rest of the transaction change credentials of people, where the session was lent with their key.
+
+        Raises RuntimeError outside a transaction: it would be over before the change.
+        """
+        if self._credentials_key is None:
+            return
+        if not self.is_in_transaction():
+            raise RuntimeError("credentials are changed in a transaction")
+        if self._has_opened:
+            return
+        # A parameter: the text of a statement is read by every session of the same role.
+        await self.fetchval("SELECT open_credentials($1)", self._credentials_key)
+        self._has_opened = True
 
     def go_with(self, beside: asyncpg.Connection) -> None:
         """Says which of the coordinator's sessions a node's is lent with."""
@@ -128,6 +148,8 @@ class Session(asyncpg.Connection):
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - as the driver has it
         """Runs statements, as the driver does; what begins a transaction says in the same message who acts, and for whom."""
+        if query.startswith(("BEGIN", "ROLLBACK")):
+            self._has_opened = False
         if query.startswith("BEGIN") and (said := self._said):
             query = f"{query.rstrip(';')}; {said}"
         if self.is_spread and query.startswith("BEGIN"):

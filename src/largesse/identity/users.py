@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from largesse.database import Connection
+from largesse.database import Connection, open_credentials
 from largesse.identity.principal import Principal
 
 
@@ -38,6 +38,7 @@ async def list_users(connection: Connection, principal: Principal, *, offset: in
 
 async def add_user(connection: Connection, customer_id: int, email: str, name: str, role: str) -> int:
     """The id of who is known by that address at the customer; active with that name and role from now on."""
+    await open_credentials(connection)
     user_id: int = await connection.fetchval(
         """
         INSERT INTO users (customer_id, email, name, role) VALUES ($1, $2, $3, $4)
@@ -54,6 +55,7 @@ async def add_user(connection: Connection, customer_id: int, email: str, name: s
 
 async def set_user_role(connection: Connection, customer_id: int, user_id: int, role: str) -> None:
     """Gives a user of the customer that role."""
+    await open_credentials(connection)
     await connection.execute(
         "UPDATE users SET role = $3 WHERE customer_id = $1 AND id = $2", customer_id, user_id, role
     )
@@ -61,6 +63,7 @@ async def set_user_role(connection: Connection, customer_id: int, user_id: int, 
 
 async def deactivate_user(connection: Connection, customer_id: int, user_id: int) -> None:
     """Takes a user's place at the customer; it stays in the list, and the address is nobody's there."""
+    await open_credentials(connection)
     await connection.execute(
         "UPDATE users SET is_active = false, person_id = NULL WHERE customer_id = $1 AND id = $2",
         customer_id,
@@ -70,6 +73,7 @@ async def deactivate_user(connection: Connection, customer_id: int, user_id: int
 
 async def bind_user(connection: Connection, user_id: int, person_id: int) -> None:
     """Makes a user that person, who signs in."""
+    await open_credentials(connection)
     await connection.execute("UPDATE users SET person_id = $2 WHERE id = $1", user_id, person_id)
 
 

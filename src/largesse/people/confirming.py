@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.database import Connection
+from largesse.database import Connection, open_credentials
 from largesse.people.links import end_links_of_person
 from largesse.people.second_step import forget_second_step
 from largesse.people.session import forget_browsers
@@ -14,6 +14,7 @@ async def confirm_address(connection: Connection, person_id: int) -> bool:
     Whatever was set up until then may be somebody else's, who had the address's invitation from a page: password, second step, sessions,
     known browsers and links end. The person chooses a password in the same transaction.
     """
+    await open_credentials(connection)
     confirmed = await connection.fetchval(
         """
         UPDATE people SET confirmed_at = clock_now(), password = NULL WHERE id = $1 AND confirmed_at IS NULL

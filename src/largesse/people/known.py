@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from largesse.base.email import email_key
-from largesse.database import Connection
+from largesse.database import Connection, open_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ async def find_known(connection: Connection, email: str) -> Known | None:
 
 async def know(connection: Connection, email: str) -> int:
     """The id of who signs in by that address, from now on where nobody did."""
+    await open_credentials(connection)
     person_id: int = await connection.fetchval(
         """
         INSERT INTO people (email, email_key) VALUES ($1, $2)
@@ -47,11 +48,13 @@ async def know(connection: Connection, email: str) -> int:
 
 async def set_password(connection: Connection, person_id: int, password: str) -> None:
     """Keeps what is kept of a password."""
+    await open_credentials(connection)
     await connection.execute("UPDATE people SET password = $2 WHERE id = $1", person_id, password)
 
 
 async def set_first_password(connection: Connection, person_id: int, password: str) -> bool:
     """The same for who has none; False where they have one."""
+    await open_credentials(connection)
     done = await connection.execute(
         "UPDATE people SET password = $2 WHERE id = $1 AND password IS NULL", person_id, password
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.errors import NotFound
-from largesse.database import Connection
+from largesse.database import Connection, open_credentials
 from largesse.people.known import find_known
 from largesse.people.secrets import new_secret, secret_hash
 
@@ -63,6 +63,7 @@ async def new_link(
 
     `is_mailed`: the link goes into a mail to the address and nobody sees it before. Following it confirms the address.
     """
+    await open_credentials(connection)
     secret = new_secret()
     if ends_others:
         await connection.execute(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.errors import InvalidRequest
-from largesse.database import Connection
+from largesse.database import Connection, open_credentials
 from largesse.people.second_step import begin_recovery, end_recovery
 from largesse.people.webauthn import CHALLENGE_BYTES, NotThePasskey, RelyingParty, Signed
 
@@ -63,6 +63,7 @@ async def take_new_passkey(
 
 async def add_passkey(connection: Connection, person_id: int, name: str, made: Signed) -> list[str]:
     """Keeps a passkey that was made; recovery codes, where it is the person's first second step. Raises Unfit."""
+    await open_credentials(connection)
     # Whose passkeys they are waits here, so that two at once are not one too many.
     await connection.execute("SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE", person_id)
     if len(await _credential_ids(connection, person_id)) >= MOST_PASSKEYS:
@@ -85,6 +86,7 @@ async def add_passkey(connection: Connection, person_id: int, name: str, made: S
 
 async def remove_passkey(connection: Connection, person_id: int, passkey_id: int) -> str | None:
     """The name of the passkey that was removed; None where the person has none of that id."""
+    await open_credentials(connection)
     name: str | None = await connection.fetchval(
         "DELETE FROM passkeys WHERE id = $1 AND person_id = $2 RETURNING name", passkey_id, person_id
     )
@@ -99,6 +101,7 @@ async def take_passkey(
 
     A count that does not go on is that of a copy, and refused.
     """
+    await open_credentials(connection)
     rows = await connection.fetch(
         "SELECT credential FROM passkeys WHERE person_id = $1 ORDER BY id FOR NO KEY UPDATE", person_id
     )

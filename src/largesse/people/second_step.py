@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from largesse.base.vault import Vault
-from largesse.database import Connection
+from largesse.database import Connection, open_credentials
 
 DIGITS = 6
 STEP_S = 30
@@ -47,6 +47,7 @@ async def turn_on(
     step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
     if step is None:
         return None
+    await open_credentials(connection)
     await connection.execute(
         "UPDATE people SET totp = $2, totp_step = $3 WHERE id = $1",
         person_id,
@@ -58,12 +59,14 @@ async def turn_on(
 
 async def forget_app(connection: Connection, person_id: int) -> None:
     """Asks for no codes of an app any longer."""
+    await open_credentials(connection)
     await connection.execute("UPDATE people SET totp = NULL WHERE id = $1", person_id)
     await end_recovery(connection, person_id)
 
 
 async def forget_second_step(connection: Connection, person_id: int) -> None:
     """Asks for no second step any longer: app, passkeys and recovery codes are forgotten."""
+    await open_credentials(connection)
     await connection.execute("DELETE FROM passkeys WHERE person_id = $1", person_id)
     await forget_app(connection, person_id)
 
@@ -79,11 +82,13 @@ async def begin_recovery(connection: Connection, person_id: int) -> list[str]:
 async def end_recovery(connection: Connection, person_id: int) -> None:
     """Forgets the recovery codes of who has no second step left."""
     if not await asks_second_step(connection, person_id):
+        await open_credentials(connection)
         await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
 
 
 async def new_recovery_codes(connection: Connection, person_id: int) -> list[str]:
     """Fresh recovery codes, told only here; those of before hold no longer."""
+    await open_credentials(connection)
     codes = [
         "".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS))
         for _ in range(_RECOVERY_CODES)
@@ -113,6 +118,7 @@ async def asks_second_step(connection: Connection, person_id: int) -> bool:
 
 async def take_code(connection: Connection, vault: Vault, person_id: int, typed: str) -> bool:
     """Whether what was typed is a code of the person's app, or a recovery code: each is taken once."""
+    await open_credentials(connection)
     if (code := _digits(typed)) is None:
         return await _take_recovery_code(connection, person_id, typed)
     row = await connection.fetchrow(

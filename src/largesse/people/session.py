@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.text import cleaned
-from largesse.database import LOOKUP, Connection, Database, Scope, for_customer
+from largesse.database import LOOKUP, Connection, Database, Scope, for_customer, open_credentials
 from largesse.people.roles import RIGHTS, Reach, Right
 from largesse.people.second_step import HAS_PASSKEY, asks_second_step
 from largesse.people.secrets import new_secret, secret_hash
@@ -101,6 +101,7 @@ async def begin_session(
     device: bytes | None = None,
 ) -> str:
     """The secret of a new session, told only here: never that of one there was, so that nobody can prepare it."""
+    await open_credentials(connection)
     secret = new_secret()
     awaits_second_step = await asks_second_step(connection, person_id)
     await connection.execute(
@@ -169,10 +170,10 @@ async def find_session(database: Database, secret: str) -> Session | None:
             IDLE,
             PROVED,
         )
-        if row is not None and row["is_unseen"]:
-            await connection.execute("UPDATE sessions SET seen_at = clock_now() WHERE id = $1", row["id"])
     if row is None:
         return None
+    if row["is_unseen"]:
+        await _note_seen(database, row["id"])
     person = None
     if row["user_id"] is not None:
         person = Person(
@@ -208,6 +209,12 @@ async def find_session(database: Database, secret: str) -> Session | None:
     )
 
 
+async def _note_seen(database: Database, session_id: int) -> None:
+    async with database.transaction(LOOKUP) as connection:
+        await open_credentials(connection)
+        await connection.execute("UPDATE sessions SET seen_at = clock_now() WHERE id = $1", session_id)
+
+
 async def find_session_id(database: Database, secret: str) -> int | None:
     """Returns the id of the session of a cookie, whether it is open or has ended; None where there is none."""
     found: int | None = await database.fetchval(
@@ -218,6 +225,7 @@ async def find_session_id(database: Database, secret: str) -> int | None:
 
 async def pass_second_step(connection: Connection, session_id: int) -> str | None:
     """Lets the session in; its new secret, told only here: what the browser had before holds no longer. None where it has ended."""
+    await open_credentials(connection)
     secret = new_secret()
     done = await connection.execute(
         """
@@ -232,6 +240,7 @@ async def pass_second_step(connection: Connection, session_id: int) -> str | Non
 
 async def note_proof(connection: Connection, session_id: int) -> None:
     """Notes that the person showed again that it is them."""
+    await open_credentials(connection)
     await connection.execute("UPDATE sessions SET proved_at = clock_now() WHERE id = $1", session_id)
 
 
@@ -262,6 +271,7 @@ async def end_sessions(connection: Connection, person_id: int, *, but: int | Non
 
 async def forget_browsers(connection: Connection, person_id: int) -> None:
     """Ends all sessions of a person, and knows none of their browsers again."""
+    await open_credentials(connection)
     await end_sessions(connection, person_id)
     await connection.execute(
         "UPDATE sessions SET device = NULL WHERE person_id = $1 AND device IS NOT NULL", person_id
@@ -289,6 +299,7 @@ async def list_memberships(connection: Connection, person_id: int) -> list[Membe
 
 async def choose_customer(connection: Connection, session: Session, user_id: int) -> bool:
     """Makes the pages of the session those of that customer; False where the person does not belong to it, or the session has ended."""
+    await open_credentials(connection)
     chosen = await connection.fetchval(
         """
         UPDATE sessions SET user_id = $2 WHERE id = $1 AND ended_at IS NULL AND EXISTS (

@@ -206,7 +206,7 @@ class SigningIn:
             await self._take_step(session, step, origin)
         else:
             await self._check_password(session.email, step.code, origin)
-        async with self._database.connection(LOOKUP) as connection:
+        async with self._database.transaction(LOOKUP) as connection:
             await note_proof(connection, session.id)
 
     async def choose_password(self, person: Person, password: str, origin: Origin) -> None:

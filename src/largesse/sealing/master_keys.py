@@ -88,8 +88,9 @@ async def note_sealing(connection: Connection, vault: Vault) -> bool:
         is_needed: bool = await connection.fetchval("SELECT note_sealing($1)", vault.key_ids[0])
     except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary keeps the keys
         return True
-    known = {key.id for key in await list_master_keys(connection)}
-    return is_needed and known.issuperset(vault.key_ids)
+    rows = await connection.fetch("SELECT id, credentials_hash FROM master_keys")
+    known = {(row["id"], row["credentials_hash"]) for row in rows}
+    return is_needed and known.issuperset(zip(vault.key_ids, vault.credentials_hashes, strict=True))
 
 
 async def tell_sealing_for_ever(database: Database, vault: Vault) -> None:
@@ -135,12 +136,13 @@ async def _keep(connection: Connection, vault: Vault) -> None:
     """Keeps the keys of the vault; the newest, which seals from now on, is needed even if it had been retired."""
     await connection.execute(
         """
-        INSERT INTO master_keys (id, sealed, since)
-        SELECT id, sealed, clock_now() FROM unnest($1::bytea[], $2::bytea[]) AS new (id, sealed)
-        ON CONFLICT (id) DO NOTHING
+        INSERT INTO master_keys (id, sealed, since, credentials_hash)
+        SELECT id, sealed, clock_now(), hash FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS new (id, sealed, hash)
+        ON CONFLICT (id) DO UPDATE SET credentials_hash = excluded.credentials_hash
         """,
         vault.key_ids,
         [vault.prove(key_id, _TEXT, _CONTEXT) for key_id in vault.key_ids],
+        vault.credentials_hashes,
     )
     await connection.execute(
         "UPDATE master_keys SET sealing_at = clock_now(), retired_at = NULL, sealed_rest = NULL WHERE id = $1",

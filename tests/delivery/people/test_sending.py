@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.delivery.mail.conftest import PostOffice
 
+from largesse.base.vault import Vault
 from largesse.database import OPERATOR, WORKER, Database, Role
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
@@ -23,7 +24,9 @@ from largesse.delivery.people import PeopleMailer, queue_low_balances
 from largesse.identity import add_user, bind_user
 from largesse.people.known import know, set_preferences
 from largesse.people.links import find_link
+from largesse.sealing import prove_master_key
 
+VAULT = Vault((bytes(range(32)),))
 PUBLIC_URL = "https://gifts.example"
 
 
@@ -43,6 +46,9 @@ async def database(module_database_url: str) -> AsyncIterator[Database]:
 async def worker(database: Database, module_database_url: str) -> AsyncIterator[Database]:
     """As a worker has it, with a worker's rights."""
     worker = await Database.connect(module_database_url, role=Role.WORKER)
+    async with database.connection(OPERATOR) as connection:
+        await prove_master_key(connection, VAULT, keep=True)
+    worker.credentials_key = VAULT.credentials_key
     yield worker
     await worker.close()
 
