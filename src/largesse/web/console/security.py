@@ -183,8 +183,15 @@ async def confirm_above(visit: Visit) -> Response:
 
 
 async def _currencies(visit: Visit) -> list[str]:
-    async with visit.database.connection(LOOKUP) as connection:
-        return [row["code"] for row in await connection.fetch("SELECT code FROM currencies ORDER BY code")]
+    """Returns all currencies, those that the customer has accounts in first."""
+    person = visit.person
+    async with visit.database.connection(person.scope) as connection:
+        rows = await connection.fetch("SELECT code FROM currencies ORDER BY code")
+        held = await connection.fetch(
+            "SELECT DISTINCT currency FROM accounts WHERE customer_id = $1", person.customer_id
+        )
+    own = {row["currency"] for row in held}
+    return sorted((row["code"] for row in rows), key=lambda code: (code not in own, code))
 
 
 async def ask_second_step(visit: Visit) -> Response:
