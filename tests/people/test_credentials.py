@@ -250,3 +250,17 @@ async def test_keys_change_with_master_keys(database_url: str) -> None:
         assert await opens(app, new)
     finally:
         await app.close()
+
+
+async def test_a_login_that_has_the_rights_of_the_role_is_refused_as_well(filled: str) -> None:
+    """Behind PgBouncer, or with SQL of one's own, whoever logs in acts as themselves."""
+    connection = await asyncpg.connect(filled)
+    try:
+        await connection.execute(
+            f"BEGIN; CREATE ROLE credentials_serves LOGIN IN ROLE {Role.APP}; SET LOCAL SESSION AUTHORIZATION credentials_serves"
+        )
+        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="credentials_serves has not shown"):
+            await connection.execute("UPDATE sessions SET ends_at = 'infinity'")
+        await connection.execute("ROLLBACK")
+    finally:
+        await connection.close()
