@@ -9,11 +9,13 @@ from typing import Self
 
 import structlog
 
+from largesse.audit import Acting, by_worker
 from largesse.base.files import allow_files
 from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault
-from largesse.database import WORKER, Customers, Database, Rounds
+from largesse.chains import Chains, open_chains
+from largesse.database import WORKER, Connection, Customers, Database, Rounds
 from largesse.delivery import maintenance
 from largesse.delivery.mail import holding
 from largesse.delivery.mail.desk import Desk
@@ -86,6 +88,7 @@ class Worker:
         self._mailers = _mailers(database, settings, vault, self._desk, captures=captures)
         self._delivering = [Loop("deliver", self._deliver), Loop("deliver_failing", self._deliver_failing)]
         self._mailing = [Loop("mail", mailer.step) for mailer in self._mailers]
+        self._chains: Chains | None = None
         self._reporting = Loop("report", self._report)
         self._working = [
             Loop("fan_out_events", self._fan_out_events),
@@ -178,9 +181,16 @@ class Worker:
     async def _report(self) -> bool:
         async def step(customers: Customers) -> int:
             async with self._database.transaction(WORKER) as connection:
-                return await take_in(connection, customers=customers)
+                acting = Acting(by_worker("reports"), await self._open_chains(connection))
+                return await take_in(connection, acting, customers=customers)
 
         return any(await self._rounds.go(CUSTOMERS_CHANGED, step))
+
+    async def _open_chains(self, connection: Connection) -> Chains:
+        # A new installation gets its keys as the first process serves.
+        if self._chains is None or not self._chains.moves.has_keys:
+            self._chains = await open_chains(connection, self._vault, keep=False)
+        return self._chains
 
     async def _deliver(self) -> bool:
         return await self._deliverer.step(failing=False)

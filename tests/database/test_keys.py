@@ -12,6 +12,7 @@ REFERENCE = {"api_keys", "collections", "service_accounts", "templates", "users"
 # Found before the customer is known, or nobody's: as long as it is free, or since it was all customers'.
 OTHERWISE = {
     "erasures_pkey",
+    "line_event_marks_pkey",  # one chain for all
     "lines_code_lookup",
     "top_ups_reference",
     "vouchers_pkey",
@@ -70,8 +71,8 @@ async def test_every_row_that_names_a_customer_is_held_to_one(connection: asyncp
         """
     )
     belonging = {
-        "audit_events", "audit_heads", "code_readings", "entries", "events", "line_events", "line_states", "lines",
-        "mail_jobs", "order_acts", "orders", "report_orders", "report_words", "shipments", "voucher_waits", "vouchers",
+        "audit_events", "audit_heads", "code_readings", "entries", "events", "line_event_marks", "line_events", "line_states",
+        "lines", "mail_jobs", "order_acts", "orders", "report_orders", "report_words", "shipments", "voucher_waits", "vouchers",
     }  # fmt: skip
     assert {row["relname"] for row in rows} == belonging | set(NAMING_CUSTOMERS)
 

@@ -29,8 +29,11 @@ def claim(service: Any, reference: str, number: int) -> None:
         number,
     )
     service.sql(
+        "WITH waits AS (INSERT INTO order_changes (customer_id, order_id, changed_at)"
+        " SELECT customer_id, id, now() FROM orders WHERE reference = $1) "
         "INSERT INTO line_events (customer_id, order_id, number, event, at) "
-        "SELECT customer_id, id, $2, 'claimed', now() FROM orders WHERE reference = $1",
+        "SELECT s.customer_id, s.order_id, s.number, 'claimed', s.claimed_at FROM orders o "
+        "JOIN line_states s ON s.order_id = o.id AND s.number = $2 WHERE o.reference = $1",
         reference,
         number,
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tests.background import run_in_thread
+from tests.chained import acting_on
 from tests.web.api.conftest import Service, problem, run_on_database, service, staging, start_service
 
 from largesse.base.vault import Vault
@@ -129,7 +130,8 @@ def fill_by_hand(service: Service, references: dict[str, str]) -> None:
         service.sql(
             """
             INSERT INTO line_events (customer_id, order_id, number, event, at)
-            SELECT customer_id, id, 1, happened, now() FROM orders, unnest('{opened,claimed,chosen}'::text[]) AS happened WHERE id = $1
+            SELECT customer_id, order_id, number, happened, claimed_at
+            FROM line_states, unnest('{opened,claimed,chosen}'::text[]) AS happened WHERE order_id = $1
             """,
             order,
         )
@@ -195,10 +197,11 @@ def take_in_all(service: Service) -> None:
         database = await Database.connect(service.database_url)
         async with database.connection(WORKER) as connection:
             await fan_out_events(connection, 100)
+        acting = await acting_on(database, Vault(service.settings.master_keys))
         found = 1
         while found:
             async with database.transaction(WORKER) as connection:
-                found = await take_in(connection)
+                found = await take_in(connection, acting)
         await database.close()
 
     run_in_thread(take())

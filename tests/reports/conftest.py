@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import asyncpg
 import pytest
 from tests.background import run_in_thread
+from tests.chained import acting_on
 from tests.reports.generator import generate
-from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
+from tests.web.api.conftest import MASTER_KEY, problem, run_on_database, service, staging, start_service
 
 from largesse.base.vault import Vault
 from largesse.database import WORKER, Database
@@ -79,11 +80,12 @@ def findings(service: Any, pooled: Pooled[Any]) -> Callable[[], list[str]]:
 
 async def take_all(database: Database) -> None:
     """Hears of all events, and takes all changes in."""
+    acting = await acting_on(database, Vault((MASTER_KEY,)))
     while True:
         async with database.connection(WORKER) as connection:
             events, _ = await fan_out(connection, 100)
         async with database.transaction(WORKER) as connection:
-            taken = await take_in(connection, 100)
+            taken = await take_in(connection, acting, 100)
         if not events and not taken:
             if not await database.fetchval(WORKER, "SELECT EXISTS (SELECT FROM order_changes)"):
                 return

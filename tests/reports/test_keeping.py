@@ -230,8 +230,9 @@ def test_what_was_broken_off_is_as_if_it_had_not_begun(
 
         async with database.connection(WORKER) as connection:
             await fan_out(connection, 100)
+        acting = await acting_on(database, VAULT)
         async with database.transaction(WORKER) as connection:
-            assert await take_in(connection) > 0
+            assert await take_in(connection, acting) > 0
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -254,12 +255,12 @@ def test_a_batch_is_bounded_by_codes_too(service: Any, pooled: Pooled[Any], foll
 
         async with database.connection(WORKER) as connection:
             await fan_out(connection, 100)
-        taken = []
+        taken, acting = [], await acting_on(database, VAULT)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(keeping, "_CODES_AT_ONCE", 15)
             while True:
                 async with database.transaction(WORKER) as connection:
-                    taken.append(await take_in(connection))
+                    taken.append(await take_in(connection, acting))
                 if not taken[-1]:
                     return taken
 

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from tests.verify.corruption import BATCH, DIGITAL, FLOAT, PHYSICAL, SALES
+from tests.verify.corruption import BATCH, COLLECTION, DIGITAL, FLOAT, PHYSICAL, SALES
 from tests.verify.corruption import corruption as _c
 
 OWNER = 1  # Acme, whose orders those are
 
 
+def _waits(order: int) -> str:
+    """SQL after which the worker has yet to mark what became of an order's lines."""
+    return f"INSERT INTO order_changes (customer_id, order_id, changed_at) VALUES ({OWNER}, {order}, now());"
+
+
 def _claimed(order: int, number: int, state: str, *moves: str, product: str | None = None) -> str:
-    """SQL that leaves a line in `state` with these moves recorded."""
+    """SQL that leaves a line in `state` with these moves recorded, which wait for their marks."""
     product_id = f"(SELECT id FROM products WHERE key = '{product}')" if product else "NULL"
     events = ", ".join(f"({OWNER}, {order}, {number}, '{move}', now())" for move in moves)
-    return f"""
+    return (
+        f"""
         INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id)
         VALUES ({OWNER}, {order}, {number}, '{state}', {"NULL" if state == "cancelled" else "now()"}, {product_id});
-    """ + (
-        f"INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES {events};"
-        if moves
-        else ""
+    """
+        + (
+            f"INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES {events};"
+            if moves
+            else ""
+        )
+        + _waits(order)
     )
 
 
@@ -37,7 +46,20 @@ CLAIM_CORRUPTIONS = (
     _c(
         "states-follow-events",
         (f"{BATCH}/2",),
-        f"INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES (1, {BATCH}, 2, 'claimed', now())",
+        f"INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES (1, {BATCH}, 2, 'claimed', now());"
+        + _waits(BATCH),
+    ),
+    _c(
+        "states-follow-events",
+        (f"{BATCH}/2",),
+        _claimed(BATCH, 2, "claimed", "claimed")
+        + f"UPDATE line_events SET at = (at AT TIME ZONE 'UTC' - interval '1 day') AT TIME ZONE 'UTC' WHERE order_id = {BATCH};",
+    ),
+    # Not marked, and waiting to be told anew alone.
+    _c(
+        "line-events-are-marked",
+        (f"{COLLECTION}/1 claimed",),
+        _claimed(COLLECTION, 1, "claimed", "claimed") + "UPDATE order_changes SET texts = true",
     ),
     _c("refunds-fit-cancellations", (str(BATCH),), _claimed(BATCH, 1, "cancelled", "cancelled")),
     _c(

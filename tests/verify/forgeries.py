@@ -188,4 +188,18 @@ AUDIT_FORGERIES = (
     ),
     _f("audit-log-is-whole", ("acme",), "DELETE FROM audit_heads"),
 )
-FORGERIES = (*LEDGER_FORGERIES, *ORDER_FORGERIES, *AUDIT_FORGERIES)
+# Nobody has claimed anything yet.
+CLAIM_FORGERIES = (
+    _f(
+        "line-events-are-chained",
+        ("acme mark 1",),
+        """INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES (1, 2, 1, 'claimed', now());
+           INSERT INTO line_states (customer_id, order_id, number, state, claimed_at) VALUES (1, 2, 1, 'claimed', now());
+           INSERT INTO order_changes (customer_id, order_id, changed_at) VALUES (1, 2, now());
+           INSERT INTO line_event_marks SELECT 1, 1, 2, 1, 'claimed', now(), mac FROM audit_events WHERE id = 1""",
+        "line-events-are-whole",
+    ),
+    _f("line-events-are-whole", ("line events",), "UPDATE line_event_head SET number = 1"),
+    _f("line-events-are-whole", ("line events",), "DELETE FROM line_event_head"),
+)
+FORGERIES = (*LEDGER_FORGERIES, *ORDER_FORGERIES, *AUDIT_FORGERIES, *CLAIM_FORGERIES)

@@ -47,7 +47,7 @@ _LOOKED_UP = re.compile(r"\(SELECT (?:[^()]|\([^()]*\))*\)")
 TWO = [{"email": "ada@acme.example"}, {"email": "Ben@acme.example", "name": "Ben", "quantity": 2}]
 
 
-async def _fill(url: str) -> None:
+async def fill(url: str) -> None:
     """Places orders of each kind, through what the API's routes call."""
     settings = load_settings({**SETTINGS, "LARGESSE_DATABASE_URL": url})
     async with open_services(settings) as services:
@@ -92,13 +92,13 @@ async def _fill(url: str) -> None:
 def filled_url(module_database_url: str) -> str:
     failures: list[BaseException] = []
 
-    def fill() -> None:
+    def fill_it() -> None:
         try:
-            asyncio.run(_fill(module_database_url))
+            asyncio.run(fill(module_database_url))
         except BaseException as error:  # noqa: BLE001 - raised below
             failures.append(error)
 
-    thread = threading.Thread(target=fill)
+    thread = threading.Thread(target=fill_it)
     thread.start()
     thread.join()
     if failures:

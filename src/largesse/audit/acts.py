@@ -14,6 +14,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "account.renamed": "a funding account was given another name",
         "account.topped_up": "a funding account was credited",
         "account.watched": "it was said who is told when a funding account holds little",
+        "claims.chained": "what became of codes is marked from now on",
         "codes.read": "the codes of an order were given out again",
         "collection.changed": "a collection of one's own was changed",
         "collection.created": "a collection of one's own was made",

@@ -60,6 +60,11 @@ class Chain:
         """Returns whether there are keys of earlier releases."""
         return self._early > 0
 
+    @property
+    def has_keys(self) -> bool:
+        """Returns whether marks can be made."""
+        return self._newest > 0
+
     def marks_early(self, mac: bytes) -> bool:
         """Returns whether a mark is one that earlier releases made."""
         return mac[0] <= self._early

@@ -35,15 +35,16 @@ RUN_MIGRATE = (
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """The chains of an installation: those of its ledger's accounts and those of its audit log."""
+    """The chains of an installation: those of its ledger's accounts, those of its audit log, and the one of what became of lines."""
 
     entries: Chain
     audit: Chain
+    moves: Chain
 
     @classmethod
     def of(cls, keys: Mapping[int, bytes], early: int = 0) -> Chains:
         """Returns all chains under these keys; those up to the number `early` are of earlier formats."""
-        return cls(Chain("entries", keys, early), Chain("audit", keys))
+        return cls(Chain("entries", keys, early), Chain("audit", keys), Chain("moves", keys))
 
 
 async def open_chains(connection: Connection, vault: Vault, *, keep: bool) -> Chains:

@@ -100,6 +100,7 @@ TABLES: Mapping[str, Rows] = {
     "entries": _OF_CUSTOMER,
     "erasures": _OF_CUSTOMER,
     "events": _OF_ENVIRONMENT,
+    "line_event_marks": _OF_CUSTOMER,
     "line_events": _OF_CUSTOMER,
     "line_states": _OF_CUSTOMER,
     "lines": _OF_CUSTOMER,

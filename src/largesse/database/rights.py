@@ -76,6 +76,9 @@ TABLES: Mapping[str, Writes] = {
         app="INSERT", worker="INSERT, UPDATE(fanned_out_at), DELETE", operator="INSERT, UPDATE(body)"
     ),
     "form_posts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
+    # Marks are made by the worker alone.
+    "line_event_head": Writes(worker="UPDATE"),
+    "line_event_marks": Writes(worker="INSERT"),
     "line_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
     "line_states": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "lines": Writes(

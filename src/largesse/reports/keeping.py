@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from largesse.audit import Acting
 from largesse.database import Connection, Customers, Row, places, plan_by_index
 from largesse.events import Change, read_changes, record_changes, remove_changes
+from largesse.lines.marking import mark_events
 from largesse.orders import PERSONAL
 from largesse.reports.reading import (
     Facts,
@@ -37,8 +39,11 @@ _ONE_AT_A_TIME = 0x72657072  # "repr"; the key of an advisory lock
 _TRY = "SELECT pg_try_advisory_xact_lock($1) FROM (SELECT FROM order_changes LIMIT 1) AS waiting"
 
 
-async def take_in(connection: Connection, limit: int = CHANGES_AT_ONCE, customers: Customers = None) -> int:
+async def take_in(
+    connection: Connection, acting: Acting, limit: int = CHANGES_AT_ONCE, customers: Customers = None
+) -> int:
     """Takes in up to `limit` changes of orders, of those customers, else of all; returns how many: 0 when there are none, or another worker is at it.
+    What became of their lines is marked.
 
     Call it inside a transaction, with which the changes and what follows from them are written or not at all. It may be begun
     again after anything: what an order adds to the sums is told by its row, not by how often it was looked at.
@@ -48,11 +53,11 @@ async def take_in(connection: Connection, limit: int = CHANGES_AT_ONCE, customer
     await plan_by_index(connection)
     taken = 0
     for neighbours in await places(connection, customers):
-        taken += await _take_in(connection, limit - taken, neighbours)
+        taken += await _take_in(connection, acting, limit - taken, neighbours)
     return taken
 
 
-async def _take_in(connection: Connection, limit: int, neighbours: Customers) -> int:
+async def _take_in(connection: Connection, acting: Acting, limit: int, neighbours: Customers) -> int:
     changes = await _within(connection, await read_changes(connection, limit, neighbours), neighbours)
     if not changes:
         return 0
@@ -68,6 +73,9 @@ async def _take_in(connection: Connection, limit: int, neighbours: Customers) ->
     new = [key for key in facts.orders if key not in facts.before or key in retold]
     await _add_words(connection, facts, new, neighbours)
     await remove_changes(connection, changes)
+    # Not what is only told anew: `rebuild-reports` must not mark what somebody wrote from outside.
+    moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
+    await mark_events(connection, acting, moved, neighbours)
     return len(changes)
 
 

@@ -28,7 +28,7 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
     left = total
     while left:
         async with database.transaction(WORKER) as connection:
-            taken = await take_in(connection)
+            taken = await take_in(connection, acting)
         if not taken:  # a worker is at it, or all is done
             await asyncio.sleep(_LOOK_AGAIN_S)
         async with database.connection(WORKER) as connection:

@@ -1,6 +1,6 @@
 """Anchors: where each chain ended at some time, kept elsewhere, so that one that was made anew or rolled back since is found.
 
-An anchor tells the last entry of every account and the last event of every audit log, each with its mark. It gives no way to make
+An anchor tells the last entry of every account, the last event of every audit log and the last mark of what became of lines, each with its mark. It gives no way to make
 another: what a chain goes on from stands in the database alone.
 """
 
@@ -34,6 +34,7 @@ class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     made_at: datetime
     entries: list[Anchored]
     events: list[Anchored]
+    moves: list[Anchored] = []  # of what became of lines; earlier releases made none
 
     def to_json(self) -> str:
         """What `read_anchor` reads."""
@@ -41,7 +42,7 @@ class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def rows(self) -> Sequence[tuple[str, str]]:
         """What ended where, for people: the row, and its mark."""
-        ends = [("entry", self.entries), ("event", self.events)]
+        ends = [("entry", self.entries), ("event", self.events), ("mark", self.moves)]
         return [(f"{one.name} {kind} {one.id}", one.mac) for kind, chained in ends for one in chained]
 
 
@@ -51,6 +52,7 @@ async def make_anchor(connection: Connection) -> Anchor:
         await connection.fetchval("SELECT clock_now()"),
         [Anchored(*row) for row in await connection.fetch(_ENTRIES)],
         [Anchored(*row) for row in await connection.fetch(_EVENTS)],
+        [Anchored(*row) for row in await connection.fetch(_MOVES)],
     )
 
 
@@ -83,6 +85,9 @@ _ENTRIES = f"""
     WHERE coalesce(last.mac, o.mac) IS NOT NULL
     ORDER BY a.id
 """  # noqa: S608 - constants
+_MOVES = """
+    SELECT 'line events', 0, number, encode(mac, 'hex') FROM line_event_marks ORDER BY number DESC LIMIT 1
+"""
 _EVENTS = """
     SELECT coalesce(c.key, 'installation'), h.customer_id, last.id, encode(last.mac, 'hex')
     FROM audit_heads h LEFT JOIN customers c ON c.id = h.customer_id

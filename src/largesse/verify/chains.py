@@ -11,6 +11,8 @@ from largesse.base.vault import Vault
 from largesse.chains import START, Chain, Chains, micros, open_chains
 from largesse.database import Connection, Row
 from largesse.funding.chaining import ACCOUNT_COLUMNS, CONTENT_COLUMNS, Along, paid_orders
+from largesse.lines.marking import event_content as move_content
+from largesse.lines.marking import has_begun
 from largesse.orders.marks import read_digests
 from largesse.verify.anchor import ACCOUNT_NAME, Anchor, Anchored
 from largesse.verify.check import Finding, Tally
@@ -20,11 +22,15 @@ ENTRIES_CHAINED = "entries-are-chained"
 LEDGER_ENDS = "accounts-are-whole"
 AUDIT_CHAINED = "audit-events-are-chained"
 AUDIT_ENDS = "audit-log-is-whole"
+MOVES_CHAINED = "line-events-are-chained"
+MOVES_END = "line-events-are-whole"
 RULES = {
     ENTRIES_CHAINED: "Each entry of the ledger bears the mark of its content, of the order that it pays, and of the entry before it on its account.",
     LEDGER_ENDS: "An account ends with the entry that its chain's head was made of, and is of the environment, kind and currency that it was.",
     AUDIT_CHAINED: "Each event of the audit log bears the mark of its content and of the event before it of its customer.",
     AUDIT_ENDS: "The audit log of a customer ends with the event that its head was made of.",
+    MOVES_CHAINED: "Each mark of what became of a line is made of that and of the mark before it.",
+    MOVES_END: "The marks of what became of lines end where their head says, and began once.",
 }
 ANCHORED = "anchor-holds"
 ANCHOR_RULES = {ANCHORED: "What the anchor names is there, with the mark that it had then."}
@@ -48,6 +54,8 @@ async def check_chains(
     await walk.ledger(chains.entries, _Seen(anchor.entries if anchor else ()))
     progress.begin(AUDIT_CHAINED)
     await walk.audit_log(chains.audit, _Seen(anchor.events if anchor else ()))
+    progress.begin(MOVES_CHAINED)
+    await walk.moves(chains.moves, _Seen(anchor.moves if anchor else ()))
     return [tally.finding() for tally in walk.broken.values() if tally.count]
 
 
@@ -128,6 +136,22 @@ class _Walk:
                 self.broken[AUDIT_ENDS].add(await self._customer(customer_id))
         self._miss(seen.missing("event"))
 
+    async def moves(self, chain: Chain, seen: _Seen) -> None:
+        """What became of lines, as the worker marked it."""
+        last, head = 0, START
+        async for rows in self._chunks(_MOVES):
+            for number, *columns, mac in rows:
+                content = move_content(number, *columns)
+                if number != last + 1 or not chain.fits(head, content, mac):
+                    self.broken[MOVES_CHAINED].add(f"{await self._customer(columns[0])} mark {number}")
+                last, head = number, chain.head_after(mac)
+                seen.note(INSTALLATION, number, mac)
+        ended = await self._connection.fetchrow("SELECT number, head FROM line_event_head")
+        is_reset = not last and await has_begun(self._connection)
+        if is_reset or ended is None or tuple(ended) != (last, head):
+            self.broken[MOVES_END].add("line events")
+        self._miss(seen.missing("mark"))
+
     async def _customer(self, customer_id: int) -> str:
         """What a customer is called in findings."""
         if customer_id not in self._names:
@@ -165,6 +189,9 @@ _EMPTIED = f"""
     {_NAMED_ACCOUNTS}
     WHERE a.chain_head <> $1 AND NOT EXISTS (SELECT FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id) ORDER BY a.id
 """
+_MOVES = f"""
+    SELECT number, customer_id, order_id, line, event, {micros("at")}, mac FROM line_event_marks ORDER BY number
+"""  # noqa: S608 - a constant
 _EVENTS = f"""
     SELECT customer_id, id, {micros("at")}, environment, actor, actor_id, actor_name, address, request_id, act, subject,
            before::text, after::text, mac

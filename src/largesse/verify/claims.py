@@ -22,11 +22,12 @@ CLAIMS = (
     Check(
         "states-follow-events",
         "A line is where its recorded moves lead, each once: claimed and then chosen, fulfilled or expired, or "
-        "cancelled and never claimed.",
+        "cancelled and never claimed. It was claimed when the move says.",
         """
         SELECT coalesce(s.order_id, e.order_id) || '/' || coalesce(s.number, e.number)
         FROM line_states s FULL JOIN (
-            SELECT customer_id, order_id, number, array_agg(event ORDER BY event) AS moves
+            SELECT customer_id, order_id, number, array_agg(event ORDER BY event) AS moves,
+                   max(at) FILTER (WHERE event = 'claimed') AS claimed_at
             FROM line_events WHERE event <> 'opened' GROUP BY customer_id, order_id, number
         ) AS e USING (customer_id, order_id, number)
         WHERE CASE s.state
@@ -35,7 +36,24 @@ CLAIMS = (
               WHEN 'fulfilled' THEN moves = '{chosen,claimed,fulfilled}'
               WHEN 'expired' THEN moves = '{claimed,expired}' OR moves = '{chosen,claimed,expired}'
               WHEN 'cancelled' THEN moves = '{cancelled}'
-              END IS NOT TRUE
+              END IS NOT TRUE OR s.claimed_at IS DISTINCT FROM e.claimed_at
+        """,
+    ),
+    Check(
+        "line-events-are-marked",
+        "What became of a line is what the worker marked, and all of it is marked, unless it waits for that.",
+        """
+        WITH different AS (
+            SELECT customer_id, order_id, number, event, m.at IS NOT NULL AS is_marked
+            FROM (SELECT customer_id, order_id, number, event, at FROM line_events WHERE event <> 'opened') AS e
+            FULL JOIN (SELECT customer_id, order_id, line AS number, event, at FROM line_event_marks) AS m
+                USING (customer_id, order_id, number, event)
+            WHERE e.at IS DISTINCT FROM m.at)
+        SELECT order_id || '/' || number || ' ' || event FROM different WHERE is_marked
+        UNION ALL
+        SELECT order_id || '/' || number || ' ' || event FROM different AS d
+        WHERE NOT is_marked AND NOT EXISTS (
+            SELECT FROM order_changes c WHERE c.customer_id = d.customer_id AND c.order_id = d.order_id AND NOT c.texts)
         """,
     ),
     Check(

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from tests.web.api.conftest import Service, ServiceFactory, on_database
+from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, on_database
 from tests.web.console.conftest import Browser
 
 from largesse.audit import Acting, by_command
-from largesse.base.vault import load_vault
+from largesse.base.vault import Vault, load_vault
 from largesse.chains import open_chains
 from largesse.delivery.webhooks.fan_out import fan_out
 from largesse.funding.top_ups import MAX_WAITING, confirm_top_up
@@ -63,7 +63,8 @@ async def report(connection: Any) -> None:
     """Adds the orders up, as the worker does."""
     async with connection.transaction():
         await fan_out(connection, 100)
-        assert await take_in(connection) > 0
+        chains = await open_chains(connection, Vault((MASTER_KEY,)), keep=False)
+        assert await take_in(connection, Acting(by_command("a test"), chains)) > 0
 
 
 def account(service: Service, key: str) -> int:
