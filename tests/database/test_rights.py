@@ -15,7 +15,7 @@ from tests.spread import IS_SPREAD, execute_each
 from largesse.base.errors import StartError
 from largesse.database import OPERATOR, Database, Role, connect_once, for_customer, migrate
 from largesse.database.granting import differences
-from largesse.database.rights import TABLES
+from largesse.database.rights import HIDDEN, SHOWN, TABLES
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 # Tables whose rows stay as they were written, whoever else writes.
@@ -140,6 +140,45 @@ async def test_reading_changes_nothing(module_database_url: str) -> None:
                 granted = "has_table_privilege(current_user, $1, $2)"
                 columns = "coalesce($2 <> 'DELETE' AND has_any_column_privilege(current_user, $1, nullif($2, 'DELETE')), false)"
                 assert not await connection.fetchval(f"SELECT {granted} OR {columns}", table, right)
+
+
+READERS = [Role.APP, Role.WORKER, Role.READ]
+
+
+@pytest.mark.parametrize("role", READERS)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT password FROM people",
+        "SELECT totp FROM people",
+        "SELECT * FROM people",
+        "SELECT p FROM people p",
+        "SELECT FROM people WHERE password LIKE '$argon2id$%'",
+        "UPDATE people SET zone = password",
+        "UPDATE people SET language = 'de' RETURNING password",
+        "COPY people (password) TO STDOUT",
+    ],
+)
+async def test_what_is_kept_of_passwords_and_second_steps_is_hidden(
+    module_database_url: str, role: Role, statement: str
+) -> None:
+    async with acting(module_database_url, role) as connection:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute(statement)
+        await connection.fetch("SELECT has_password, has_app FROM people")
+
+
+async def test_each_column_of_a_table_in_part_hidden_is_declared(module_database_url: str) -> None:
+    connection = await asyncpg.connect(module_database_url)
+    try:
+        for table in {*HIDDEN, *SHOWN}:
+            columns = await connection.fetch(
+                "SELECT attname FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped",
+                table,
+            )
+            assert sorted(row["attname"] for row in columns) == sorted((*HIDDEN[table], *SHOWN[table]))
+    finally:
+        await connection.close()
 
 
 async def test_a_session_acts_as_its_role_from_the_start(module_database_url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -11,9 +12,9 @@ from tests.background import run
 from tests.spread import IS_SPREAD
 
 from largesse.base.vault import Vault
-from largesse.database import LOOKUP, OPERATOR, WORKER, Database, Role, connect_once, for_customer
+from largesse.database import LOOKUP, OPERATOR, WORKER, Connection, Database, Role, connect_once, for_customer
 from largesse.identity import add_user, bind_user, set_user_role
-from largesse.people.known import know, set_password
+from largesse.people.known import holds_password, know, set_password
 from largesse.people.links import find_link, new_link, use_link
 from largesse.people.second_step import forget_second_step, new_recovery_codes
 from largesse.people.session import begin_session, end_session, find_session, note_proof, set_notice
@@ -166,6 +167,55 @@ async def test_what_guards_them_cannot_be_written(app: Database) -> None:
                     "CREATE TEMP TABLE credential_openings ON COMMIT DROP AS SELECT pg_current_xact_id() AS xid;"
                     "SET LOCAL search_path = pg_temp, public; UPDATE public.sessions SET ends_at = 'infinity'"
                 )
+
+
+async def test_what_is_kept_is_told_for_the_key_alone(filled: str, app: Database) -> None:
+    async with connect_once(filled, OPERATOR) as connection:
+        person_id = await connection.fetchval(
+            "UPDATE people SET totp = 'sealed' WHERE email = 'a@acme.example' RETURNING id"
+        )
+    told = "SELECT password_of($1, $2), totp_of($1, $2)"
+    async with app.connection(LOOKUP) as connection:
+        for key in (OTHER.credentials_key, VAULT.credentials_hashes[0], b"", None):
+            assert await connection.fetchrow(told, key, person_id) == (None, None)
+        assert await connection.fetchrow(told, VAULT.credentials_key, person_id) == ("kept", b"sealed")
+        assert await connection.fetchrow(told, VAULT.credentials_key, 0) == (None, None)
+    for role in (Role.WORKER, Role.READ):
+        other = await Database.connect(filled, role=role)
+        try:
+            for function in ("password_of", "totp_of"):
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    await other.fetchval(
+                        WORKER, f"SELECT {function}($1, $2)", VAULT.credentials_key, person_id
+                    )
+        finally:
+            await other.close()
+
+
+async def test_a_password_that_is_replaced_meanwhile_no_longer_holds(filled: str, app: Database) -> None:
+    app.credentials_key = VAULT.credentials_key
+    async with app.transaction(LOOKUP) as connection:
+        person_id = await know(connection, "e@acme.example")
+        await set_password(connection, person_id, "before")
+    async with app.session(LOOKUP) as signs_in, app.session(LOOKUP) as watches:
+        pid = await signs_in.fetchval("SELECT pg_backend_pid()")
+        async with signs_in.transaction():
+            assert await holds_password(signs_in, person_id, "before")
+            assert not await holds_password(signs_in, person_id, "other")
+            assert not await holds_password(signs_in, person_id, None)
+        async with app.transaction(LOOKUP) as changes:
+            await set_password(changes, person_id, "after")
+            waiting = asyncio.create_task(holds_in_one(signs_in, person_id))
+            while not await watches.fetchval("SELECT cardinality(pg_blocking_pids($1)) > 0", pid):
+                assert not waiting.done()
+                await asyncio.sleep(0.01)
+        assert not await waiting
+
+
+async def holds_in_one(connection: Connection, person_id: int) -> bool:
+    """Whether the password of before still holds, asked in a transaction of its own."""
+    async with connection.transaction():
+        return await holds_password(connection, person_id, "before")
 
 
 async def test_the_worker_makes_no_link_without_the_key(filled: str) -> None:

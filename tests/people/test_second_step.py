@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Connection, Database
+from largesse.database import OPERATOR, Connection, Database, Role, connect_once
 from largesse.people.known import know
 from largesse.people.second_step import (
     _step_of,
@@ -21,13 +21,17 @@ from largesse.people.second_step import (
     turn_on,
     typed_secret,
 )
+from largesse.sealing import prove_master_key
 
 VAULT = Vault((bytes(range(32)),))
 
 
 @pytest.fixture
 async def database(module_database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(module_database_url)
+    async with connect_once(module_database_url, OPERATOR) as connection:
+        await prove_master_key(connection, VAULT, keep=True)
+    database = await Database.connect(module_database_url, role=Role.APP)
+    database.credentials_key = VAULT.credentials_key
     yield database
     await database.close()
 

@@ -293,6 +293,11 @@ async def open_credentials(connection: Connection) -> None:
         await opens()
 
 
+def credentials_key(connection: Connection) -> bytes | None:
+    """Returns what functions ask for before they tell what people sign in with: a parameter, never text of a statement."""
+    return getattr(connection, "credentials_key", None)
+
+
 def in_one_line(error: BaseException) -> str:
     """What the driver says is wrong, for an operator to read."""
     if isinstance(error, TimeoutError) and not error.errno:

@@ -1,6 +1,6 @@
 """What each role may do, table by table: the one place where that is said. `migrate` makes it so (`granting`).
 
-Every role but the owner reads every table, row-level security permitting, and uses every sequence but READ; only what can be made anew is ever
+Every role but the owner reads every table, but for columns that are hidden, row-level security permitting, and uses every sequence but READ; only what can be made anew is ever
 emptied.
 Below stands who writes. A table that is not here can be written by its owner alone, and a test fails.
 
@@ -133,6 +133,24 @@ TABLES: Mapping[str, Writes] = {
     ),
 }
 
+# Tables with columns that commands alone read: what is kept of passwords, and sealed secrets, is told by functions that ask for a key.
+HIDDEN: Mapping[str, tuple[str, ...]] = {"people": ("password", "totp")}
+# Their other columns. A column of theirs that is in neither list is hidden, and a test fails.
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "people": (
+        "id",
+        "email",
+        "email_key",
+        "language",
+        "zone",
+        "created_at",
+        "totp_step",
+        "confirmed_at",
+        "has_password",
+        "has_app",
+    )
+}
+
 # Who may call a function that is there on a cluster alone (largesse.database.distribution).
 FUNCTIONS_OF_CLUSTER: Mapping[str, tuple[Role, ...]] = {"customers_of_code": (Role.APP,)}
 
@@ -152,6 +170,8 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "memberships": (Role.APP, Role.OPERATOR),
     "note_keys_seen": (Role.APP,),
     "open_credentials": (Role.APP, Role.WORKER, Role.OPERATOR),
+    "password_of": (Role.APP, Role.OPERATOR),
+    "totp_of": (Role.APP,),
     "note_sealing": (Role.APP, Role.WORKER, Role.OPERATOR),
     "user_of_link": (Role.APP,),
     "waiting_lines": (Role.APP, Role.WORKER, Role.OPERATOR),
@@ -194,7 +214,7 @@ def rights_on(kind: str, name: str) -> Iterator[Right]:
     """What all roles may do with an object, which may be one that nothing is said of."""
     if kind == "TABLE":
         for role in ACTING:
-            for privilege in ("SELECT", *TABLES.get(name, Writes()).of(role)):
+            for privilege in (*_reads(name, role), *TABLES.get(name, Writes()).of(role)):
                 verb, _, column = privilege.rstrip(")").partition("(")
                 yield Right(kind, name, column, role, verb)
     elif kind == "SEQUENCE":
@@ -205,3 +225,9 @@ def rights_on(kind: str, name: str) -> Iterator[Right]:
     else:
         for role in {**FUNCTIONS, **FUNCTIONS_OF_CLUSTER}.get(name.partition("(")[0], ()):
             yield Right(kind, name, "", role, "EXECUTE")
+
+
+def _reads(table: str, role: Role) -> tuple[str, ...]:
+    if role is Role.OPERATOR or table not in SHOWN:
+        return ("SELECT",)
+    return tuple(f"SELECT({column})" for column in SHOWN[table])

@@ -98,7 +98,7 @@ class Session(asyncpg.Connection):
         self.acts_as: Role | None = None  # the role that whoever logged in has taken
         self.begins_as: Role | None = None  # what each transaction acts as, where the session is PgBouncer's
         self.is_spread = False  # whether customers are spread over nodes (largesse.database.distribution)
-        self._credentials_key: bytes | None = None
+        self.credentials_key: bytes | None = None
         self._has_opened = False  # credentials, in the transaction under way
         self.beside: asyncpg.Connection | None = (
             None  # the coordinator's that a node's is lent with (largesse.database.nodes)
@@ -111,25 +111,25 @@ class Session(asyncpg.Connection):
         """
         if not isinstance(scope, Scope):
             raise TypeError("a transaction says for whom it acts, by a Scope, before what it does")
-        self.scope, self.is_spread, self._credentials_key = scope, is_spread, credentials_key
+        self.scope, self.is_spread, self.credentials_key = scope, is_spread, credentials_key
 
     def take_back(self) -> None:
         """Ends what `lend` and `go_with` began."""
-        self.scope = self.beside = self._credentials_key = None
+        self.scope = self.beside = self.credentials_key = None
 
     async def open_credentials(self) -> None:
         """Lets the rest of the transaction change credentials of people, where the session was lent with their key.
 
         Raises RuntimeError outside a transaction: it would be over before the change.
         """
-        if self._credentials_key is None:
+        if self.credentials_key is None:
             return
         if not self.is_in_transaction():
             raise RuntimeError("credentials are changed in a transaction")
         if self._has_opened:
             return
         # A parameter: the text of a statement is read by every session of the same role.
-        await self.fetchval("SELECT open_credentials($1)", self._credentials_key)
+        await self.fetchval("SELECT open_credentials($1)", self.credentials_key)
         self._has_opened = True
 
     def go_with(self, beside: asyncpg.Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from largesse.base.email import email_key
-from largesse.database import Connection, open_credentials
+from largesse.database import Connection, credentials_key, open_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,10 @@ class Known:
 
     id: int
     email: str
-    password: str | None = field(repr=False)  # what is kept of it
+    password: str | None = field(
+        repr=False
+    )  # what is kept of it; None also for a process that has no master key
+    has_password: bool
     is_member: bool  # of some customer
     is_confirmed: bool  # has shown that they read the mail of the address
 
@@ -23,11 +26,13 @@ async def find_known(connection: Connection, email: str) -> Known | None:
     """Who signs in by that address, letter case ignored; None where nobody does."""
     row = await connection.fetchrow(
         """
-        SELECT p.id, p.email, p.password, EXISTS (SELECT FROM memberships(p.id)) AS is_member,
+        SELECT p.id, p.email, password_of($2, p.id) AS password, p.has_password,
+               EXISTS (SELECT FROM memberships(p.id)) AS is_member,
                p.confirmed_at IS NOT NULL AS is_confirmed
         FROM people p WHERE p.email_key = $1
         """,
         email_key(email),
+        credentials_key(connection),
     )
     return None if row is None else Known(**row)
 
@@ -56,15 +61,17 @@ async def set_first_password(connection: Connection, person_id: int, password: s
     """The same for who has none; False where they have one."""
     await open_credentials(connection)
     done = await connection.execute(
-        "UPDATE people SET password = $2 WHERE id = $1 AND password IS NULL", person_id, password
+        "UPDATE people SET password = $2 WHERE id = $1 AND NOT has_password", person_id, password
     )
     return done == "UPDATE 1"
 
 
 async def holds_password(connection: Connection, person_id: int, password: str | None) -> bool:
     """Returns whether that is still what is kept of the person's password, and locks it until the transaction ends."""
+    # Read after the lock is there, as another transaction may change it until then.
+    await connection.execute("SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE", person_id)
     holds = await connection.fetchval(
-        "SELECT true FROM people WHERE id = $1 AND password = $2 FOR NO KEY UPDATE", person_id, password
+        "SELECT password_of($1, $2) = $3", credentials_key(connection), person_id, password
     )
     return bool(holds)
 

@@ -112,7 +112,7 @@ async def find_link(connection: Connection, secret: str) -> Link:
         row["email"],
         row["person_id"] or (known.id if known else None),
         known is not None and known.is_member,
-        known is not None and known.password is not None,
+        known is not None and known.has_password,
         row["is_mailed"],
         known is not None and known.is_confirmed,
         row["user_id"],

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from largesse.base.vault import Vault
-from largesse.database import Connection, open_credentials
+from largesse.database import Connection, credentials_key, open_credentials
 
 DIGITS = 6
 STEP_S = 30
@@ -21,7 +21,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no letter that lo
 _ALIKE = str.maketrans("OIL", "011")
 # Whether a row `p` of people has one, in SQL.
 HAS_PASSKEY = "EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id)"
-HAS_ONE = f"(p.totp IS NOT NULL OR {HAS_PASSKEY})"
+HAS_ONE = f"(p.has_app OR {HAS_PASSKEY})"
 
 
 def new_totp_secret() -> bytes:
@@ -121,13 +121,15 @@ async def take_code(connection: Connection, vault: Vault, person_id: int, typed:
     await open_credentials(connection)
     if (code := _digits(typed)) is None:
         return await _take_recovery_code(connection, person_id, typed)
-    row = await connection.fetchrow(
-        "SELECT totp, totp_step FROM people WHERE id = $1 AND totp IS NOT NULL FOR NO KEY UPDATE", person_id
+    taken = await connection.fetchval(
+        "SELECT totp_step FROM people WHERE id = $1 AND has_app FOR NO KEY UPDATE", person_id
     )
-    if row is None:
+    # Read after the lock is there, as another transaction may change it until then.
+    sealed = await connection.fetchval("SELECT totp_of($1, $2)", credentials_key(connection), person_id)
+    if taken is None or sealed is None:
         return False
-    secret = vault.second_steps.open(row["totp"], totp_context(person_id))
-    step = _step_of(secret, code, await _now_s(connection), after=row["totp_step"])
+    secret = vault.second_steps.open(sealed, totp_context(person_id))
+    step = _step_of(secret, code, await _now_s(connection), after=taken)
     if step is None:
         return False
     await connection.execute("UPDATE people SET totp_step = $2 WHERE id = $1", person_id, step)

@@ -160,7 +160,7 @@ async def find_session(database: Database, secret: str) -> Session | None:
                    p.email, p.language, p.zone, u.user_id, u.name, u.role,
                    u.customer_id, u.customer_name, u.plan, u.funding,
                    s.awaits_second_step, s.proved_at > clock_now() - $3::interval AS is_proved,
-                   p.password IS NOT NULL AS has_password, p.totp IS NOT NULL AS has_app, {HAS_PASSKEY} AS has_passkey, u.requires_second_step,
+                   p.has_password, p.has_app, {HAS_PASSKEY} AS has_passkey, u.requires_second_step,
                    (SELECT count(*) FROM memberships(p.id)) AS memberships
             FROM sessions s JOIN people p ON p.id = s.person_id
             LEFT JOIN LATERAL memberships(p.id) u ON u.user_id = s.user_id

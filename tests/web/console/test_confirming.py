@@ -159,17 +159,3 @@ def test_the_page_of_a_copied_invitation_does_not_say_who_has_a_password(service
     for typed, status in ((None, 200), ("short", 422), ("", 422)):
         assert shown(known, typed) == shown(unknown, typed)
         assert shown(known, typed)[0] == status
-
-
-def test_a_password_that_was_replaced_meanwhile_begins_no_session(service: Service) -> None:
-    """Signing in hashes first, and looks again whether what it compared with still holds."""
-    from largesse.people.known import holds_password
-
-    email = "racing@nobody-yet.example"
-    follow(service, invited(service, "acme", email), OWN)
-    [(person_id, password)] = service.sql("SELECT id, password FROM people WHERE email = $1", email)
-
-    async def look(connection) -> list[bool]:
-        return [await holds_password(connection, person_id, one) for one in (password, password[:-1])]
-
-    assert on_database(service.database_url, look) == [True, False]
