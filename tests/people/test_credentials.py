@@ -65,7 +65,7 @@ ATTACKS = [
     "UPDATE passkeys SET credential = 'x'",
     "DELETE FROM passkeys",
     f"INSERT INTO recovery_codes (person_id, hash) SELECT id, {HASH} FROM people",
-    f"UPDATE recovery_codes SET hash = {HASH} WHERE hash = (SELECT min(hash) FROM recovery_codes)",
+    f"UPDATE recovery_codes SET hash = {HASH} WHERE hash = (SELECT hash FROM recovery_codes LIMIT 1)",
     "DELETE FROM recovery_codes",
     *([] if IS_SPREAD else ON_COPIES),
 ]

@@ -25,7 +25,13 @@ _LONGEST_S = 60
 # The tests' server clones files, which goes no further than one file system.
 _COPY = "SELECT set_config(name, 'copy', false) FROM pg_settings WHERE name = 'file_copy_method'"
 
-pytestmark = pytest.mark.skipif(IS_SPREAD, reason="moves a database that is one server's")
+pytestmark = [
+    pytest.mark.skipif(IS_SPREAD, reason="moves a database that is one server's"),
+    pytest.mark.skipif(
+        bool(os.environ.get("LARGESSE_TEST_DATABASE_URL")),
+        reason="fills a disk of the tests' own server alone",
+    ),
+]
 
 
 class SmallDisk:
