@@ -51,7 +51,6 @@ def _check_said(headers: Headers) -> None:
     length = headers.content_length
     if length is not None and length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise TooLarge(f"The body has {int(length)} bytes; at most {MAX_BODY_BYTES} are read.")
-    media_type = headers.content_type
     media_type = headers.content_type.split(b";", 1)[0].strip().lower()
     if media_type and media_type not in _JSON_TYPES and not media_type.endswith(b"+json"):
         raise UnsupportedBody("The `Content-Type` must be application/json.")
