@@ -102,7 +102,7 @@ class Nodes:
                 "node_not_entered",
                 node=f"{host}:{port}",
                 error=type(error).__name__,
-                see="docs/scaling.md, On Citus",
+                see="docs/scaling.md, Citus",
             )
             return self._database
         node.coordinator = self._database
