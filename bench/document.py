@@ -28,9 +28,9 @@ DOCUMENT = Path(__file__).parent.parent / "docs" / "performance.md"
 _TOP = """\
 # Performance
 
-How fast Largesse is, against what, and where its time goes. This page is generated (`make performance-doc`) from what
-`make bench` measured; no number in it was typed. Every benchmark divides the product by a *reference* that does the same work in
-another way, run in turn with it on the same machine: ratios travel better than orders a second do.
+How fast Largesse is, compared with what, and where its time goes. `make performance-doc` generates this page from the results
+of `make bench`; no number in it was typed. Every benchmark divides the product by a *reference* that does the same work in
+another way, run in turn with it on the same machine. Ratios carry over to other machines better than orders a second do.
 
 ```sh
 make bench                    # all, some 20 minutes; needs wrk
@@ -38,21 +38,21 @@ make bench-orders-hot         # one
 make bench BENCH_ARGS=--quick # one short pair of each: does it run here?
 ```
 
-Each starts in a fresh data directory, on the embedded PostgreSQL with the settings it always has: `fsync`, `full_page_writes` and
-`synchronous_commit` are on, or the benchmark refuses to run. Afterwards `largesse verify` must find nothing wrong. The load
+Each benchmark starts in a fresh data directory, on the embedded PostgreSQL with its usual settings. It refuses to run unless
+`fsync`, `full_page_writes` and `synchronous_commit` are on. Afterwards `largesse verify` must find nothing wrong. The load
 generator, the service and PostgreSQL share the machine's cores.
 """
 
 _QUIET_PERCENT = 10
 _BUSY = (
-    "**The machine had other work to do when this was measured** (see below how busy it was): ratios are rough, and figures that are no ratios "
-    "say little."
+    "**The machine had other work to do during this measurement** (see below how busy it was). Ratios are rough, and figures that are "
+    "not ratios mean little."
 )
 
 _PROFILE = """\
 ## Where an order's time goes
 
-Of the serving process, sampled by py-spy under the load of orders-hot (`python -m bench.profiling`). A sample counts for the innermost
+py-spy samples the serving process under the load of orders-hot (`python -m bench.profiling`). A sample counts for the innermost
 frame that lies in one of these places.
 """
 
@@ -61,17 +61,17 @@ An order cost {serving_cpu_us} µs of the serving process and {postgres_cpu_us} 
 {orders_a_commit} orders a commit."""
 
 _STATEMENTS = """\
-Of PostgreSQL: what its executor says each statement took, per order. In a batch most of a statement's cost is shared; alone, an
-order pays for all of it. Parsing and planning happen once a connection. COMMIT is not a statement with a plan and is missing: it is the
-wait for the disk, once a batch.
+For PostgreSQL: the time of each statement per order, as its executor reports it. The orders of a batch share most of a statement's
+cost; a single order pays all of it. Parsing and planning happen once a connection. COMMIT has no plan, so it is not in this
+table: it is the wait for the disk, once a batch.
 """
 
 _EXPERIMENTS = """\
-## What was tried
+## Experiments
 
-Each line is an installation that differs from the product in one thing, against one that does not, under the load of orders-hot and in
-turn (`python -m bench.experiments`). Below 1: the product is faster as it is. The runs are few and short:
-what differs by less than the span of its ratios, or by a tenth, is no difference.
+Each line compares the product with an installation that differs in one thing, in turn, under the load of orders-hot
+(`python -m bench.experiments`). Below 1: the product is faster as it is. The runs are few and short: ignore a difference smaller than
+the range of its ratios, or than a tenth.
 """
 
 _WAYS = """\
@@ -79,55 +79,58 @@ Ways to write the lines of a batch, one statement on one connection, client and 
 """
 
 _BY_HAND = """\
-Found on the way, by the profiles and `EXPLAIN (ANALYZE, BUFFERS)`:
+## Improvements
 
-- **An index that fits too many queries.** The newest orders of a customer were indexed by customer, environment and id. Before the first ANALYZE
-  the planner looked single references up in it, reading all orders of the customer, so that each order made the next one slower; and
-  where most orders are of one customer it found another's few by walking the primary key down through them all. The index is of expressions
-  now: the one list that is meant for it is planned by it, and nothing else. Two tests count the rows that are read.
-- **Compressed pages in the log.** After a checkpoint the first change of a page writes it whole to the log. In a large database these are
-  mostly pages of the index of codes' look-up numbers, which are hashes: pglz spent more time on them than the order itself takes, and made
-  them no smaller. The embedded server compresses nothing now.
-- **Lists asked for at once.** `GET /orders` was one query for each caller. Callers who wait at the same time are now answered by one query,
-  and equal questions by one answer.
-- **Lines by arrays of columns.** COPY inserts many rows of a page at once and takes a quarter less, as shown above. Lines went by it until
-  row-level security came, which refuses it to whom it holds.
-- **Segments of the log.** With 64 connections the slowest hundredth of orders took several times the middle one. Sampled wait events showed
-  commits waiting for one that was making the log's next segment, zeros to the disk included. The embedded server's segments are the smallest
-  there are now, and the waits as short as they can be.
-- **Turns of the event loop.** A request needs some ten of them, so that beside a large order, which works in pieces, what counts is ten times the
-  longest piece. Pieces of a tenth of a millisecond cost the large order nothing that shows, and took most of the wait from the small ones.
-- **A large order at once.** Its codes were sealed, then written, then made into the answer. The three go on at the same time now, since
-  the writing is the database's work.
-- **Plans.** PostgreSQL planned the reading of what a batch is decided on anew each time, since it believed that a plan for just so many orders
-  would be better. The transaction says otherwise.
-- **HMAC.** The standard library's object took twice as long as the two SHA-256 it stands for, for every code.
-- **A code's text.** Writing 80 bits as 17 characters took as long as sealing them; it goes by pairs of characters now.
+Profiles and `EXPLAIN (ANALYZE, BUFFERS)` led to these:
+
+- **An index that fits too many queries.** The index for a customer's newest orders was on customer, environment and id. Before the
+  first ANALYZE, the planner used it to look up single references and read all orders of the customer, so that each order made the
+  next one slower. Where most orders belong to one customer, it found another customer's few by reading the whole primary key
+  backwards. The index is now on expressions, so only the list it is meant for uses it. Two tests count the rows that are read.
+- **WAL compression.** After a checkpoint, the first change of a page writes the whole page to the WAL. In a large database these are
+  mostly pages of the index of code look-up numbers, which are hashes. Compressing them with pglz took longer than the order itself
+  and made them no smaller. The embedded server no longer compresses the WAL.
+- **Shared list queries.** Each caller of `GET /orders` used to run its own query. One query now answers all callers who wait at the
+  same time, and one answer serves identical requests.
+- **COPY and row-level security.** COPY inserts many rows of a page at once and takes a quarter less time, as shown above. Lines were
+  written that way until row-level security came: PostgreSQL refuses COPY to the roles it applies to.
+- **WAL segments.** With 64 connections, the slowest hundredth of orders took several times the median. Sampled wait events showed
+  commits waiting for one that created the next WAL segment and wrote its zeros to disk. The embedded server now uses the smallest
+  segments there are, and the waits are as short as possible.
+- **Event loop turns.** A request needs about ten turns of the event loop. A large order works in pieces, so a request beside it waits
+  for ten times the longest piece. Pieces of a tenth of a millisecond cost the large order nothing visible and removed most of the
+  wait of small orders.
+- **Large orders in parallel.** The codes of a large order were encrypted, then written, then put into the answer. All three now
+  run at the same time, because the database does the writing.
+- **Plans.** For each batch, PostgreSQL planned its reads anew, because it expected a better plan for that number of orders.
+  The transaction now tells it not to.
+- **HMAC.** For every code, the standard library's HMAC object took twice as long as the two SHA-256 it consists of.
+- **Text of a code.** Writing 80 bits as 17 characters took as long as encrypting them. It now writes pairs of characters.
 """
 
 # Why a goal that is not met is not met, by row. Kept even while it is met: machines differ.
 WHY: dict[str, str] = {
-    "orders-hot, batched": "orders of a batch share their transaction: its round trips, its locks, the flush of the log. They cannot share their own "
-    "work: the HTTP exchange, reading, sealing and answering one, and its rows. That alone is more than a tenth of what an order in a transaction "
-    "of its own takes here, where the disk flushes in a fraction of a millisecond; the slower the disk, the larger the ratio. And whatever "
-    "makes an order alone faster, as order-alone asks, makes this ratio smaller.",
+    "orders-hot, batched": "orders of a batch share the cost of their transaction: its round trips, locks and WAL flush. They cannot share "
+    "their own work: the HTTP exchange, reading, encrypting and answering an order, and its rows. This work alone takes more than a tenth of the "
+    "time of an order in its own transaction here, where a disk flush takes a fraction of a millisecond. A slower disk makes the "
+    "ratio larger. Whatever makes a single order faster, as order-alone requires, makes it smaller.",
     "order-alone": "an order takes five round trips: the key, BEGIN, the locks and what it is decided on, all its rows, COMMIT. The reference has two. "
-    "A function in the database that locks, decides and writes would save two more, and the rules would be SQL.",
-    "batch-5000": "COPY of the same rows leaves out what a batch is about: drawing, hashing and sealing every code, and its claim token. That is "
-    "cryptography on one core, and twice as long as the COPY itself, which goes on meanwhile.",
-    "products": "the reference is the least this HTTP server can do, without any of the application. What the product adds to it are the look-up of "
-    "the key (a query, shared by those who wait at the same time), the query string, the listing and the headers.",
-    "products, p99": "as products: who arrives just after a look-up has begun waits for the next.",
-    "orders-list": "as products, and a second query.",
+    "A database function that locks, decides and writes would save two more, but the rules would then be SQL.",
+    "batch-5000": "COPY of the same rows omits the main work of a batch: drawing, hashing and encrypting every code, and its claim token. This "
+    "cryptography runs on one core and takes twice as long as the COPY, which runs at the same time.",
+    "products": "the reference is the least that this HTTP server can do, without the application. The product adds the key look-up "
+    "(one query, shared by requests that wait at the same time), the query string, the listing and the headers.",
+    "products, p99": "as products: a request that arrives just after a look-up has begun waits for the next one.",
+    "orders-list": "as products, plus a second query.",
     "me": "as products.",
-    "growth": "right after a checkpoint, each change of an index page that has not been changed since writes it whole to the log; the filled "
-    "installation has many such pages, and a fresh one has none. The ratio rises from run to run, as the pages are used up.",
-    "processes": "one process and PostgreSQL keep both cores busy, and there is no third one for a second process to use. Orders that meet another "
-    "process's batch at their customer's accounts are placed by the next one.",
-    "processes, divided": "as processes, and each of two placers makes half as large batches of its half of the load.",
-    "neighbour": "a quiet order waits for no batch of the noisy customer, but both cores have more to do than they can: the load generator, the one "
-    "serving process, and the server's processes that write small and large orders. Each of a request's five round trips, and each of its "
-    "turns in the serving process, waits for a core that somebody else has. A second serving process needs a third core.",
+    "growth": "right after a checkpoint, the first change of an index page writes the whole page to the WAL. The filled installation has "
+    "many such pages, a fresh one has none. The ratio rises from run to run, as fewer such pages are left.",
+    "processes": "one process and PostgreSQL keep both cores busy, and a second process has no third core to use. Orders whose "
+    "accounts are locked by another process's batch are placed in the next batch.",
+    "processes, divided": "as processes, and each of two placers makes half as large batches from its half of the load.",
+    "neighbour": "a quiet order waits for no batch of the noisy customer. But both cores have more work than they can do: the load generator, the one "
+    "serving process, and the server processes that write small and large orders. Each of a request's five round trips and "
+    "each of its event loop turns waits for a core. A second serving process needs a third core.",
 }
 
 

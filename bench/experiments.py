@@ -49,12 +49,12 @@ class Change:
 CHANGES = (
     Change(
         "accounts with fill factor 100 instead of 20",
-        "20: every order updates the same few rows; the room on their page keeps each update on it.",
+        "20: every order updates the same few rows; free space on their page keeps each update on it.",
         sql=("ALTER TABLE accounts SET (fillfactor = 100)", "VACUUM FULL accounts"),
     ),
     Change(
         "a hash index for the look-up numbers of codes instead of a b-tree",
-        "b-tree: the database refuses a second code of the same number, which a hash index cannot.",
+        "b-tree: it refuses a second code with the same number, which a hash index cannot.",
         sql=(
             "DROP INDEX lines_code_lookup",
             "CREATE INDEX lines_code_lookup ON lines USING hash (code_lookup)",
@@ -67,7 +67,7 @@ CHANGES = (
     ),
     Change(
         "NOTIFY in every commit",
-        "none: whoever placed orders rings afterwards, at most twenty times a second (delivery/queue/notifier.py).",
+        "none: the placing process notifies afterwards, at most twenty times a second (delivery/queue/notifier.py).",
         sql=(
             "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NOTIFY told; RETURN NULL; END $$",
             "CREATE TRIGGER tell AFTER INSERT ON orders FOR EACH STATEMENT EXECUTE FUNCTION tell()",
@@ -80,7 +80,7 @@ CHANGES = (
     ),
     Change(
         "without gc.freeze",
-        "frozen: the collector does not walk again what lives as long as the process.",
+        "frozen: the collector does not scan objects again that live as long as the process.",
         variant="unfrozen",
     ),
     Change(
@@ -90,17 +90,17 @@ CHANGES = (
     ),
     Change(
         "wal_compression = pglz",
-        "off: see growth for what it costs after a checkpoint of a large database.",
+        "off: see growth for its cost after a checkpoint of a large database.",
         postgres_settings={"wal_compression": "pglz"},
     ),
     Change(
         "commit_delay = 500 µs",
-        "0: batches gather by themselves while the one before them is written.",
+        "0: a batch gathers by itself while the one before it is written.",
         postgres_settings={"commit_delay": "500", "commit_siblings": "1"},
     ),
     Change(
         "shared_buffers = 1GB instead of 256MB",
-        "256MB: what new orders touch fits; see growth.",
+        "256MB: the pages that new orders touch fit; see growth.",
         postgres_settings={"shared_buffers": "1GB"},
     ),
 )

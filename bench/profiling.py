@@ -31,8 +31,8 @@ _SAMPLES_A_SECOND = 250
 AREAS = {
     "asyncpg/": "the database driver",
     "largesse/database/": "the pool",
-    "largesse/base/vault.py": "codes: drawing, sealing, hashing",
-    "largesse/lines/": "codes: drawing, sealing, hashing",
+    "largesse/base/vault.py": "codes: drawing, encrypting, hashing",
+    "largesse/lines/": "codes: drawing, encrypting, hashing",
     "largesse/orders/record.py": "the event's JSON",
     "largesse/web/api/shapes/orders.py": "the answer's JSON",
     "largesse/orders/": "reading, deciding and writing orders",

@@ -1,12 +1,12 @@
-"""A batch of 5,000 codes in one order, with every code, PIN and claim link in the answer.
+"""One order of 5,000 codes, with every code, PIN and claim link in the answer.
 
-*How.* One `POST /send/gift` with `codeQuantity` 5000 after another, on one connection; the middle time from the request to
-the last byte of the answer. The reference is `COPY` of the very rows that the product has just written (the order, 5,000
-lines, the ledger entries and the event) into the same tables with the same indexes in another database, in one
-transaction, from text that is already in memory.
+*How.* One `POST /send/gift` with `codeQuantity` 5000 after another, on one connection. The figure is the median time from the request
+to the last byte of the answer. The reference is `COPY` of the rows that the product has just written (the order, 5,000 lines,
+the ledger entries and the event) into the same tables with the same indexes in another database, in one transaction, from
+text that is already in memory.
 
-*What it means.* COPY is the fastest way PostgreSQL has to take rows in. The product draws, hashes and seals 5,000 codes,
-makes 5,000 claim tokens and writes half a megabyte of JSON beside it.
+*What it means.* COPY is PostgreSQL's fastest way to insert rows. The product also draws, hashes and encrypts 5,000 codes, makes
+5,000 claim tokens and writes half a megabyte of JSON.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The web application with 5 million orders of one customer: its pages, one after another, as a person sees them.
+"""Pages of the web application with 5 million orders of one customer, one after another, as a person sees them.
 
-*How.* An installation is filled, its read models too (bench/fill.py), with gifts, sources, accounts, people, states and words that many orders
-have, and some that hardly any has (bench/history.py). Somebody signs in by a link of `largesse users invite` and gets each page: the list of
-orders by every filter alone, by any two, by words, and by words and a filter, each from its beginning and from the middle of all orders on;
-statements of any month, reports of any period. What counts is the time to the last byte that 95 in 100 stay below; the slowest are told as it runs.
+*How.* An installation and its read models are filled (bench/fill.py) with gifts, sources, accounts, people, states and words,
+some common to many orders and some rare (bench/history.py). A user signs in with a link of `largesse users invite` and gets each
+page: the list of orders by every filter alone, by any two, by words, and by words and a filter, each from its beginning and from
+the middle of all orders on; statements of any month, reports of any period. The figure is the 95th percentile of the time to the
+last byte. The slowest pages are printed as it runs.
 
-*What it means.* Lists, searches and sums come from read models and by indexes: a page takes as long as what it shows, whatever the
-tables hold. A word that half of all recipients share is found as quickly as one that is rare.
+*What it means.* Lists, searches and sums use read models and indexes: a page takes as long as what it shows, whatever the tables
+hold. A word that half of all recipients share is found as quickly as a rare one.
 """
 
 from __future__ import annotations

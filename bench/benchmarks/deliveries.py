@@ -1,11 +1,11 @@
-"""Webhook deliveries: orders that wait, four subscriptions, one worker.
+"""Webhook deliveries: waiting orders, four subscriptions, one worker.
 
-*How.* Orders are placed while no worker runs; then `largesse worker` starts, and what counts is its deliveries a second from
-the first attempt to the last outcome written: leased, signed, posted, judged, logged, and recorded with its answer. The
-receiver is a process of its own on the same machine (`bench/receiver.py`). The reference posts the same bodies to the same
-receiver with aiohttp, 16 at once, and does nothing else.
+*How.* Orders are placed while no worker runs, then `largesse worker` starts. The figure is its deliveries a second from the first
+attempt to the last outcome written: leased, signed, posted, judged, logged, and recorded with its answer. The receiver is a
+separate process on the same machine (`bench/receiver.py`). The reference posts the same bodies to the same receiver with aiohttp, 16
+at once, and does nothing else.
 
-*What it means.* How much of a client's speed is left when every delivery must survive a crash. Both share two cores with the
+*What it means.* How much of a client's speed remains when every delivery must survive a crash. Both share two cores with the
 receiver, and the worker shares them with PostgreSQL too.
 """
 

@@ -1,11 +1,11 @@
-"""orders-hot in an installation that has been there for years: 5 million orders and 10 million lines, against a fresh one.
+"""orders-hot in an old installation with 5 million orders and 10 million lines, compared with a fresh one.
 
-*How.* One installation is filled first (bench/fill.py: the rows the product would have written, by COPY; the indexes are
-built afterwards), another stays fresh; both are served at once and loaded in turn. `largesse verify` audits the filled
-one whole, the 10 million codes included.
+*How.* One installation is filled first (bench/fill.py: the rows the product would have written, by COPY, with the indexes built
+afterwards), another stays fresh. Both are served at once and loaded in turn. `largesse verify` audits all of the filled one,
+including its 10 million codes.
 
-*What it means.* Orders are written at the end of tables and, where that can be had, of indexes: references begin with the
-hour, ids ascend. What the tables hold already is hardly touched.
+*What it means.* Orders are written at the end of tables and, where possible, of indexes: references begin with the hour, and ids
+ascend. Rows that already exist are hardly touched.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Mail: orders of two recipients that wait, one worker, a mail server that takes everything.
+"""Mail: waiting orders of two recipients, one worker, a mail server that accepts everything.
 
-*How.* Orders are placed while no worker runs; then `largesse worker` starts, and what counts is its mails a second from the
-first one's order being taken up to the last outcome written: leased, the codes opened, HTML and text written, handed over,
-logged and recorded. The mail server (aiosmtpd) is a process of its own on the same machine. The reference hands one ready
-message again and again to the same server over one connection of aiosmtplib.
+*How.* Orders are placed while no worker runs, then `largesse worker` starts. The figure is its mails a second from the start of
+the first order to the last outcome written: leased, codes decrypted, HTML and text written, handed over, logged and recorded. The mail
+server (aiosmtpd) is a separate process on the same machine. The reference sends one ready message again and again to the same
+server over one connection of aiosmtplib.
 
-*What it means.* Writing a letter and surviving a crash beside what the mail protocol itself takes.
+*What it means.* The cost of writing a letter and surviving a crash, compared with the mail protocol itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`GET /me`: who a key belongs to.
+"""`GET /me`: the owner of a key.
 
 *How.* As products.
 
-*What it means.* Nothing but what every request pays: HTTP, the look-up of the key, a small answer.
+*What it means.* The cost that every request has: HTTP, the key look-up, a small answer.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What a quiet customer notices of a noisy one: the 99th percentile of its orders.
+"""How a noisy customer slows down a quiet one: the 99th percentile of the quiet customer's orders.
 
-*How.* The quiet customer has two connections, each of which waits 20 ms after an answer before it orders again. Its p99 is
-measured alone, and while another customer sends orders over 64 connections as fast as they are answered, with batches
-of 5,000 codes among them, one after the other.
+*How.* The quiet customer has two connections. Each waits 20 ms after an answer before it orders again. Its p99 is measured alone,
+and while another customer sends orders over 64 connections as fast as they are answered, with batches of 5,000 codes among
+them, one after the other.
 
-*What it means.* Large orders are drawn, sealed and written in pieces, in a lane of their own; small ones pass between.
-The machine is as busy as it can be, the load generator included: what is added is mostly waiting for a core.
+*What it means.* Large orders are drawn, encrypted and written in pieces, in their own lane, and small orders pass between. The
+machine is fully busy, including the load generator: the added time is mostly waiting for a core.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""One order at a time: how long a caller waits when nobody else is there.
+"""One order at a time: how long a caller waits when there are no other callers.
 
-*How.* `wrk` with one connection; the middle time of an answer. The reference is the sum of two middle times: one commit
-of the same rows by `pgbench` with one client, and one `GET /health` of the same server, which is HTTP and a round trip to
-the database.
+*How.* `wrk` with one connection, and the median time of an answer. The reference is the sum of two medians: one commit of the same
+rows by `pgbench` with one client, and one `GET /health` of the same server, which is HTTP and a round trip to the database.
 
-*What it means.* A lone order waits for no timer and no companions. What it takes beyond the bare commit and the bare HTTP
-exchange are the statements that check and decide: each is a round trip.
+*What it means.* A single order waits for no timer and for no other orders. Beyond the bare commit and the bare HTTP exchange,
+its time goes into the statements that check and decide: each is a round trip.
 """
 
 from __future__ import annotations

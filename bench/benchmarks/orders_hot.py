@@ -1,14 +1,12 @@
-"""One funding account that everybody pays from: 64 connections, each order for two recipients, one serving process.
+"""One busy funding account that pays for every order: 64 connections, two recipients an order, one serving process.
 
-*How.* `wrk` keeps 64 connections busy with `POST /send/gift`, each order with a reference of its own, each writing an
-order, two lines, two ledger entries, two balances, an event and a mail job. The reference is PostgreSQL alone: `pgbench`
-with 32 clients calls one SQL function that writes the same rows into the same tables, one order a commit. A second
-row divides by the same service when one transaction may hold one order only (`python -m bench.server PORT 1`): same
-code, same load, same durability.
+*How.* `wrk` keeps 64 connections busy with `POST /send/gift`. Each order has its own reference and writes an order, two
+lines, two ledger entries, two balances, an event and a mail job. The reference is PostgreSQL alone: `pgbench` with 32 clients
+calls one SQL function that writes the same rows into the same tables, one order a commit. A second row divides by the same
+service limited to one order a transaction (`python -m bench.server PORT 1`): same code, same load, same durability.
 
-*What it means.* With one commit an order, each waits until the one before it has reached the disk, because both change the
-same balance: the disk's flushes a second are the limit, however fast the database. A batch pays one flush for all its
-orders.
+*What it means.* With one commit an order, each order waits until the one before it has reached the disk, because both change the same
+balance. The disk's flushes a second are the limit, however fast the database. A batch pays one flush for all its orders.
 """
 
 from __future__ import annotations

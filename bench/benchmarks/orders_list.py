@@ -2,8 +2,7 @@
 
 *How.* As products, after some thousand orders were placed.
 
-*What it means.* Beside the look-up of the key, one query by an index that ends with the order's id, and ten records made
-into JSON.
+*What it means.* The key look-up, one query by an index that ends with the order's id, and ten orders written as JSON.
 """
 
 from __future__ import annotations

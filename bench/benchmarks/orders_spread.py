@@ -1,10 +1,10 @@
 """A thousand funding accounts of two hundred customers: 64 connections, one serving process.
 
-*How.* As orders-hot, each order by the next of 1,000 accounts; `pgbench` picks one of its 1,000 at random.
+*How.* As orders-hot, with each order from the next of 1,000 accounts. `pgbench` picks one of its 1,000 at random.
 
-*What it means.* Here one commit an order does not queue behind a balance: PostgreSQL flushes the commits of many sessions
-together, and spends its time on statements. The product has HTTP, JSON, keys and encryption to pay for as well, on the same
-two cores: the goal says that it keeps at least 45 % of what the bare database can do.
+*What it means.* Here one commit an order does not wait for a balance: PostgreSQL flushes the commits of many sessions together,
+and spends its time on statements. The product also pays for HTTP, JSON, keys and encryption on the same two cores. The goal is to
+reach at least 45 % of the bare database.
 """
 
 from __future__ import annotations

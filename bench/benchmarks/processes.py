@@ -1,12 +1,12 @@
-"""Two serving processes against one, with the load of orders-spread, by both ways of counting connections.
+"""Two serving processes compared with one, under the load of orders-spread.
 
 *How.* `largesse serve --processes 2` and `--processes 1` on the same database, in turn. First each process has 64 connections, so
-that two of them have 128 in all: as many orders wait for each placer as for the one. Then there are 64 connections in all, and
-for each of two placers half as many wait.
+that two have 128 in all and as many orders wait for each placer as for the one. Then there are 64 connections in all, and half
+as many orders wait for each of two placers.
 
-*What it means.* Several processes must not cost anything where the machine has no core to spare for them. With as much load for
-each, what a second process adds are the meetings at the same accounts; with the load divided, batches are smaller as well. With
-more cores they are the first step of scaling.
+*What it means.* Several processes must cost nothing where the machine has no core to spare for them. With as much load for each, a
+second process adds only conflicts at the same accounts. With the load divided, batches are smaller as well. With more cores,
+more processes are the first step of scaling.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """`GET /products?limit=100` of a catalogue of 10,000 products.
 
-*How.* `wrk` with 64 connections. The reference is the same server answering as many bytes that never change, without
-looking at a key, a query or anything of the product (`/fixed/SIZE` in bench/server.py). The second row divides the
-reference's 99th percentile by the product's.
+*How.* `wrk` with 64 connections. The reference is the same server answering with as many fixed bytes, without a key, a query
+or any code of the product (`/fixed/SIZE` in bench/server.py). The second row divides the reference's 99th percentile by the
+product's.
 
-*What it means.* A listing is joined from JSON that was encoded once for each version of the catalogue. What is left to
-pay for is the look-up of the key, which nothing caches, so that a deletion holds at once.
+*What it means.* A listing is joined from JSON that was encoded once for each version of the catalogue. What remains is the
+key look-up, which nothing caches, so that a deletion takes effect at once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""From `largesse serve` to its first answer, on a database that is there and warm.
+"""From `largesse serve` to its first answer, on an existing, warm database.
 
-*How.* The time from starting the process to the first 200 of `GET /health`, asked every 5 ms. The reference is
+*How.* The time from starting the process to the first 200 of `GET /health`, polled every 5 ms. The reference is
 `python -c "import litestar"`, the import of a web framework of the usual size, with the same Python.
 
-*What it means.* How long a deployment or a restart leaves callers waiting.
+*What it means.* How long callers wait during a deployment or a restart.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""What a customer with a good webhook receiver notices of one with 100 bad ones: the 99th percentile of its deliveries.
+"""How 100 bad webhook receivers of one customer slow down another customer's good one: the 99th percentile of deliveries.
 
-*How.* One worker delivers for two customers. The first has four subscriptions, whose receiver always answers, and orders
-every 20 ms. The second has 100, as many as a customer may have: a quarter of them hang, drip a byte a second, answer
-500, or break the connection off; it orders twice a second, which makes 200 deliveries. Measured is the time from an
-order's transaction to the answer of the first customer's receiver, over all its deliveries. The reference is the same
-with the second customer's receivers answering 200. Both begin anew: no subscription is known to be bad, and the worst
-of it, first attempts at all of them, is in the measured time. An attempt may take 3 s here instead of 15, so that
-retries are in it as well.
+*How.* One worker delivers for two customers. The first has four subscriptions, whose receiver always answers, and orders every
+20 ms. The second has 100, as many as a customer may have: a quarter of them hang, a quarter drip a byte a second, a quarter answer
+500, and a quarter break the connection off. It orders twice a second, which makes 200 deliveries. The figure is the time from an
+order's transaction to the answer of the first customer's receiver, over all its deliveries. In the reference, the second customer's
+receivers answer 200. Both begin anew: no subscription is known to be bad, and the measured time includes the worst part, the first
+attempts at all of them. An attempt may take 3 s here instead of 15, so that retries are included as well.
 
-*What it means.* A dead receiver delays nobody but itself.
+*What it means.* A dead receiver delays only its own deliveries.
 """
 
 from __future__ import annotations
