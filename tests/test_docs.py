@@ -49,6 +49,8 @@ from largesse.web.kit.problems import PROBLEMS
 
 ROOT = Path(__file__).parents[1]
 ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DECISIONS = sorted((ROOT / "docs/decisions").glob("0*.md"))
+MOST_WORDS_OF_A_DECISION = 550  # about a page
 OPERATORS = (ROOT / "docs/operations.md").read_text()
 DEVELOPERS = (ROOT / "docs/guide-developer.md").read_text()
 
@@ -284,10 +286,21 @@ def test_nothing_is_cited_that_is_not_here() -> None:
 
 
 def test_decisions_are_numbered_once() -> None:
-    for path in (ROOT / "docs/decisions").glob("*.md"):
+    for path in DECISIONS:
         assert path.read_text().startswith(f"# {int(path.name[:4])}. "), path.name
-    numbers = [path.name[:4] for path in (ROOT / "docs/decisions").glob("*.md")]
+    numbers = [path.name[:4] for path in DECISIONS]
     assert len(numbers) == len(set(numbers))
+
+
+def test_decisions_have_one_form() -> None:
+    for path in DECISIONS:
+        text = path.read_text()
+        assert text.splitlines()[2].startswith("**Status:** "), path.name
+        assert re.findall(r"^## (.+)", text, re.MULTILINE) == ["Context", "Decision", "Consequences"], (
+            path.name
+        )
+        words = len(re.findall(r"\S*\w\S*", text))
+        assert words <= MOST_WORDS_OF_A_DECISION, f"{path.name}: {words} words"
 
 
 @of_each_document
