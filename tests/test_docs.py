@@ -285,11 +285,21 @@ def test_nothing_is_cited_that_is_not_here() -> None:
             assert name in targets or name.startswith("bench-"), f"{source}: make {name}"
 
 
-def test_decisions_are_numbered_once() -> None:
-    for path in DECISIONS:
-        assert path.read_text().startswith(f"# {int(path.name[:4])}. "), path.name
-    numbers = [path.name[:4] for path in DECISIONS]
-    assert len(numbers) == len(set(numbers))
+def test_decisions_are_numbered_without_gaps_and_listed() -> None:
+    listed = (ROOT / "docs/decisions/index.md").read_text()
+    for number, path in enumerate(DECISIONS, 1):
+        title = path.read_text().splitlines()[0]
+        assert path.name.startswith(f"{number:04}-"), path.name
+        assert title.startswith(f"# {number}. "), path.name
+        assert re.search(
+            rf"^\| \[{re.escape(title[2:])}\]\({path.name}\) \| \S.* \|$", listed, re.MULTILINE
+        ), path.name
+
+
+@of_each_document
+def test_decisions_are_named_by_their_numbers(path: Path) -> None:
+    for number, page in re.findall(r"\[decision (\d+)\]\((?:[\w/.]*/)?(\d{4})-", path.read_text()):
+        assert int(number) == int(page), f"decision {number} leads to {page}"
 
 
 def test_decisions_have_one_form() -> None:

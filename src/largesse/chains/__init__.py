@@ -2,7 +2,7 @@
 
 `chain` makes and checks the marks. `keys` keeps what they are made with: random keys, sealed in the database under the master
 key; `resealing` brings them under a new one. `largesse.funding` chains the entries of each account so, `largesse.audit` the events of each customer; `largesse verify` makes all
-marks again. Why so: docs/decisions/0035-chains.md.
+marks again. Why so: docs/decisions/0030-chains.md.
 """
 
 from largesse.chains.chain import START, Chain, content, micros

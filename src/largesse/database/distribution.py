@@ -5,7 +5,7 @@
     the rest      on the coordinator, as on any PostgreSQL
 
 `migrate` compares and does what is missing, so that it may be done again and again. This is the one place that knows of Citus.
-See docs/decisions/0054-customers-on-nodes.md.
+See docs/decisions/0046-customers-on-nodes.md.
 """
 
 from __future__ import annotations

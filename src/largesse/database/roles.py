@@ -8,7 +8,7 @@
 
 None is a superuser, and all but the owner own nothing; what each may do is in `largesse.database.rights`. Whoever logs in as
 more than it needs, as an owner or a superuser, acts as its role from the first statement on.
-See docs/decisions/0042-roles.md.
+See docs/decisions/0035-roles.md.
 """
 
 from __future__ import annotations

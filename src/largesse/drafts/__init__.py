@@ -5,7 +5,7 @@ the program `workbook_process`, `mailboxes` a list of addresses as mail programs
 all that is wrong; `mending` puts rows right, `handing_out` makes the file of those that are wrong.
 
 A `draft` is one send with all its steps; `keeping` has it in the database, for the person it is of alone, `erasing` drops those that hold an address. `desk` has it quoted and
-placed, once; `price` is the quote line by line; `maintenance` says when one that nobody sends is old. Why so: docs/decisions/0031-drafts.md.
+placed, once; `price` is the quote line by line; `maintenance` says when one that nobody sends is old. Why so: docs/decisions/0028-drafts.md.
 """
 
 from largesse.drafts.checking import Checked, CheckedRow, RowProblem

@@ -145,7 +145,7 @@ async def order_entries(
 ) -> list[StatementEntry]:
     """The entries of an order on the account that paid for it, written at those moments: its own, and those of refunds.
 
-    No index finds them (docs/decisions/0051-no-index-by-order.md): the entries about each moment are read, some seconds of them, or some minutes
+    No index finds them (docs/decisions/0044-no-index-by-order.md): the entries about each moment are read, some seconds of them, or some minutes
     where none of the order bears that very time.
     """
     found: dict[int, StatementEntry] = {}

@@ -2,7 +2,7 @@
 
 The worker does it as it learns that an order has changed, and not whoever moves a line: claims wait for no chain. There is one
 chain, and one worker at a time adds to it. `largesse verify` compares the marks with `line_events`.
-Why so: docs/decisions/0037-marks-of-orders-and-lines.md.
+Why so: docs/decisions/0031-marks-of-orders-and-lines.md.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ became of a COMMIT whose answer was lost.
 Afterwards: an order is `kept` as a row, with what was `requested`; `record` is what is told of it, `records` reads one back,
 `listing` lists a customer's, up to the `horizon`. `finding` says who may act on one, `cancelling` voids and refunds, `acts` keeps
 who did what, `erasing` takes an address out of texts, `marks` is what of an order the ledger's marks cover. `reference` and `ids` are its two keys; `overview` is the operator's list, `metrics` are counted. Why so:
-docs/decisions/0004-natural-batching.md and 0013-locked-accounts-wait-aside.md.
+docs/decisions/0004-natural-batching.md and 0012-lock-queue.md.
 """
 
 from largesse.orders.acts import OrderAct, list_acts

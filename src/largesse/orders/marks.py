@@ -2,7 +2,7 @@
 
 The mark of the entry that pays an order covers a digest of the order's row and its recipients, so that neither is changed without a
 finding of `verify`. What may change later, as recipients are erased or an address is corrected, leaves in the row the digest of the order as it was
-placed, and a mark of it together with how the order is now. Why so: docs/decisions/0037-marks-of-orders-and-lines.md.
+placed, and a mark of it together with how the order is now. Why so: docs/decisions/0031-marks-of-orders-and-lines.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `finding` looks for a recipient by address; `exporting` tells what is held, `erasing` takes it out, and leaves a receipt;
 `retention` has it go by itself. Each room erases from its own tables. What somebody wrote into free
-text, a name in a message, say, nobody can find; an address there is found. Why so: docs/decisions/0040-personal-data.md.
+text, a name in a message, say, nobody can find; an address there is found. Why so: docs/decisions/0033-personal-data.md.
 """
 
 from largesse.privacy.erasing import Receipt, erase

@@ -14,7 +14,7 @@ templates.py   how often templates are used
 summing.py     what they add up to, by day, month, and what they have in common
 
 What has changed, `largesse.events` keeps (`order_changes`). What these tables say follows from the orders alone, `verify` holds them to
-it, and they may be made anew at any time: docs/decisions/0036-read-models.md.
+it, and they may be made anew at any time: docs/decisions/0032-read-models.md.
 """
 
 from largesse.reports.earlier import earlier_gifts

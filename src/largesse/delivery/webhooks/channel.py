@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection that posts and reads answers: no redirects, no cookies, no decompression, bounded memory.
 
 A general client does much more for each request than a delivery wants, and takes four times as long for it
-(docs/decisions/0011-http-client-of-our-own.md).
+(docs/decisions/0010-webhook-http-client.md).
 """
 
 from __future__ import annotations

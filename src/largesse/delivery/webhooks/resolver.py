@@ -3,7 +3,7 @@
 The system's `getaddrinfo` blocks a thread for as long as a name server is silent, and cannot be called off; c-ares
 sends its questions from one thread for all of them. It reads what the system's resolver does: /etc/hosts,
 /etc/nsswitch.conf, name servers and search domains of /etc/resolv.conf, the latter again when it changes
-(docs/decisions/0018-names-of-webhook-targets.md).
+(docs/decisions/0017-webhook-host-names.md).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 `rendering`    templates to HTML; `themes` how a wrapped gift looks, `language` which one somebody reads
 `addresses`    which fields an address has in a country, and what is wrong with one
 
-The rules are in `largesse.lines.claiming` and `largesse.fulfilment.gifts`. Why so: docs/decisions/0012-claiming.md.
+The rules are in `largesse.lines.claiming` and `largesse.fulfilment.gifts`. Why so: docs/decisions/0011-claiming.md.
 """
 
 from largesse.web.claim.pages import claim_pages

@@ -2,7 +2,7 @@
 
 `pages` has the routes. `reference` is the OpenAPI document cut up for reading: `shapes` its tables of members, `samples` the code to
 copy. `templates` and `assets` make what is seen; the mailbox wears the same style. Why so:
-docs/decisions/0008-reference-page-of-our-own.md.
+docs/decisions/0008-api-reference.md.
 """
 
 from largesse.web.docs.pages import docs_pages

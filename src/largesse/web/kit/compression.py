@@ -2,7 +2,7 @@
 
 Answers to GET alone are compressed: what a form is answered may hold a key or a code that is shown this once. Whoever can choose a part of a page
 and see how long it comes must not find out the rest (BREACH): tokens of forms are drawn anew for each page, and each answer has a random
-number of bytes in its gzip header. Why so: docs/decisions/0062-compression.md.
+number of bytes in its gzip header. Why so: docs/decisions/0053-compression.md.
 """
 
 from __future__ import annotations

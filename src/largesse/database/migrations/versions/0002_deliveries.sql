@@ -1,6 +1,6 @@
 -- What leaves the house: webhook deliveries and mail. The row is the job: a worker leases what is due, does the network
 -- work outside any transaction, and writes the outcome only while its lease is still its own (the fence).
--- docs/decisions/0010-delivery-lanes.md says why webhooks are leased by subscription.
+-- docs/decisions/0009-queue-leases.md says why webhooks are leased by subscription.
 
 -- The clock deliveries go by: the database's, so that all workers agree. `ahead_by` moves it, for tests alone.
 CREATE TABLE clock (

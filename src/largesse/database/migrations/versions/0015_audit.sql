@@ -11,7 +11,7 @@ CREATE TABLE chain_keys (
 --   actor      a `person` (`actor_id` is of `users`), a `key` (of `api_keys`), a `command` or the `worker`; `actor_name` for people
 --   act        what was done, as largesse.audit.acts lists it; `subject` what to
 --   before, after  what of it changed, as the JSON text that the mark was made of; never a secret
---   mac        the mark: of the row and of the one before it of its customer (docs/decisions/0035-chains.md)
+--   mac        the mark: of the row and of the one before it of its customer (docs/decisions/0030-chains.md)
 CREATE SEQUENCE audit_events_id_seq;
 CREATE TABLE audit_events (
     customer_id integer NOT NULL,

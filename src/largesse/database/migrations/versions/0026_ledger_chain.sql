@@ -1,4 +1,4 @@
--- Entries bear marks: of themselves and of the one before them on their account (docs/decisions/0035-chains.md). `chain_head` is what
+-- Entries bear marks: of themselves and of the one before them on their account (docs/decisions/0030-chains.md). `chain_head` is what
 -- the next mark is made of beside its entry, and what no entry tells: sixteen zero bytes where there are no marks yet.
 ALTER TABLE entries ADD COLUMN mac bytea;
 ALTER TABLE accounts ADD COLUMN chain_head bytea NOT NULL DEFAULT '\x00000000000000000000000000000000';

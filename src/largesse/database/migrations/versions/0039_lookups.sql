@@ -1,5 +1,5 @@
 -- What the serving process looks up before it knows for whom it acts. Row-level security shows it no customer's row then
--- (docs/decisions/0044-look-ups.md): each function here gives what one look-up needs, by what only its owner can have told, and nothing
+-- (docs/decisions/0037-look-ups.md): each function here gives what one look-up needs, by what only its owner can have told, and nothing
 -- else. They run as the owner of the schema. PL/pgSQL, as it keeps plans where functions in SQL are planned at each call before PostgreSQL 18.
 
 -- Whose API keys have these hashes, in one environment.

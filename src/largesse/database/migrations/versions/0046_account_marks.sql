@@ -1,4 +1,4 @@
--- What an account is never changes, and its chain never begins anew (docs/decisions/0037-marks-of-orders-and-lines.md). Tables that are spread over nodes take
+-- What an account is never changes, and its chain never begins anew (docs/decisions/0031-marks-of-orders-and-lines.md). Tables that are spread over nodes take
 -- triggers by this setting alone.
 -- Not by SET: a coordinator repeats for its nodes the whole message that holds one.
 SELECT set_config('citus.enable_unsafe_triggers', 'on', true);

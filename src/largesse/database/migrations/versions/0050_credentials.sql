@@ -1,5 +1,5 @@
 -- What people sign in with, and what they are at a customer, is changed by who has a master key of the installation: SQL alone, by an
--- injection or with the password of the database, makes no session and no administrator (docs/decisions/0046-credentials.md).
+-- injection or with the password of the database, makes no session and no administrator (docs/decisions/0039-credentials.md).
 
 -- The SHA-256 of a key that is derived from the master key. It is of 32 random bytes: the hash gives nothing of it away.
 ALTER TABLE master_keys ADD COLUMN credentials_hash bytea CHECK (length(credentials_hash) = 32);
