@@ -10,7 +10,7 @@ import pytest
 
 from largesse.world import document, parse_world
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "world-file.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "seed-file.md").read_text(encoding="utf-8")
 
 SECTIONS: dict[str, type] = {
     "customers": document.Customer,

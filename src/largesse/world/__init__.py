@@ -1,4 +1,4 @@
-"""The world file: one YAML file that describes an installation (docs/world-file.md).
+"""The world file: one YAML file that describes an installation (docs/seed-file.md).
 
 Reading: `nodes` makes a tree of the text in which every value keeps its line and its letters; `values` says what each kind of
 value may be, and `fields` reads one mapping by those rules and gathers the `mistakes`; `customers` and `gifts` read the objects,
