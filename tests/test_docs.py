@@ -26,6 +26,7 @@ from largesse.delivery.webhooks import MAX_SUBSCRIPTIONS, outcomes, resolver
 from largesse.delivery.webhooks.delivery import IN_FLIGHT
 from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS
 from largesse.delivery.webhooks.throttle import REQUESTED_A_MINUTE, SAMPLES_A_MINUTE
+from largesse.demo.welcome import welcome
 from largesse.funding import bank_file, top_ups
 from largesse.funding.managing import LONGEST_NAME, MOST_ACCOUNTS
 from largesse.funding.owed import MOST_MONTHS
@@ -51,6 +52,7 @@ ROOT = Path(__file__).parents[1]
 ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs/decisions").glob("0*.md"))
 MOST_WORDS_OF_A_DECISION = 550  # about a page
+README = (ROOT / "README.md").read_text()
 OPERATORS = (ROOT / "docs/operations.md").read_text()
 DEVELOPERS = (ROOT / "docs/guide-developer.md").read_text()
 
@@ -264,10 +266,19 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def test_the_readme_leads_to_every_document() -> None:
-    readme = (ROOT / "README.md").read_text()
     for path in ALL:
         if path.parent.name not in {"decisions", "upgrades"} and path.name != "README.md":
-            assert f"]({path.relative_to(ROOT)})" in readme
+            assert f"]({path.relative_to(ROOT)})" in README
+
+
+def test_the_readme_shows_what_the_demo_prints() -> None:
+    printed = welcome("http://127.0.0.1:8000", "lgs_live_…", "", product_id=1, account_id=1)
+    shown = re.findall(
+        r"^```(?:sh)?\n((?:Largesse is running|curl ).*?)^```", README, re.DOTALL | re.MULTILINE
+    )
+    assert len(shown) == 2
+    for block in shown:
+        assert block in printed
 
 
 def test_nothing_is_cited_that_is_not_here() -> None:
