@@ -96,12 +96,12 @@ def test_alerts_watch_metrics_that_exist() -> None:
 
 def test_every_alert_says_what_to_do() -> None:
     rules = re.findall(r"- alert: (\w+)", ALERTS.read_text())
-    rows = re.findall(r"^\| (`Largesse.+?) \| \S", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (`Largesse.+?) \| \S", (ROOT / "docs/monitoring.md").read_text(), re.MULTILINE)
     assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(rules)
 
 
 def test_the_sample_scrapes_what_the_units_serve() -> None:
-    said = (ROOT / "docs/operations.md").read_text()
+    said = (ROOT / "docs/monitoring.md").read_text()
     for unit in SERVICES:
         if found := re.search(r"--metrics-port (\d+)", unit.read_text()):
             processes = re.search(r"--processes (\d+)", unit.read_text())
@@ -157,14 +157,14 @@ def test_the_command_reads_the_settings_as_systemd_does(
 
 
 def test_connections_are_counted_as_they_are_opened() -> None:
-    said = (ROOT / "docs/operations.md").read_text()
+    said = (ROOT / "docs/install.md").read_text()
     assert f"a worker {DATABASE_CONNECTIONS} " in said.replace("\n", " ")
 
 
 def test_what_keeps_an_address_open_is_stopped_with_its_service() -> None:
     """A socket that is left alone starts its service again at the next connection."""
     sockets = {unit.stem for unit in UNITS if unit.suffix == ".socket"}
-    said = (ROOT / "docs/operations.md").read_text()
+    said = "".join((ROOT / f"docs/{page}.md").read_text() for page in ("install", "backups"))
     for line in re.findall(r"systemctl stop ([^`\n]+)", said):
         units = set(line.split())
         assert {f"{name}.socket" for name in sockets & units} <= units, line

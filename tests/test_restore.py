@@ -23,7 +23,8 @@ import pytest
 from tests.worker.test_metrics import free_port
 
 ROOT = Path(__file__).parents[1]
-OPERATIONS = (ROOT / "docs/operations.md").read_text()
+BACKUPS = (ROOT / "docs/backups.md").read_text()
+INSTALL = (ROOT / "docs/install.md").read_text()
 PATHS = (
     "/var/lib/postgresql",
     "/var/lib/largesse",
@@ -64,7 +65,7 @@ def programs() -> Path:
 
 def blocks(title: str) -> list[str]:
     """The shell commands below a heading."""
-    found = re.search(rf"^### {title}\n(.*?)(?=^##)", OPERATIONS, re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^## {title}\n(.*?)(?=^##)", BACKUPS, re.DOTALL | re.MULTILINE)
     assert found, title
     return re.findall(r"^```sh\n(.*?)^```", found[1], re.DOTALL | re.MULTILINE)
 
@@ -176,9 +177,9 @@ def install(folder: Path, name: str) -> Machine:
 def filled(folder: Path) -> Machine:
     """A machine with a service that has money."""
     machine = install(folder, "old")
-    fresh, *_ = blocks("Restore it")  # what makes the command and the login
+    fresh, *_ = blocks("Restore a backup")  # what makes the command and the login
     machine.run(fresh)
-    machine.run(re.findall(r"^   (sudo -u postgres createdb .+)$", OPERATIONS, re.MULTILINE)[0])
+    machine.run(re.findall(r"^   (sudo -u postgres createdb .+)$", INSTALL, re.MULTILINE)[0])
     machine.run("largesse migrate --roles-sql | sudo -u postgres psql --quiet -1 largesse\nlargesse migrate")
     (machine.folder / "world.yaml").write_text(WORLD)
     machine.run("largesse load world.yaml")
@@ -190,7 +191,7 @@ def filled(folder: Path) -> Machine:
 def test_a_backup_is_restored_on_the_same_machine_and_on_a_fresh_one(folder: Path) -> None:
     old = filled(folder)
     (backup,) = blocks("Back up the database")
-    fresh, stop, restore = blocks("Restore it")
+    fresh, stop, restore = blocks("Restore a backup")
     old.run(backup)
     old.run("largesse top-up gbp 50")
     assert old.balance() == 150

@@ -1,6 +1,6 @@
 """The settings: environment variables outside, one frozen typed object inside.
 
-`SETTINGS` describes each for `docs/operations.md`, where a test holds the two together.
+`SETTINGS` describes each for `docs/settings.md`, where a test holds the two together.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from largesse.database import Connection, Role
 from largesse.database.granting import differences, policies_missing
 
 _NAME = "LARGESSE_DATABASE_URL"
-_SEE = "docs/operations.md, Roles of the database"
+_SEE = "docs/database.md, Database roles"
 
 
 async def check_roles(connection: Connection, settings: Settings) -> list[Finding]:

@@ -81,6 +81,6 @@ def _terminated(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 -
 def main() -> None:
     """Largesse: a self-hosted gift ordering service.
 
-    Settings come from LARGESSE_… environment variables; docs/operations.md lists them.
+    Settings come from LARGESSE_… environment variables; docs/settings.md lists them.
     """
     signal.signal(signal.SIGTERM, _terminated)

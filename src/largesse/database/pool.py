@@ -237,7 +237,7 @@ async def _check_role(connection: Connection, role: Role, limits: Limits) -> Non
     if trouble := await why_not(connection, role):
         raise MayNotAct(trouble)
     if limits is not COMMANDS:  # `check` tells an operator
-        _log.warning("database_role_not_taken", role=role, see="docs/operations.md, Roles of the database")
+        _log.warning("database_role_not_taken", role=role, see="docs/database.md, Database roles")
 
 
 async def _check_limits(connection: Connection) -> None:
