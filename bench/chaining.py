@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from largesse.chains import START, Chain
-from largesse.funding import Entry, mark_entries
-from largesse.funding.ledger import Locked
+from largesse.chains.chain import START, Chain
+from largesse.funding.ledger import Entry, Locked, mark_entries
 
 ORDERS = 50
 ROUNDS = 400

@@ -35,7 +35,7 @@ from bench.history import (
 from bench.installation import Installation
 from largesse.base.settings import load_settings
 from largesse.base.vault import load_vault
-from largesse.chains import bring_up_to_date
+from largesse.chains.keys import bring_up_to_date
 from largesse.funding.chaining import mark_ledger
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 

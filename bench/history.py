@@ -13,7 +13,7 @@ from functools import cache
 from typing import TypeVar
 
 from largesse.base.vault import Vault
-from largesse.lines import SealedCodes, draw_codes
+from largesse.lines.issuing import SealedCodes, draw_codes
 from largesse.orders.reference import new_reference
 from largesse.reports.words import words_of, words_of_order
 

@@ -26,11 +26,13 @@ import asyncpg
 from bench import processes
 from largesse.base.settings import load_settings
 from largesse.base.vault import load_vault
-from largesse.chains import Chain, open_chains
+from largesse.chains.chain import Chain
+from largesse.chains.keys import open_chains
 from largesse.database import postmaster
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.migrate import upgrade
-from largesse.world import LoadedWorld, load_world, parse_world
+from largesse.world.load import LoadedWorld, load_world
+from largesse.world.reading import parse_world
 
 _START_LIMIT_S = 60.0
 _STOP_LIMIT_S = 60.0

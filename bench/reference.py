@@ -22,7 +22,7 @@ import msgspec
 
 from bench.installation import Failed, Installation
 from largesse.database.cluster import programs
-from largesse.verify import CHECKS
+from largesse.verify.audit import CHECKS
 
 _OWN_COLUMNS = """
     reference, customer_id, service_account_id, external_reference, account_id, total_minor, created_at, id

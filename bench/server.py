@@ -14,7 +14,7 @@ import uvicorn
 from largesse.base.logs import configure_logs
 from largesse.base.settings import load_settings
 from largesse.main import build_app
-from largesse.orders import MAX_ORDERS
+from largesse.orders.placer import MAX_ORDERS
 from largesse.serving import server_options
 from largesse.web.kit.asgi import Message, Receive, Scope, Send
 

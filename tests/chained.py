@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncpg
 from tests.spread import execute_each
 
-from largesse.audit import Acting, by_command
+from largesse.audit.acting import Acting, by_command
 from largesse.base.vault import Vault
-from largesse.chains import START, Chain, bring_up_to_date, open_chains
-from largesse.database import OPERATOR, Database
+from largesse.chains.chain import START, Chain
+from largesse.chains.keys import bring_up_to_date, open_chains
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.funding.chaining import CONTENT_COLUMNS, entry_content, mark_ledger
 
 # As a release left a database that knew no chains.

@@ -14,17 +14,18 @@ from prometheus_client import REGISTRY
 from tests.cli.conftest import commands_in
 
 import largesse.main  # noqa: F401 - what serves and works has registered its metrics
-from largesse.audit import ACTS
+from largesse.audit.acts import ACTS
 from largesse.base.money import MAX_AMOUNT
 from largesse.base.settings import load_settings
 from largesse.cli import main
-from largesse.connections import MAX_CONNECTIONS
 from largesse.connections.keeper import IDLE_S
+from largesse.connections.limit import MAX_CONNECTIONS
 from largesse.delivery.mail import mailer
 from largesse.delivery.mail.resending import MAX_RESENDS_A_DAY
-from largesse.delivery.webhooks import MAX_SUBSCRIPTIONS, outcomes, resolver
+from largesse.delivery.webhooks import outcomes, resolver
 from largesse.delivery.webhooks.delivery import IN_FLIGHT
 from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS
+from largesse.delivery.webhooks.subscriptions import MAX_SUBSCRIPTIONS
 from largesse.delivery.webhooks.throttle import REQUESTED_A_MINUTE, SAMPLES_A_MINUTE
 from largesse.demo.welcome import welcome
 from largesse.funding import bank_file, top_ups
@@ -42,8 +43,8 @@ from largesse.orders.request import MAX_QUOTE, MAX_REFERENCE, MAX_SOURCE
 from largesse.people.managing import MOST_PEOPLE
 from largesse.people.passkeys import MOST_PASSKEYS
 from largesse.templates.keeping import MOST_TEMPLATES
-from largesse.web.api import OPERATIONS
-from largesse.web.docs import docs_pages
+from largesse.web.api.routes import OPERATIONS
+from largesse.web.docs.pages import docs_pages
 from largesse.web.kit.body import BODY_TIMEOUT_S, MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import PROBLEMS

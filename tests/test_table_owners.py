@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from largesse.database import OPERATOR, connect_once
+from largesse.database.pool import connect_once
+from largesse.database.scope import OPERATOR
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src/largesse"

@@ -30,9 +30,10 @@ from bench.suite import Suite, at_most, row
 from bench.world import two_customers
 from largesse.base.settings import load_settings
 from largesse.base.vault import load_vault
-from largesse.database import Connection
-from largesse.delivery.webhooks import create_subscription, parse_target
-from largesse.identity import Principal
+from largesse.database.pool import Connection
+from largesse.delivery.webhooks.subscriptions import create_subscription
+from largesse.delivery.webhooks.targets import parse_target
+from largesse.identity.principal import Principal
 
 GOOD_SUBSCRIPTIONS = 4
 BAD = ("hang", "drip", "error", "reset")

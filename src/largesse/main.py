@@ -13,38 +13,51 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from starlette.routing import BaseRoute
 
-from largesse.audit import Acting, by_worker
+from largesse.audit.acting import Acting, by_worker
 from largesse.base.exposition import serve_metrics
 from largesse.base.logs import configure_logs
 from largesse.base.patience import Patience
 from largesse.base.settings import Settings, load_settings
 from largesse.base.turns import Turns
 from largesse.base.vault import Vault
-from largesse.catalogue import Catalogue
-from largesse.chains import Chains
-from largesse.database import REQUESTS, WORK, Database, Role
-from largesse.delivery.queue import Loop, Notifier
-from largesse.delivery.webhooks import DeliveryThrottle, Resolver
-from largesse.drafts import Desk
-from largesse.fulfilment import ClaimedGifts, InventoryProvider, Provider, TestProvider
-from largesse.identity import Authenticator, WrongKeys
+from largesse.catalogue.cache import Catalogue
+from largesse.chains.keys import Chains
+from largesse.database.pool import Database
+from largesse.database.roles import Role
+from largesse.database.session import REQUESTS, WORK
+from largesse.delivery.queue.loop import Loop
+from largesse.delivery.queue.notifier import Notifier
+from largesse.delivery.webhooks.resolver import Resolver
+from largesse.delivery.webhooks.throttle import DeliveryThrottle
+from largesse.drafts.desk import Desk
+from largesse.fulfilment.gifts import ClaimedGifts
+from largesse.fulfilment.providers import InventoryProvider, Provider, TestProvider
+from largesse.identity.guessing import WrongKeys
+from largesse.identity.keys import Authenticator
 from largesse.installation import chains_of, check_schema, open_database, open_vault
 from largesse.lines.claiming import Claiming
 from largesse.lines.claiming import Turns as RecipientTurns
-from largesse.orders import MAX_ORDERS, IdWatch, Intake, OrderLists, Placer, Quoter, read_ids_left
-from largesse.people import Passwords, SigningIn
+from largesse.orders.ids import IdWatch, read_ids_left
+from largesse.orders.listing import OrderLists
+from largesse.orders.placer import MAX_ORDERS, Placer
+from largesse.orders.quoting import Quoter
+from largesse.orders.sending import Intake
+from largesse.people.passwords import Passwords
+from largesse.people.signing_in import SigningIn
 from largesse.people.webauthn import RelyingParty
-from largesse.privacy import Retention, retention
-from largesse.sealing import tell_sealing_for_ever
-from largesse.web.api import OPERATIONS, Application
+from largesse.privacy import retention
+from largesse.privacy.retention import Retention
+from largesse.sealing.master_keys import tell_sealing_for_ever
+from largesse.web.api.application import Application
+from largesse.web.api.routes import OPERATIONS
 from largesse.web.api.shapes.catalogue import CatalogueInJson
-from largesse.web.claim import claim_pages
-from largesse.web.console import console_pages
-from largesse.web.docs import docs_pages
+from largesse.web.claim.pages import claim_pages
+from largesse.web.console.guarding import console_pages
+from largesse.web.docs.pages import docs_pages
 from largesse.web.kit.pictures import picture_routes
 from largesse.web.kit.replies import encode_json
 from largesse.web.kit.services import Services
-from largesse.web.mailbox import mailbox_pages
+from largesse.web.mailbox.pages import mailbox_pages
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 

@@ -16,13 +16,16 @@ from largesse.base import clock
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
 from largesse.chains.resealing import KEYS as CHAIN_KEYS
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.resealing import CAPTURED
 from largesse.delivery.webhooks.resealing import SECRETS
 from largesse.fulfilment.resealing import ADDRESSES, EMAILS, VOUCHERS
 from largesse.lines.resealing import CODES
 from largesse.people.resealing import SECOND_STEPS
-from largesse.sealing import IDLE, KeyRecord, SealedTable, Step, list_master_keys, retire, sealing_elsewhere
+from largesse.sealing.master_keys import KeyRecord, list_master_keys
+from largesse.sealing.retiring import IDLE, retire, sealing_elsewhere
+from largesse.sealing.tables import SealedTable, Step
 
 # Everything that is sealed in the database, but for the keys themselves (tests/resealing holds the columns against this list).
 SEALED: tuple[SealedTable, ...] = (

@@ -9,13 +9,15 @@ from typing import Self
 
 import structlog
 
-from largesse.audit import Acting, by_worker
+from largesse.audit.acting import Acting, by_worker
 from largesse.base.files import allow_files
 from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault
-from largesse.chains import Chains, open_chains
-from largesse.database import WORKER, Connection, Customers, Database, Rounds
+from largesse.chains.keys import Chains, open_chains
+from largesse.database.pool import Connection, Database
+from largesse.database.rounds import Customers, Rounds
+from largesse.database.scope import WORKER
 from largesse.delivery import maintenance
 from largesse.delivery.mail import holding
 from largesse.delivery.mail.desk import Desk
@@ -24,17 +26,23 @@ from largesse.delivery.mail.fan_out import fan_out as fan_out_mail
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
-from largesse.delivery.people import PeopleMailer, queue_low_balances
-from largesse.delivery.queue import LEASE_S, Loop, listen, metrics
-from largesse.delivery.webhooks import Resolver
+from largesse.delivery.people.low_balance import queue_low_balances
+from largesse.delivery.people.sending import PeopleMailer
+from largesse.delivery.queue import metrics
+from largesse.delivery.queue.leasing import LEASE_S
+from largesse.delivery.queue.loop import Loop
+from largesse.delivery.queue.notifier import listen
 from largesse.delivery.webhooks.delivery import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
+from largesse.delivery.webhooks.resolver import Resolver
 from largesse.delivery.webhooks.transport import HttpTransport
-from largesse.events import CUSTOMERS_CHANGED, CUSTOMERS_WAITING
-from largesse.fulfilment import CUSTOMERS_LATE, allocate_all_waiting, expire_late, measure_inventory
+from largesse.events.changes import CUSTOMERS_CHANGED
+from largesse.events.outbox import CUSTOMERS_WAITING
+from largesse.fulfilment.allocation import allocate_all_waiting
+from largesse.fulfilment.maintenance import CUSTOMERS_LATE, expire_late, measure_inventory
 from largesse.funding.watching import CUSTOMERS_WATCHING
 from largesse.lines.attempts import prune_guesses
-from largesse.reports import take_in
+from largesse.reports.keeping import take_in
 
 DATABASE_CONNECTIONS = 17  # what the pool should have: one for each loop and writer that may want one at once
 # Sockets of both rooms of deliveries, and all else; many systems start at 1,024 files.

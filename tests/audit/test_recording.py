@@ -13,10 +13,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from largesse.audit import ACTS, Acting, AuditEvent, by_command, by_key, by_person, by_worker, list_events
-from largesse.audit.listing import _AT_ONCE
+from largesse.audit.acting import Acting, by_command, by_key, by_person, by_worker
+from largesse.audit.acts import ACTS
+from largesse.audit.listing import _AT_ONCE, AuditEvent, list_events
 from largesse.base.vault import Vault
-from largesse.chains import open_chains
+from largesse.chains.keys import open_chains
 from largesse.verify.audit import audit_snapshot
 from largesse.verify.progress import Progress
 

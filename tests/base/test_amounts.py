@@ -13,7 +13,7 @@ from largesse.base.amounts import (
     number_in,
     read_amount,
 )
-from largesse.base.i18n import LANGUAGES, Language
+from largesse.base.i18n.languages import LANGUAGES, Language
 from largesse.base.money import MAX_AMOUNT, exponent, to_decimal
 
 languages = st.sampled_from(list(LANGUAGES.values()))

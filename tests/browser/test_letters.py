@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from tests.browser.conftest import AXE_OPTIONS
 from tests.delivery.mail.test_letter import CODE, a_letter, bodies
 
-from largesse.base.i18n import LANGUAGES
+from largesse.base.i18n.languages import LANGUAGES
 from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, write
 from largesse.orders.wrappings import WRAPPINGS
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.catalogue import Product
 from largesse.catalogue.prices import delivered_minor, marked_up_minor
+from largesse.catalogue.products import Product
 
 percents = st.decimals(min_value=0, max_value=400, places=4)
 

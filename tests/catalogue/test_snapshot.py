@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from largesse.base.errors import NotFound
 from largesse.base.money import to_number
-from largesse.catalogue import Collection, Product, Snapshot
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.products import Product
 from largesse.catalogue.recent import Recent
+from largesse.catalogue.snapshot import Snapshot
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 
 ACME, GLOBEX, OTHER = 1, 2, 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from largesse.chains import START, Chain, content
+from largesse.chains.chain import START, Chain, content
 
 KEYS = {1: b"1" * 32, 2: b"2" * 32}
 CHAIN = Chain("entries", {1: KEYS[1]})

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from largesse.audit import Acting, by_command
+from largesse.audit.acting import Acting, by_command
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.chains import START, Chains, open_chains
+from largesse.chains.chain import START
+from largesse.chains.keys import Chains, open_chains
 
 OLD, NEW = b"o" * 32, b"n" * 32
 ROW = b"row"

@@ -12,8 +12,10 @@ from largesse.base.vault import Vault, load_vault
 from largesse.checkup.database import check_database
 from largesse.checkup.finding import Level
 from largesse.checkup.master_key import check_master_key, check_master_key_fits
-from largesse.database import OPERATOR, Database, connect_once
-from largesse.sealing import prove_master_key, retire
+from largesse.database.pool import Database, connect_once
+from largesse.database.scope import OPERATOR
+from largesse.sealing.master_keys import prove_master_key
+from largesse.sealing.retiring import retire
 
 EXTERNAL = {"LARGESSE_DATABASE_URL": "postgresql://ada@127.0.0.1/largesse"}
 RIGHT, WRONG = "5e" * 32, "5f" * 32

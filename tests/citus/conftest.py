@@ -16,26 +16,21 @@ from tests.chained import CHAIN
 from tests.citus.world import PRODUCTS
 from tests.orders.builder import VAULT, build_order
 
-from largesse.database import (
-    OPERATOR,
-    Connection,
-    Database,
-    Role,
-    Scope,
-    connect_once,
-    distribution,
-    for_customer,
-    scope_of,
-)
+from largesse.database import distribution
 from largesse.database.nodes import Node
+from largesse.database.pool import Connection, Database, connect_once, scope_of
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR, Scope, for_customer
 from largesse.database.session import Dialer
-from largesse.fulfilment import ClaimedGifts, InventoryProvider
-from largesse.funding import own_accounts
-from largesse.identity import Principal
+from largesse.fulfilment.gifts import ClaimedGifts
+from largesse.fulfilment.providers import InventoryProvider
+from largesse.funding.ledger import own_accounts
+from largesse.identity.principal import Principal
 from largesse.lines.claiming import Claiming, Turns
-from largesse.orders import Placer
 from largesse.orders.order import OwnAccounts
-from largesse.world import load_world, parse_world
+from largesse.orders.placer import Placer
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 NODES = os.environ.get("LARGESSE_TEST_NODES", "").split()
 CUSTOMERS = 6

@@ -11,14 +11,16 @@ from tests.chained import CHAIN, acting_on
 from tests.citus.conftest import Asked, Overheard, homes_of, place, principal_of, recipients
 from tests.orders.builder import VAULT
 
-from largesse.database import OPERATOR, Role, for_customer
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR, for_customer
 from largesse.delivery.mail.resending import resend, resend_unclaimed
-from largesse.fulfilment import find_inventory_product, import_shipments, import_vouchers
+from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
+from largesse.fulfilment.shipments import import_shipments
 from largesse.funding.transfers import transfer
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Outcome
 from largesse.lines.states import LineKey
-from largesse.orders import cancel_order
+from largesse.orders.cancelling import cancel_order
 
 CUSTOMER = 1
 SCOPE = for_customer(CUSTOMER, "production")

@@ -15,7 +15,7 @@ from tests.web.api.conftest import Service, run_on_database, service, start_serv
 from tests.web.claim.conftest import Recipient, link
 
 from largesse.database import distribution
-from largesse.lines import draw_codes
+from largesse.lines.issuing import draw_codes
 
 __all__ = ["run_on_database", "service", "start_service"]
 

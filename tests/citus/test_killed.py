@@ -23,15 +23,10 @@ from tests.faults.installation import Installation, Service
 from tests.faults.load import Load, Ordering
 from tools.citus_cluster import PROGRAM, Cluster, running
 
-from largesse.database import (
-    DATABASE_AWAY,
-    OPERATOR,
-    Database,
-    Role,
-    connect_once,
-    distribution,
-    for_customer,
-)
+from largesse.database import distribution
+from largesse.database.pool import DATABASE_AWAY, Database, connect_once
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR, for_customer
 
 KILLS = int(os.environ.get("CITUS_KILLS", "0"))
 CUSTOMERS = range(1, 13)

@@ -10,11 +10,14 @@ from tests.chained import CHAIN
 from tests.citus.conftest import CUSTOMERS, Asked, Overheard, Told, homes_of, place, principal_of, recipients
 from tests.orders.builder import VAULT
 
-from largesse.database import distribution, for_customer
-from largesse.lines import draw_codes
+from largesse.database import distribution
+from largesse.database.scope import for_customer
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Outcome
-from largesse.orders import OrderLists, cancel_order, read_order
+from largesse.lines.issuing import draw_codes
+from largesse.orders.cancelling import cancel_order
+from largesse.orders.listing import OrderLists
+from largesse.orders.records import read_order
 
 WRITES_AND_READS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 # What a node is asked for: its port, and how it goes about it. Only what it does with rows of customers, as the others are everywhere.

@@ -10,7 +10,8 @@ from tests.chained import CHAIN
 from tests.citus.conftest import CUSTOMERS, Asked, Overheard, homes_of, own_accounts_of, place, principal_of
 from tests.orders.builder import build_order
 
-from largesse.database import OPERATOR, distribution, for_customer, migrate
+from largesse.database import distribution, migrate
+from largesse.database.scope import OPERATOR, for_customer
 from largesse.orders.placer import Placer
 
 

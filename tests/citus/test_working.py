@@ -12,9 +12,13 @@ from tests.chained import CHAIN
 from tests.citus.conftest import CUSTOMERS, NODES, Asked, Overheard, own_accounts_of, principal_of
 from tests.orders.builder import build_order
 
-from largesse.database import OPERATOR, WORKER, Customers, Database, Role, Rounds, distribution
+from largesse.database import distribution
+from largesse.database.pool import Database
+from largesse.database.roles import Role
+from largesse.database.rounds import Customers, Rounds
+from largesse.database.scope import OPERATOR, WORKER
 from largesse.delivery.webhooks.fan_out import fan_out
-from largesse.events import CUSTOMERS_WAITING
+from largesse.events.outbox import CUSTOMERS_WAITING
 from largesse.orders.placer import Placer
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from tests.cli.conftest import MASTER_KEY, Run, assert_refused, sql
 
-from largesse.audit import Acting, by_person
+from largesse.audit.acting import Acting, by_person
 from largesse.base.vault import Vault
-from largesse.chains import open_chains
-from largesse.database import OPERATOR, Connection, connect_once
+from largesse.chains.keys import open_chains
+from largesse.database.pool import Connection, connect_once
+from largesse.database.scope import OPERATOR
 from largesse.funding.top_ups import WAITS_FOR, TopUp, cancel_top_up, request_top_up
 from largesse.funding.transfer_references import new_transfer_reference, spelled_reference
 

@@ -6,7 +6,9 @@ import asyncpg
 import pytest
 
 from largesse.base.errors import StartError
-from largesse.database import Database, Role, distribution, migrate
+from largesse.database import distribution, migrate
+from largesse.database.pool import Database
+from largesse.database.roles import Role
 from largesse.installation import check_schema
 
 

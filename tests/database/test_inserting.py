@@ -3,7 +3,9 @@
 import pytest
 from asyncpg.connection import LoggedQuery
 
-from largesse.database import OPERATOR, Database, insert
+from largesse.database.inserting import insert
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 
 
 @pytest.mark.parametrize(

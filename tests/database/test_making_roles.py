@@ -10,10 +10,13 @@ from typing import Any
 import asyncpg
 import pytest
 
-from largesse.database import OPERATOR, Database, Role, migrate
+from largesse.database import migrate
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.granting import as_script, differences, is_advice, prepare_roles
 from largesse.database.policies import TABLES as HELD_APART
+from largesse.database.pool import Database
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR
 from largesse.verify.rights import RIGHTS, check_policies, check_rights
 
 pytestmark = pytest.mark.embedded

@@ -12,8 +12,10 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from largesse.database import OPERATOR, connect_once, migrate
+from largesse.database import migrate
+from largesse.database.pool import connect_once
 from largesse.database.rights import FUNCTIONS, TABLES
+from largesse.database.scope import OPERATOR
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from largesse.database import Role
 from largesse.database.cluster import Cluster, programs
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.passwords import TRUSTING
+from largesse.database.roles import Role
 
 pytestmark = pytest.mark.embedded
 

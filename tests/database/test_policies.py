@@ -10,20 +10,13 @@ import pytest
 from tests.background import run
 from tests.spread import IS_SPREAD, execute_each
 
-from largesse.database import (
-    LOOKUP,
-    OPERATOR,
-    Database,
-    Role,
-    Scope,
-    distribution,
-    for_customer,
-    for_customers,
-    migrate,
-)
+from largesse.database import distribution, migrate
 from largesse.database.granting import policies_missing
 from largesse.database.policies import TABLES
+from largesse.database.pool import Database
 from largesse.database.rights import TABLES as ALL_TABLES
+from largesse.database.roles import Role
+from largesse.database.scope import LOOKUP, OPERATOR, Scope, for_customer, for_customers
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 OWN, OTHER = 1, 2

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.errors import StartError
-from largesse.database import OPERATOR, Database
 from largesse.database.migrate import upgrade
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 
 
 @pytest.fixture

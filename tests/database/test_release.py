@@ -15,12 +15,12 @@ from tests.database.release_0_1_0.facts import CODE, MASTER_KEY, PIN, REFERENCE
 from largesse.base.vault import Vault
 from largesse.database import migrate
 from largesse.database.manifest import schema_differences
-from largesse.delivery.mail import open_captured
+from largesse.delivery.mail.mailbox import open_captured
 from largesse.delivery.webhooks.subscriptions import secret_context
 from largesse.fulfilment.notifications import open_email
 from largesse.fulfilment.shipments import read_address
 from largesse.fulfilment.vouchers import open_voucher, seal_voucher
-from largesse.lines import open_code
+from largesse.lines.issuing import open_code
 from largesse.lines.states import LineKey
 
 DUMP = Path(__file__).with_name("release_0_1_0") / "dump.sql"

@@ -31,11 +31,14 @@ from tests.database.test_release import SUMS, summed
 from tests.database.test_release import command as largesse
 
 from largesse.base.vault import Vault
-from largesse.database import LOOKUP, Database, Role, migrate
+from largesse.database import migrate
 from largesse.database.embedded import EmbeddedServer
-from largesse.identity import Authenticator
-from largesse.lines import open_code
-from largesse.people import Passwords
+from largesse.database.pool import Database
+from largesse.database.roles import Role
+from largesse.database.scope import LOOKUP
+from largesse.identity.keys import Authenticator
+from largesse.lines.issuing import open_code
+from largesse.people.passwords import Passwords
 from largesse.people.session import find_session
 
 pytestmark = pytest.mark.embedded

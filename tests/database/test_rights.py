@@ -13,9 +13,12 @@ import pytest
 from tests.spread import IS_SPREAD, execute_each
 
 from largesse.base.errors import StartError
-from largesse.database import OPERATOR, Database, Role, connect_once, for_customer, migrate
+from largesse.database import migrate
 from largesse.database.granting import differences
+from largesse.database.pool import Database, connect_once
 from largesse.database.rights import HIDDEN, SHOWN, TABLES
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR, for_customer
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 # Tables whose rows stay as they were written, whoever else writes.

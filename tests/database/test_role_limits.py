@@ -9,9 +9,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from largesse.database import Role, migrate
+from largesse.database import migrate
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.role_limits import LIMITS
+from largesse.database.roles import Role
 
 pytestmark = pytest.mark.embedded
 

@@ -8,21 +8,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from largesse.database import (
-    LOOKUP,
-    OPERATOR,
-    WORKER,
-    Connection,
-    Database,
-    Row,
-    Scope,
-    act_for,
-    connect_once,
-    for_customer,
-    for_customers,
-    scope_of,
-)
-from largesse.database.scope import Actor
+from largesse.database.pool import Connection, Database, Row, act_for, connect_once, scope_of
+from largesse.database.scope import LOOKUP, OPERATOR, WORKER, Actor, Scope, for_customer, for_customers
 from largesse.orders.reading import BEGIN
 
 # What the database was told.

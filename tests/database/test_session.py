@@ -14,8 +14,11 @@ import pytest
 from tests.faults.proxy import Proxy
 
 from largesse.base.database_address import DatabaseAddress
-from largesse.database import OPERATOR, REQUESTS, Database, Limits, connect_once, end_orphans, session
-from largesse.database.session import Dialer
+from largesse.database import session
+from largesse.database.orphans import end_orphans
+from largesse.database.pool import Database, connect_once
+from largesse.database.scope import OPERATOR
+from largesse.database.session import REQUESTS, Dialer, Limits
 
 SHORT = Limits(statement_s=1, lock_s=1, idle_in_transaction_s=1)
 # In this database: other tests hold such locks in theirs, on the same server.

@@ -2,7 +2,9 @@
 
 import pytest
 
-from largesse.database import OPERATOR, Database, Part, fetch_together
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.database.together import Part, fetch_together
 
 
 @pytest.mark.parametrize("is_spread", [False, True])

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database.pool import Database
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pytest
 from prometheus_client import REGISTRY
 from tests.spread import IS_SPREAD
 
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.delivery.maintenance import measure, prune
 
 TABLES = ("delivery_attempts", "deliveries", "events", "captured_mail")

@@ -15,21 +15,19 @@ from tests.orders.builder import open_session
 
 from largesse.base.settings import load_settings
 from largesse.base.slices import Steps
-from largesse.database import OPERATOR, Database, connect_once
-from largesse.drafts import (
-    Desk,
-    Draft,
-    DraftContent,
-    Sheet,
-    begin_draft,
-    guess_columns,
-    save_draft,
-    save_sheet,
-)
-from largesse.identity import Caller, person_calls
+from largesse.database.pool import Database, connect_once
+from largesse.database.scope import OPERATOR
+from largesse.drafts.columns import guess_columns
+from largesse.drafts.desk import Desk
+from largesse.drafts.draft import Draft, DraftContent
+from largesse.drafts.keeping import begin_draft, save_draft, save_sheet
+from largesse.drafts.sheet import Sheet
+from largesse.identity.keys import Caller
+from largesse.identity.people import person_calls
 from largesse.main import open_services
 from largesse.web.kit.services import Services
-from largesse.world import load_world, parse_world
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 WORLD = b"""
 customers:

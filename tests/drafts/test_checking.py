@@ -11,7 +11,7 @@ from largesse.drafts.checking import PROBLEMS, Checked, check_rows
 from largesse.drafts.columns import Columns, guess_columns
 from largesse.drafts.handing_out import bad_rows_file
 from largesse.drafts.text_sheet import read_text_sheet
-from largesse.orders import OrderRecipient
+from largesse.orders.recipients import OrderRecipient
 
 COLUMNS = Columns(0, (1,), 2)
 

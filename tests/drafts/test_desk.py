@@ -19,24 +19,25 @@ from largesse.base.errors import (
     ReferenceUsed,
     Unauthorized,
 )
-from largesse.database import WORKER
+from largesse.database.scope import WORKER
 from largesse.delivery.maintenance import prune
-from largesse.drafts import (
-    Placed,
-    Sheet,
+from largesse.drafts.columns import Columns
+from largesse.drafts.desk import Placed
+from largesse.drafts.keeping import (
+    MAX_DRAFTS,
     list_drafts,
-    price_lines,
     read_draft,
     read_sheet,
-    read_text_sheet,
     remember_columns,
     remembered_columns,
     save_draft,
 )
-from largesse.drafts.columns import Columns
-from largesse.drafts.keeping import MAX_DRAFTS
-from largesse.orders import cancel_order, read_order
-from largesse.verify import audit
+from largesse.drafts.price import price_lines
+from largesse.drafts.sheet import Sheet
+from largesse.drafts.text_sheet import read_text_sheet
+from largesse.orders.cancelling import cancel_order
+from largesse.orders.records import read_order
+from largesse.verify.audit import audit
 
 
 def sheet(text: str = "email,name\nzoe@example.com,Zoë\nbo@example.com,Bo\n") -> Sheet:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.drafts.conftest import finished
 
-from largesse.drafts import as_labelled, mended_sheet
 from largesse.drafts.checking import Checked, check_rows
-from largesse.drafts.columns import guess_columns
+from largesse.drafts.columns import as_labelled, guess_columns
 from largesse.drafts.mailboxes import read_mailboxes
+from largesse.drafts.mending import mended_sheet
 from largesse.drafts.text_sheet import read_text_sheet
 
 

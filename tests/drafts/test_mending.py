@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.drafts.conftest import finished
 
-from largesse.drafts import SheetRefused, mended_sheet, merged_sheet
 from largesse.drafts.checking import Checked, check_rows
 from largesse.drafts.columns import Columns, guess_columns
-from largesse.drafts.sheet import Sheet
+from largesse.drafts.mending import mended_sheet, merged_sheet
+from largesse.drafts.sheet import Sheet, SheetRefused
 from largesse.drafts.text_sheet import read_text_sheet
 
 

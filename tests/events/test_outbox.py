@@ -9,8 +9,11 @@ from datetime import UTC, datetime
 from tests.delivery.conftest import database, vault
 from tests.delivery.webhooks.conftest import Receiver, World, principal, receiver, world
 
-from largesse.database import OPERATOR, Connection
-from largesse.events import ORDER_CREATED, Sampled, record_event
+from largesse.database.pool import Connection
+from largesse.database.scope import OPERATOR
+from largesse.events.kind import Sampled
+from largesse.events.order_created import ORDER_CREATED
+from largesse.events.outbox import record_event
 
 __all__ = ["database", "principal", "receiver", "vault", "world"]
 

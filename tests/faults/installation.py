@@ -20,7 +20,8 @@ from tests.chained import chain_of
 
 from largesse.database import postmaster
 from largesse.database.migrate import upgrade
-from largesse.world import load_world, parse_world
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 PATIENCE_S = 45.0  # until something that must happen counts as not happening
 

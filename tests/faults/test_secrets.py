@@ -20,7 +20,7 @@ import pytest
 from largesse.base.settings import load_settings
 from largesse.base.vault import Vault, load_vault
 from largesse.database.embedded import EmbeddedServer
-from largesse.lines import IssuedCode, open_code
+from largesse.lines.issuing import IssuedCode, open_code
 
 CODES = 60
 # What six digits alone may well be.

@@ -10,7 +10,8 @@ from tests.background import run as run_beside
 from tests.cli.conftest import MASTER_KEY, Run, database, run
 
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, connect_once
+from largesse.database.pool import connect_once
+from largesse.database.scope import OPERATOR
 
 __all__ = ["database", "run"]
 

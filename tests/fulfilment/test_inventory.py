@@ -11,15 +11,16 @@ from tests.chained import acting_on
 
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Database
-from largesse.fulfilment import (
-    expire_late,
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.fulfilment.inventory import (
+    Imported,
+    InventoryProduct,
     find_inventory_product,
     import_vouchers,
     list_inventory,
-    measure_inventory,
 )
-from largesse.fulfilment.inventory import Imported, InventoryProduct
+from largesse.fulfilment.maintenance import expire_late, measure_inventory
 from largesse.fulfilment.vouchers import Voucher, open_voucher
 from largesse.lines.attempts import prune_guesses
 

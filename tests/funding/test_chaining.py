@@ -12,11 +12,15 @@ from tests.chained import UNCHAINED, chain_of, chain_up, forge, make_early
 
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.chains import START, open_chains
-from largesse.database import OPERATOR, Database
-from largesse.funding import settle, top_up
-from largesse.verify import audit
-from largesse.world import load_world, parse_world
+from largesse.chains.chain import START
+from largesse.chains.keys import open_chains
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.funding.ledger import top_up
+from largesse.funding.receivables import settle
+from largesse.verify.audit import audit
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 KEY, NEW_KEY = b"k" * 32, b"n" * 32
 WORLD = b"""

@@ -11,9 +11,11 @@ from tests.chained import CHAIN
 from tests.spread import IS_SPREAD
 
 from largesse.base.errors import StartError
-from largesse.database import OPERATOR, Database
-from largesse.funding import own_accounts, top_up
-from largesse.world import load_world, parse_world
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.funding.ledger import own_accounts, top_up
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 WORLD = b"""
 customers:

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from largesse.audit import Acting, by_command
+from largesse.audit.acting import Acting, by_command
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, StartError
 from largesse.base.vault import Vault
-from largesse.chains import open_chains
-from largesse.database import OPERATOR, WORKER, Connection, Database, for_customer
-from largesse.funding import list_funding_accounts, month_of, read_statement, statement_page, top_up
+from largesse.chains.keys import open_chains
+from largesse.database.pool import Connection, Database
+from largesse.database.scope import OPERATOR, WORKER, for_customer
+from largesse.funding.accounts import list_funding_accounts
+from largesse.funding.ledger import top_up
 from largesse.funding.managing import (
     MOST_ACCOUNTS,
     AccountRefused,
@@ -23,12 +25,14 @@ from largesse.funding.managing import (
     open_account,
     rename_account,
 )
+from largesse.funding.statements import month_of, read_statement, statement_page
 from largesse.funding.top_ups import cancel_top_up, request_top_up
 from largesse.funding.transfers import Transfer, transfer
 from largesse.funding.watching import MOST_TOLD, Watch, fallen, find_watch, list_readers, set_watch
-from largesse.identity import Principal
+from largesse.identity.principal import Principal
 from largesse.orders.reading import read_account
-from largesse.world import load_world, parse_world
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 WORLD = b"""
 customers:

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.chained import UNCHAINED, chain_of, chain_up, forge
 
-from largesse.database import OPERATOR, Database
-from largesse.funding import top_up
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.funding.ledger import top_up
 from largesse.funding.proving import Proof, prove
 from largesse.orders.marks import read_digests
 from largesse.verify.anchor import make_anchor, note_anchor
-from largesse.world import load_world, parse_world
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 KEY = b"k" * 32
 WORLD = b"""

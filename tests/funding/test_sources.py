@@ -9,8 +9,9 @@ import asyncpg
 import pytest
 
 import largesse
-from largesse.database import OPERATOR, Database
-from largesse.funding import (
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.funding.sources import (
     SOURCES,
     FromAccount,
     OnInvoice,

@@ -8,8 +8,16 @@ from itertools import pairwise
 
 import pytest
 
-from largesse.database import OPERATOR, Database, Limits
-from largesse.funding import Statement, StatementEntry, order_entries, read_statement, statement_entries
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.database.session import Limits
+from largesse.funding.statements import (
+    Statement,
+    StatementEntry,
+    order_entries,
+    read_statement,
+    statement_entries,
+)
 
 MONTHS = [datetime(2026, month, 1, tzinfo=UTC) for month in range(1, 8)]
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from largesse.audit import Acting, by_command
+from largesse.audit.acting import Acting, by_command
 from largesse.base.errors import InvalidRequest, NotFound, StartError
 from largesse.base.vault import Vault
-from largesse.chains import open_chains
-from largesse.database import OPERATOR, Connection, Database, for_customer
+from largesse.chains.keys import open_chains
+from largesse.database.pool import Connection, Database
+from largesse.database.scope import OPERATOR, for_customer
 from largesse.funding.top_ups import (
     MAX_WAITING,
     WAITS_FOR,
@@ -26,7 +27,8 @@ from largesse.funding.top_ups import (
     request_top_up,
 )
 from largesse.funding.transfer_references import new_transfer_reference
-from largesse.world import load_world, parse_world
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 WORLD = b"""
 customers:

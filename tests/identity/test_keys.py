@@ -9,11 +9,13 @@ import pytest
 from tests.chained import CHAIN
 
 from largesse.base.errors import StartError, Unauthorized, Unavailable
-from largesse.database import OPERATOR, Database
-from largesse.identity import Authenticator
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.identity.key_records import create_key, delete_key, list_keys
+from largesse.identity.keys import Authenticator
 from largesse.identity.secret import new_secret, secret_hash
-from largesse.world import load_world, parse_world
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 WORLD = b"""
 customers:

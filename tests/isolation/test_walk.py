@@ -17,7 +17,7 @@ from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
 
-from largesse.web.api import OPERATIONS
+from largesse.web.api.routes import OPERATIONS
 from largesse.web.console.routes import ENTRIES
 
 __all__ = ["WORLD"]

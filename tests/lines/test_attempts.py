@@ -8,9 +8,10 @@ import pytest
 from tests.spread import IS_SPREAD
 
 from largesse.base.vault import Vault
-from largesse.database import LOOKUP, OPERATOR, Database
-from largesse.lines import SealedCodes, draw_codes
+from largesse.database.pool import Database
+from largesse.database.scope import LOOKUP, OPERATOR
 from largesse.lines.attempts import Attempt, Examiner, record_failure
+from largesse.lines.issuing import SealedCodes, draw_codes
 from largesse.lines.limits import FAILURES_TO_PAUSE
 
 VAULT = Vault((bytes(range(32)), bytes(range(32, 64))))

@@ -7,10 +7,11 @@ import pytest
 
 from largesse.base.errors import NotFound
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Connection, Database, for_customer, scope_of
-from largesse.lines import SealedCodes, draw_codes
+from largesse.database.pool import Connection, Database, scope_of
+from largesse.database.scope import OPERATOR, for_customer
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Claiming, Outcome, Turns
+from largesse.lines.issuing import SealedCodes, draw_codes
 from largesse.lines.lines import Line, read_progress
 from largesse.lines.states import LineKey, State, record_cancelled
 

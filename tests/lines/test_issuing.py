@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.base.vault import SealBroken, Vault
-from largesse.lines import CODES_AT_ONCE, SealedCodes, draw_codes, open_code
-from largesse.lines.issuing import _FAIR_BELOW, _pin
+from largesse.lines.issuing import _FAIR_BELOW, CODES_AT_ONCE, SealedCodes, _pin, draw_codes, open_code
 
 VAULT = Vault((bytes(range(32)),))
 

@@ -6,7 +6,8 @@ from itertools import product
 import asyncpg
 import pytest
 
-from largesse.database import OPERATOR, connect_once
+from largesse.database.pool import connect_once
+from largesse.database.scope import OPERATOR
 from largesse.lines.states import (
     MOVES,
     LineKey,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from largesse.base.vault import Vault
-from largesse.database import Connection
-from largesse.identity import Principal
-from largesse.lines import SealedCodes, draw_codes
+from largesse.database.pool import Connection
+from largesse.identity.principal import Principal
+from largesse.lines.issuing import SealedCodes, draw_codes
 from largesse.orders.options import Options
 from largesse.orders.order import Gift, Order, OwnAccounts, new_order
 from largesse.orders.reference import new_reference

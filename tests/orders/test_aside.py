@@ -12,14 +12,16 @@ from tests.orders.builder import NOW, build_order
 from tests.spread import IS_SPREAD
 
 from largesse.base.errors import Unavailable
-from largesse.database import OPERATOR, Connection, Database
-from largesse.funding import lock_accounts, own_accounts
-from largesse.identity import Principal
+from largesse.database.pool import Connection, Database
+from largesse.database.scope import OPERATOR
+from largesse.funding.ledger import lock_accounts, own_accounts
+from largesse.identity.principal import Principal
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
 from largesse.orders.reading import BEGIN, wait_for_accounts
-from largesse.world import load_world, parse_world
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 CUSTOMERS = 12
 WORLD = "customers:\n" + "".join(

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from largesse.base.vault import Vault
-from largesse.database import Database
-from largesse.verify import audit
+from largesse.database.pool import Database
+from largesse.verify.audit import audit
 
 RECIPIENTS = [{"email": "sam@example.com", "quantity": 2}, {"email": "kim@example.com"}]
 

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from largesse.database import OPERATOR, Database, Role
-from largesse.identity import Principal
-from largesse.orders import OrderLists
+from largesse.database.pool import Database
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR
+from largesse.identity.principal import Principal
 from largesse.orders.horizon import drawn_ids
-from largesse.orders.listing import _OF_REFERENCE
+from largesse.orders.listing import _OF_REFERENCE, OrderLists
 
 ORDERS = """
 INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, country,

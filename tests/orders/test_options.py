@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largesse.database.rights import TABLES
-from largesse.orders import OPTIONS, PERSONAL
+from largesse.orders.options import OPTIONS, PERSONAL
 
 
 def test_a_text_is_personal_unless_it_says_otherwise() -> None:

@@ -10,12 +10,15 @@ from tests.chained import CHAIN
 from tests.orders.builder import build_order, open_session
 
 from largesse.base.errors import InvalidRequest, Unauthorized
-from largesse.database import OPERATOR, Database
-from largesse.funding import own_accounts
-from largesse.identity import Principal, person_calls
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.funding.ledger import own_accounts
+from largesse.identity.people import person_calls
+from largesse.identity.principal import Principal
 from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
-from largesse.world import load_world, parse_world
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 WORLD = b"""
 customers:

@@ -14,13 +14,16 @@ from tests.orders.builder import build_order
 from tests.spread import KEEPS_WAITING
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
-from largesse.database import OPERATOR, Connection, Database
-from largesse.funding import OnInvoice, own_accounts
-from largesse.identity import Principal
-from largesse.lines import draw_codes
+from largesse.database.pool import Connection, Database
+from largesse.database.scope import OPERATOR
+from largesse.funding.ledger import own_accounts
+from largesse.funding.sources import OnInvoice
+from largesse.identity.principal import Principal
+from largesse.lines.issuing import draw_codes
 from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
-from largesse.world import load_world, parse_world
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 WORLD = b"""
 customers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.delivery.mail.fan_out import fan_out
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from largesse.base.errors import TooManyRequests
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.people.allowances import Allowance, give_back, spend
 
 VAULT = Vault((bytes(range(32)),))

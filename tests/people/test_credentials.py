@@ -12,13 +12,16 @@ from tests.background import run
 from tests.spread import IS_SPREAD
 
 from largesse.base.vault import Vault
-from largesse.database import LOOKUP, OPERATOR, WORKER, Connection, Database, Role, connect_once, for_customer
-from largesse.identity import add_user, bind_user, set_user_role
+from largesse.database.pool import Connection, Database, connect_once
+from largesse.database.roles import Role
+from largesse.database.scope import LOOKUP, OPERATOR, WORKER, for_customer
+from largesse.identity.users import add_user, bind_user, set_user_role
 from largesse.people.known import holds_password, know, set_password
 from largesse.people.links import find_link, new_link, use_link
 from largesse.people.second_step import forget_second_step, new_recovery_codes
 from largesse.people.session import begin_session, end_session, find_session, note_proof, set_notice
-from largesse.sealing import note_sealing, prove_master_key, retire
+from largesse.sealing.master_keys import note_sealing, prove_master_key
+from largesse.sealing.retiring import retire
 
 VAULT = Vault((bytes(range(32)),))
 OTHER = Vault((bytes(32),))

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.errors import NotFound
-from largesse.database import LOOKUP, OPERATOR, Database
-from largesse.identity import add_user, bind_user
+from largesse.database.pool import Database
+from largesse.database.scope import LOOKUP, OPERATOR
+from largesse.identity.users import add_user, bind_user
 from largesse.people.known import know
 from largesse.people.links import find_link, new_link
 from largesse.people.passkeys import _challenge, _take_challenge

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.errors import InvalidRequest
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.people.known import know
 from largesse.people.managing import invite
 from largesse.people.passkeys import Unfit, add_passkey

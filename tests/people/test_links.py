@@ -10,8 +10,9 @@ from argon2 import PasswordHasher
 
 from largesse.base.errors import NotFound
 from largesse.base.vault import Vault
-from largesse.database import LOOKUP, OPERATOR, Database
-from largesse.identity import add_user, bind_user
+from largesse.database.pool import Database
+from largesse.database.scope import LOOKUP, OPERATOR
+from largesse.identity.users import add_user, bind_user
 from largesse.people.known import know
 from largesse.people.links import end_links_of_person, find_link, new_link
 from largesse.people.passwords import Passwords

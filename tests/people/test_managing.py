@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.errors import NotFound
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.people.managing import LastAdministrator, remove, set_role
 
 

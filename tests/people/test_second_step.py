@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Connection, Database, Role, connect_once
+from largesse.database.pool import Connection, Database, connect_once
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR
 from largesse.people.known import know
 from largesse.people.second_step import (
     _step_of,
@@ -21,7 +23,7 @@ from largesse.people.second_step import (
     turn_on,
     typed_secret,
 )
-from largesse.sealing import prove_master_key
+from largesse.sealing.master_keys import prove_master_key
 
 VAULT = Vault((bytes(range(32)),))
 

@@ -14,14 +14,15 @@ from tests.web.api.conftest import Service, problem, run_on_database, service, s
 
 from largesse.base.vault import Vault
 from largesse.cli import main
-from largesse.database import OPERATOR, WORKER, Database
 from largesse.database.cluster import programs
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR, WORKER
 from largesse.delivery.mail.fan_out import fan_out
 from largesse.delivery.mail.mailer import Mailer
 from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
 from largesse.fulfilment.notifications import seal_email
 from largesse.lines.states import LineKey
-from largesse.reports import take_in
+from largesse.reports.keeping import take_in
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
 

@@ -16,15 +16,17 @@ from tests.privacy.conftest import NAME, Run, counted, dump, order_id, take_in_a
 from tests.spread import IS_SPREAD
 from tests.web.api.conftest import MASTER_KEY, Service
 
-from largesse.audit import Acting, by_worker
+from largesse.audit.acting import Acting, by_worker
 from largesse.base.settings import SHORTEST_RETENTION_DAYS
 from largesse.base.vault import Vault
-from largesse.chains import open_chains
-from largesse.database import OPERATOR, WORKER, Database, Role
+from largesse.chains.keys import open_chains
+from largesse.database.pool import Database
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR, WORKER
 from largesse.delivery import maintenance
 from largesse.main import open_worker
-from largesse.privacy import Retention, retention
-from largesse.privacy.retention import DUE
+from largesse.privacy import retention
+from largesse.privacy.retention import DUE, Retention
 
 DAYS = 40
 LATE = "Late.Featherstone@example.com"  # may still claim

@@ -14,10 +14,11 @@ from tests.reports.generator import generate
 from tests.web.api.conftest import MASTER_KEY, problem, run_on_database, service, staging, start_service
 
 from largesse.base.vault import Vault
-from largesse.database import WORKER, Database
+from largesse.database.pool import Database
+from largesse.database.scope import WORKER
 from largesse.delivery.webhooks.fan_out import fan_out
-from largesse.reports import take_in
-from largesse.verify import audit
+from largesse.reports.keeping import take_in
+from largesse.verify.audit import audit
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
 

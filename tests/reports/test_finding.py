@@ -12,7 +12,9 @@ import pytest
 from tests.reports.generator import MESSAGES, SOURCES, generate
 
 from largesse.base import clock
-from largesse.database import Database, Role, for_customer
+from largesse.database.pool import Database
+from largesse.database.roles import Role
+from largesse.database.scope import for_customer
 from largesse.reports.filters import GroupFilter, OrderFilter, Place
 from largesse.reports.finding import find_orders, place_of
 from largesse.reports.searching import LOOKED_AT, MAX_MEANT, read_terms

@@ -14,10 +14,12 @@ from tests.web.api.conftest import MASTER_KEY
 from tests.web.claim.conftest import Recipient
 
 from largesse.base.vault import Vault
-from largesse.chains import open_chains
-from largesse.database import OPERATOR, WORKER, Connection, Database
+from largesse.chains.keys import open_chains
+from largesse.database.pool import Connection, Database
+from largesse.database.scope import OPERATOR, WORKER
 from largesse.orders.marks import changing_orders
-from largesse.reports import forget_recipient, rebuild, take_in
+from largesse.reports.keeping import forget_recipient, take_in
+from largesse.reports.rebuilding import rebuild
 
 VAULT = Vault((MASTER_KEY,))
 

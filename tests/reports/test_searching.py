@@ -11,7 +11,9 @@ import pytest
 from tests.reports.generator import SOURCES
 from tests.reports.test_finding import wanted
 
-from largesse.database import Connection, Database, Role, for_customer
+from largesse.database.pool import Connection, Database
+from largesse.database.roles import Role
+from largesse.database.scope import for_customer
 from largesse.reports.filters import GroupFilter, Place
 from largesse.reports.finding import find_orders
 from largesse.reports.listing import read_choices, search_page

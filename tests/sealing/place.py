@@ -23,12 +23,13 @@ from tests.web.api.conftest import (
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.main import build_app
 from largesse.resealing import SEALED, Resealed, reseal
-from largesse.sealing import prove_master_key
-from largesse.verify import audit
-from largesse.world import parse_world
+from largesse.sealing.master_keys import prove_master_key
+from largesse.verify.audit import audit
+from largesse.world.reading import parse_world
 
 OLD, NEW = b"\x11" * 32, b"\x22" * 32
 BEFORE, BOTH, AFTER = Vault((OLD,)), Vault((NEW, OLD)), Vault((NEW,))

@@ -13,7 +13,7 @@ from tests.spread import IS_SPREAD
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings, load_settings
-from largesse.database import Role
+from largesse.database.roles import Role
 from largesse.installation import chain_ledger, chains_of, open_database, open_vault
 
 OLD, NEW = b"\x11" * 32, b"\x22" * 32

@@ -10,8 +10,9 @@ import pytest
 
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, connect_once
-from largesse.sealing import is_sealed, list_master_keys, prove_master_key
+from largesse.database.pool import connect_once
+from largesse.database.scope import OPERATOR
+from largesse.sealing.master_keys import is_sealed, list_master_keys, prove_master_key
 
 OLD, NEW, OTHER = (bytes([number]) * 32 for number in (1, 2, 3))
 

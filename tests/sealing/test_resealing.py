@@ -29,7 +29,8 @@ from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.vouchers import Voucher, open_voucher, seal_voucher
 from largesse.lines.states import LineKey
 from largesse.resealing import SEALED, Resealed
-from largesse.sealing import list_master_keys, master_keys
+from largesse.sealing import master_keys
+from largesse.sealing.master_keys import list_master_keys
 
 LINES = int(os.environ.get("RESEAL_LINES", "1000"))
 ADDRESS = b'{"name":"Sam"}'

@@ -10,20 +10,20 @@ from tests.world.conftest import connection, load, one
 from tests.world.worlds import WHOLE
 
 from largesse.base.errors import NotFound
-from largesse.catalogue import (
+from largesse.catalogue import own
+from largesse.catalogue.own import (
     OwnCollection,
     TooManyCollections,
     add_collection,
     change_collection,
-    own,
     remove_collection,
 )
-from largesse.templates import (
+from largesse.templates import keeping
+from largesse.templates.keeping import (
     TemplateContent,
     TooManyTemplates,
     add_template,
     change_template,
-    keeping,
     remove_template,
 )
 

@@ -11,9 +11,13 @@ from tests.chained import chain_of, chain_up, make_early
 
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Database, Role, migrate
-from largesse.verify import audit
-from largesse.world import load_world, parse_world
+from largesse.database import migrate
+from largesse.database.pool import Database
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR
+from largesse.verify.audit import audit
+from largesse.world.load import load_world
+from largesse.world.reading import parse_world
 
 KEY = b"k" * 32
 WORLD = b"""

@@ -12,8 +12,9 @@ from tests.web.claim.conftest import Recipient, link
 
 import largesse
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Database
-from largesse.delivery.mail import list_captured, open_captured
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.delivery.mail.mailbox import list_captured, open_captured
 from largesse.main import open_worker
 
 __all__ = ["start_service"]

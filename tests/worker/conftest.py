@@ -17,10 +17,12 @@ from tests.delivery.webhooks.conftest import LOOPBACK, Receiver
 
 from largesse.base.settings import Settings, load_settings
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Database
-from largesse.delivery.queue import LEASE_S
-from largesse.delivery.webhooks import CreatedSubscription, create_subscription, parse_target
-from largesse.lines import SealedCode, SealedCodes, draw_codes
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.delivery.queue.leasing import LEASE_S
+from largesse.delivery.webhooks.subscriptions import CreatedSubscription, create_subscription
+from largesse.delivery.webhooks.targets import parse_target
+from largesse.lines.issuing import SealedCode, SealedCodes, draw_codes
 from largesse.orders.reference import new_reference
 
 MASTER_KEY = bytes(range(32))

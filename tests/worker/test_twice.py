@@ -16,7 +16,7 @@ import pytest
 from tests.faults.proxy import Proxy
 from tests.worker.conftest import PATIENCE_S, Works, until
 
-from largesse.database import Database
+from largesse.database.pool import Database
 from largesse.delivery.queue import metrics
 from largesse.worker import DATABASE_CONNECTIONS, MAIL_CONNECTIONS, Worker
 

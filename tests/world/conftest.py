@@ -10,8 +10,9 @@ import pytest
 from tests.chained import CHAIN
 
 from largesse.base.errors import StartError
-from largesse.world import LoadedWorld, load_world, parse_world
 from largesse.world.document import World
+from largesse.world.load import LoadedWorld, load_world
+from largesse.world.reading import parse_world
 
 
 @pytest.fixture

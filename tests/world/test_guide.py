@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from largesse.world import document, parse_world
+from largesse.world import document
+from largesse.world.reading import parse_world
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "seed-file.md").read_text(encoding="utf-8")
 

@@ -10,9 +10,10 @@ from tests.world.conftest import everything, load, one
 from tests.world.worlds import WHOLE
 
 from largesse.base.errors import StartError
-from largesse.catalogue import load_snapshot
+from largesse.catalogue.cache import load_snapshot
 from largesse.web.api.shapes.catalogue import CatalogueInJson
-from largesse.world import demo_world, load_world
+from largesse.world.load import load_world
+from largesse.world.reading import demo_world
 
 
 async def test_a_customer_and_all_that_is_theirs(connection: asyncpg.Connection) -> None:

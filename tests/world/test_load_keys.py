@@ -8,7 +8,7 @@ import asyncpg
 from tests.world.conftest import everything, load, one
 from tests.world.worlds import WHOLE
 
-from largesse.identity import create_key, delete_key
+from largesse.identity.key_records import create_key, delete_key
 from largesse.identity.secret import secret_hash, well_formed
 
 

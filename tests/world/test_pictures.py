@@ -11,10 +11,11 @@ from tests.chained import CHAIN
 from tests.world.conftest import everything, one
 
 from largesse.base.errors import StartError
-from largesse.catalogue import Details, read_details
+from largesse.catalogue.details import Details, read_details
 from largesse.catalogue.pictures import read_content, read_picture
 from largesse.world import beside as pictures_beside
-from largesse.world import load_world, read_world
+from largesse.world.load import load_world
+from largesse.world.reading import read_world
 
 WORLD = """
 products:

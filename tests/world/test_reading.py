@@ -10,9 +10,9 @@ from tests.world.conftest import parse, refusal
 from tests.world.worlds import SMALL
 
 from largesse.base.errors import StartError
-from largesse.world import demo_world, read_world
 from largesse.world.document import Collection, Product, Template
 from largesse.world.nodes import compose
+from largesse.world.reading import demo_world, read_world
 
 
 def gift(fields: str) -> Product:

@@ -19,8 +19,9 @@ from typing import Any
 import msgspec
 
 from largesse.audit.acts import ACTS
-from largesse.chains import START, Chains, content, micros
-from largesse.database import Connection, Row, commit_as_one
+from largesse.chains.chain import START, content, micros
+from largesse.chains.keys import Chains
+from largesse.database.pool import Connection, Row, commit_as_one
 
 INSTALLATION = 0  # whose what no customer's is
 

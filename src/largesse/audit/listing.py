@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 _AT_ONCE = 1_000
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)

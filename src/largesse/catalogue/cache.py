@@ -10,7 +10,8 @@ from largesse.catalogue.collections import collection_from_row
 from largesse.catalogue.products import product_from_row
 from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.telling import Telling
-from largesse.database import LOOKUP, Connection, Database, Row
+from largesse.database.pool import Connection, Database, Row
+from largesse.database.scope import LOOKUP
 
 
 class Catalogue:

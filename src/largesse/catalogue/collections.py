@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from largesse.database import Row
+from largesse.database.pool import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 MAX_DESCRIPTION = 500
 MAX_HOW_TO_REDEEM = 1_000

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 MOST_COLLECTIONS = 200
 MOST_PRODUCTS = 100  # of one collection

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from largesse.catalogue.images import read_image
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 MAX_BYTES = 256 * 1024
 MIN_SIDE, MAX_SIDE = 64, 2_000  # pixels

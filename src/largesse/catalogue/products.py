@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import msgspec
 
-from largesse.database import Row
+from largesse.database.pool import Row
 
 _POSTAGE = msgspec.json.Decoder(dict[str, int])
 _VAT = msgspec.json.Decoder(dict[str, Decimal])

@@ -4,18 +4,3 @@
 key; `resealing` brings them under a new one. `largesse.funding` chains the entries of each account so, `largesse.audit` the events of each customer; `largesse verify` makes all
 marks again. Why so: docs/decisions/0030-chains.md.
 """
-
-from largesse.chains.chain import START, Chain, content, micros
-from largesse.chains.keys import RUN_MIGRATE, Chains, bring_up_to_date, is_chained, open_chains
-
-__all__ = [
-    "RUN_MIGRATE",
-    "START",
-    "Chain",
-    "Chains",
-    "bring_up_to_date",
-    "content",
-    "is_chained",
-    "micros",
-    "open_chains",
-]

@@ -19,7 +19,7 @@ import asyncpg
 from largesse.base.errors import StartError
 from largesse.base.vault import SealBroken, Vault
 from largesse.chains.chain import Chain
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 _KEY_BYTES = 32
 _MOST_KEYS = 255

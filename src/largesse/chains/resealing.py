@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from largesse.base.vault import Vault
 from largesse.chains.keys import reseal_key
-from largesse.database import Row
-from largesse.sealing import SealedTable
+from largesse.database.pool import Row
+from largesse.sealing.tables import SealedTable
 
 
 def _renew(vault: Vault, row: Row) -> tuple[bytes]:

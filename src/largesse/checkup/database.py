@@ -10,11 +10,13 @@ from largesse.base.settings import Settings
 from largesse.checkup.finding import Finding, error, ok, warning
 from largesse.checkup.master_key import check_master_key_fits
 from largesse.checkup.roles import check_roles
-from largesse.database import DATABASE_FAILED, OPERATOR, Connection, Role, connect_once, in_one_line
 from largesse.database.embedded import has_cluster
 from largesse.database.migrate import head_revision
+from largesse.database.pool import DATABASE_FAILED, Connection, connect_once, in_one_line
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR
 from largesse.installation import SERVING_CONNECTIONS, database_address, schema_trouble
-from largesse.orders import FEW_IDS, LAST_ID
+from largesse.orders.ids import FEW_IDS, LAST_ID
 from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
 
 _NAME = "LARGESSE_DATABASE_URL"

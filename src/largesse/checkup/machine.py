@@ -8,7 +8,7 @@ import stat
 
 from largesse.base.settings import Settings
 from largesse.checkup.finding import Finding, error, ok, warning
-from largesse.connections import files_wanted
+from largesse.connections.limit import files_wanted
 from largesse.worker import OPEN_FILES
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH

@@ -9,8 +9,8 @@ from largesse.base.errors import StartError
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
 from largesse.checkup.finding import Finding, error, ok, warning
-from largesse.database import Connection
-from largesse.sealing import KeyRecord, is_sealed, list_master_keys, prove_master_key
+from largesse.database.pool import Connection
+from largesse.sealing.master_keys import KeyRecord, is_sealed, list_master_keys, prove_master_key
 
 _NAME = "LARGESSE_MASTER_KEY"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

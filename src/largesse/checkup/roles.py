@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from largesse.base.settings import Settings
 from largesse.checkup.finding import Finding, ok, warning
-from largesse.database import Connection, Role
 from largesse.database.granting import differences, policies_missing
+from largesse.database.pool import Connection
+from largesse.database.roles import Role
 
 _NAME = "LARGESSE_DATABASE_URL"
 _SEE = "docs/database.md, Database roles"

@@ -8,15 +8,16 @@ from typing import Any
 
 import click
 
-from largesse.audit import Acting
+from largesse.audit.acting import Acting
 from largesse.base.errors import Problem, StartError
 from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.assigning import assign, unassign
 from largesse.cli.names import read_name
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.database import OPERATOR, Connection
-from largesse.funding import find_funding_account, list_accounts
+from largesse.database.pool import Connection
+from largesse.database.scope import OPERATOR
+from largesse.funding.accounts import find_funding_account, list_accounts
 from largesse.funding.managing import (
     LONGEST_NAME,
     add_account,
@@ -24,7 +25,7 @@ from largesse.funding.managing import (
     open_account,
     rename_account,
 )
-from largesse.identity import find_customer
+from largesse.identity.customers import find_customer
 
 _COLUMNS = (
     "id",

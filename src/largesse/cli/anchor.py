@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from largesse.cli.running import command, current_database
-from largesse.database import OPERATOR
+from largesse.database.scope import OPERATOR
 
 
 @click.command()
@@ -19,7 +19,7 @@ async def anchor(as_json: bool, note: bool) -> None:
 
     `largesse verify --anchor FILE` then finds what was made anew or rolled back since, whoever did it.
     """
-    from largesse.verify import make_anchor, note_anchor
+    from largesse.verify.anchor import make_anchor, note_anchor
 
     async with (
         current_database() as database,

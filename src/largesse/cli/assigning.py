@@ -9,9 +9,11 @@ import click
 
 from largesse.base.errors import StartError
 from largesse.cli.running import acting_operator, command
-from largesse.database import OPERATOR, Connection
-from largesse.funding import Assigned, Holder, assign_accounts, find_funding_account, list_assignable
-from largesse.identity import list_limits
+from largesse.database.pool import Connection
+from largesse.database.scope import OPERATOR
+from largesse.funding.accounts import find_funding_account
+from largesse.funding.assigning import Assigned, Holder, assign_accounts, list_assignable
+from largesse.identity.limits import list_limits
 from largesse.people.managing import list_colleagues
 
 

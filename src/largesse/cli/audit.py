@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from largesse.audit import AuditEvent, list_events
+from largesse.audit.listing import AuditEvent, list_events
 from largesse.cli import instants
 from largesse.cli.running import command, current_database
 from largesse.cli.tables import customer_option, format_options, listing
-from largesse.database import OPERATOR
-from largesse.identity import find_customer
+from largesse.database.scope import OPERATOR
+from largesse.identity.customers import find_customer
 
 _SHOWN = ("at", "customer", "who", "act", "subject", "address")
 _COLUMNS = (

@@ -11,10 +11,10 @@ from largesse.base.errors import StartError
 from largesse.cli.names import read_name
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import format_options, show
-from largesse.database import OPERATOR
 from largesse.database.distribution import homes
-from largesse.funding import SOURCES
-from largesse.identity import (
+from largesse.database.scope import OPERATOR
+from largesse.funding.sources import SOURCES
+from largesse.identity.customers import (
     MOST_CUSTOMER_KEY,
     MOST_CUSTOMER_NAME,
     PLANS,

@@ -8,8 +8,8 @@ from largesse.base.database_address import for_programs
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
 from largesse.cli.running import command
-from largesse.database import Role
 from largesse.database.embedded import has_cluster
+from largesse.database.roles import Role
 from largesse.installation import database_address
 
 _ROLES = {role.removeprefix("largesse_"): role for role in Role}

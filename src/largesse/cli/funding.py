@@ -13,15 +13,10 @@ from largesse.base.errors import StartError
 from largesse.base.money import label, to_decimal
 from largesse.cli.running import acting_operator, command, current_database
 from largesse.cli.tables import format_options, listing
-from largesse.database import OPERATOR
-from largesse.funding import (
-    StatementEntry,
-    find_funding_account,
-    month_of,
-    read_statement,
-    statement_entries,
-    top_up,
-)
+from largesse.database.scope import OPERATOR
+from largesse.funding.accounts import find_funding_account
+from largesse.funding.ledger import top_up
+from largesse.funding.statements import StatementEntry, month_of, read_statement, statement_entries
 
 _MAX_REFERENCE = 128
 _STATEMENT_COLUMNS = (

@@ -12,19 +12,21 @@ from largesse.base.errors import StartError
 from largesse.base.settings import ENVIRONMENTS, Network
 from largesse.cli.names import read_name
 from largesse.cli.running import Commands, acting_operator, command, current_database
-from largesse.database import OPERATOR
-from largesse.identity import (
+from largesse.database.scope import OPERATOR
+from largesse.identity.customers import find_customer
+from largesse.identity.key_records import (
     MOST_NAME,
-    MOST_NETWORKS,
-    SCOPES,
     KeyRecord,
     add_second_key,
     create_key,
     delete_key,
-    find_customer,
     find_key,
     list_keys,
     narrow_key,
+)
+from largesse.identity.narrowing import (
+    MOST_NETWORKS,
+    SCOPES,
     networks_said,
     parse_network,
     scopes_kept,

@@ -7,7 +7,7 @@ import click
 from largesse.base.errors import StartError
 from largesse.cli import instants
 from largesse.cli.running import Commands, acting_operator, command
-from largesse.database import OPERATOR
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.requeue import Wanted, count_given_up, requeue
 
 _MAX_REASON = 500

@@ -6,8 +6,8 @@ import click
 
 from largesse.cli.running import Commands, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.database import OPERATOR
-from largesse.identity import find_customer
+from largesse.database.scope import OPERATOR
+from largesse.identity.customers import find_customer
 from largesse.orders.overview import list_newest_orders
 
 _COLUMNS = (

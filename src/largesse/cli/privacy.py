@@ -12,10 +12,12 @@ from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, acting_operator, command
-from largesse.database import OPERATOR
-from largesse.identity import find_customer
+from largesse.database.scope import OPERATOR
+from largesse.identity.customers import find_customer
 from largesse.installation import open_vault
-from largesse.privacy import Receipt, erase, export, find
+from largesse.privacy.erasing import Receipt, erase
+from largesse.privacy.exporting import export
+from largesse.privacy.finding import find
 
 _customer = click.option("--customer", metavar="KEY", help="Only with this customer; else with all.")
 

@@ -9,9 +9,9 @@ from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.funding import read_amount, read_reference
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.database import OPERATOR
-from largesse.funding import list_receivables, settle
-from largesse.identity import find_customer
+from largesse.database.scope import OPERATOR
+from largesse.funding.receivables import list_receivables, settle
+from largesse.identity.customers import find_customer
 
 _COLUMNS = ("customer", "name", "environment", "currency", "ordered", "settled", "owed")
 

@@ -15,7 +15,7 @@ async def rebuild_reports() -> None:
 
     Orders go on meanwhile, and workers help. Broken off, the workers finish it.
     """
-    from largesse.reports import rebuild
+    from largesse.reports.rebuilding import rebuild
 
     async with acting_operator() as (database, acting):
         with progress("orders taken in") as show:

@@ -11,7 +11,7 @@ import msgspec
 from largesse.base import clock
 from largesse.base.settings import load_settings
 from largesse.cli.running import acting_operator, command
-from largesse.database import OPERATOR
+from largesse.database.scope import OPERATOR
 from largesse.installation import open_vault
 
 _SHOW_EVERY_S = 0.5

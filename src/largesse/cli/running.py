@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from largesse.audit import Acting, by_command
+from largesse.audit.acting import Acting, by_command
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
-from largesse.database import DATABASE_FAILED, Database, in_one_line
+from largesse.database.pool import DATABASE_FAILED, Database, in_one_line
 from largesse.installation import chains_of, check_schema, open_database, open_vault
 
 

@@ -18,10 +18,11 @@ from largesse.base.errors import StartError
 from largesse.base.logs import configure_logs
 from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
 from largesse.cli.running import command, one_line
-from largesse.database import REQUESTS, Role
 from largesse.database.embedded import EmbeddedServer
 from largesse.database.granting import as_script, is_advice
 from largesse.database.migrate import roles_to_make, upgrade
+from largesse.database.roles import Role
+from largesse.database.session import REQUESTS
 from largesse.installation import chain_ledger, check_schema, database_address, open_database, open_vault
 
 
@@ -100,7 +101,7 @@ def serve(
 
     A socket that systemd hands over (see largesse-serve.socket) is listened on, instead of --host and --port.
     """
-    from largesse.checkup import warn_of_doubtful_settings, warn_of_unknown_settings
+    from largesse.checkup.starting import warn_of_doubtful_settings, warn_of_unknown_settings
     from largesse.serving import Listening, inherited_socket, require_free
     from largesse.serving import serve as serve_app
 
@@ -152,7 +153,7 @@ def worker(metrics_port: int | None) -> None:
     import uvloop
 
     from largesse.base.exposition import serve_metrics
-    from largesse.checkup import warn_of_unknown_settings
+    from largesse.checkup.starting import warn_of_unknown_settings
 
     with one_line():
         settings = load_settings()
@@ -166,7 +167,7 @@ def worker(metrics_port: int | None) -> None:
 
 async def _work(settings: Settings) -> None:
     """Works until SIGTERM or SIGINT."""
-    from largesse.checkup import warn_of_doubtful_settings
+    from largesse.checkup.starting import warn_of_doubtful_settings
     from largesse.main import open_worker
 
     ended = asyncio.Event()
@@ -210,8 +211,8 @@ def demo(host: str, port: int) -> None:
     Whoever reaches it reads its mailbox, codes and PINs: another --host than this machine's own is for a network
     that you trust.
     """
-    from largesse.checkup import warn_of_unknown_settings
-    from largesse.demo import prepare
+    from largesse.checkup.starting import warn_of_unknown_settings
+    from largesse.demo.prepare import prepare
     from largesse.serving import Listening, require_free
     from largesse.serving import serve as serve_app
 

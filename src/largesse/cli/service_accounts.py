@@ -14,16 +14,15 @@ from largesse.base.money import to_decimal
 from largesse.cli.names import read_name
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, show
-from largesse.database import OPERATOR, Connection
-from largesse.identity import (
-    MOST_NAME,
-    Limit,
-    ServiceAccountRecord,
+from largesse.database.pool import Connection
+from largesse.database.scope import OPERATOR
+from largesse.identity.customers import find_customer
+from largesse.identity.key_records import MOST_NAME
+from largesse.identity.limits import ServiceAccountRecord, limit_service_account, list_limits
+from largesse.identity.narrowing import Limit
+from largesse.identity.service_accounts import (
     TooManyServiceAccounts,
     add_service_account,
-    find_customer,
-    limit_service_account,
-    list_limits,
     switch_service_account,
 )
 

@@ -28,7 +28,7 @@ def shipments() -> None:
 @command
 async def shipments_export(output: Path | None, again: bool, environment: str | None) -> None:
     """Write the parcels to send as CSV, each once. It holds names and addresses: keep it safe."""
-    from largesse.fulfilment import export_shipments
+    from largesse.fulfilment.shipments import export_shipments
 
     settings = load_settings()
     async with acting_operator() as (database, acting):
@@ -55,7 +55,7 @@ async def shipments_import(file: Path, environment: str | None) -> None:
     FILE has the columns `shipment` (the number of the export), `carrier` and `tracking_number`. It is taken whole or
     not at all; a parcel shipped before is left as it is.
     """
-    from largesse.fulfilment import import_shipments
+    from largesse.fulfilment.shipments import import_shipments
 
     settings = load_settings()
     async with acting_operator() as (database, acting):

@@ -11,7 +11,7 @@ from largesse.base.money import label, to_number
 from largesse.base.settings import load_settings
 from largesse.cli.files import progress
 from largesse.cli.running import Commands, acting_operator, command, current_database
-from largesse.database import OPERATOR
+from largesse.database.scope import OPERATOR
 from largesse.installation import open_vault
 
 
@@ -33,7 +33,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     Numbers already in the stock are refused and counted. Gifts that wait are served from the new numbers, the
     oldest first, and their recipients are mailed.
     """
-    from largesse.fulfilment import find_inventory_product, import_vouchers
+    from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
 
     async with acting_operator() as (database, acting):
         async with database.connection(OPERATOR) as connection:
@@ -59,7 +59,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
 @command
 async def stock_list(as_json: bool) -> None:
     """List the stock of each gift and amount: free, handed out, and how many recipients wait."""
-    from largesse.fulfilment import list_inventory
+    from largesse.fulfilment.inventory import list_inventory
 
     async with current_database() as database, database.connection(OPERATOR) as connection:
         levels = await list_inventory(connection)

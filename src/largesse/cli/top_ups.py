@@ -15,7 +15,7 @@ from largesse.base.money import label
 from largesse.cli.funding import read_amount
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
-from largesse.database import OPERATOR
+from largesse.database.scope import OPERATOR
 from largesse.funding.bank_file import Columns, read_bank_file
 from largesse.funding.payments import Match, match_payments
 from largesse.funding.top_ups import confirm_top_up, list_all_top_ups, top_ups_of_references

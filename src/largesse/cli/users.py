@@ -14,12 +14,13 @@ from largesse.base.settings import Settings, load_settings
 from largesse.base.text import unfit
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, show
-from largesse.database import OPERATOR, Connection
+from largesse.database.pool import Connection
+from largesse.database.scope import OPERATOR
 from largesse.delivery.outbox import mail_invitation
-from largesse.funding import take_all_accounts
-from largesse.identity import find_customer
-from largesse.people import ROLES
+from largesse.funding.assigning import take_all_accounts
+from largesse.identity.customers import find_customer
 from largesse.people.managing import Colleague, invite, list_colleagues, remove, reset, set_role
+from largesse.people.roles import ROLES
 
 _COLUMNS = ("id", "customer", "email", "name", "role", "is_active", "has_signed_in", "last_login_at")
 

@@ -10,7 +10,7 @@ import click
 
 from largesse.base.settings import load_settings
 from largesse.cli.running import command
-from largesse.database import Role
+from largesse.database.roles import Role
 from largesse.installation import check_schema, open_database, open_vault
 
 
@@ -25,7 +25,8 @@ from largesse.installation import check_schema, open_database, open_vault
 @command
 async def verify(as_json: bool, anchored: Path | None) -> None:
     """Audit the ledger, balances, orders and codes; exit 1 and list whatever disagrees."""
-    from largesse.verify import audit, read_anchor
+    from largesse.verify.anchor import read_anchor
+    from largesse.verify.audit import audit
 
     anchor = None if anchored is None else read_anchor(anchored)
     settings = load_settings()

@@ -8,7 +8,7 @@ import click
 
 from largesse.base.settings import load_settings
 from largesse.cli.running import acting_operator, command
-from largesse.database import OPERATOR
+from largesse.database.scope import OPERATOR
 from largesse.delivery.outbox import mail_invitation
 
 
@@ -21,7 +21,8 @@ async def load(world: Path, as_json: bool) -> None:
 
     The secrets of new API keys are printed once, here. New people are invited by mail where a mail server is set.
     """
-    from largesse.world import load_world, read_world
+    from largesse.world.load import load_world
+    from largesse.world.reading import read_world
 
     described = read_world(world)
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:

@@ -3,8 +3,3 @@
 `protocol` is one connection, uvicorn's with the limits of a request; `keeper` watches all of a process and ends those that wait
 too long; `limit` says how many there may be, and `metrics` counts. Why so: docs/decisions/0018-connections.md.
 """
-
-from largesse.connections.keeper import Keeper
-from largesse.connections.limit import MAX_CONNECTIONS, connection_limit, files_wanted
-
-__all__ = ["MAX_CONNECTIONS", "Keeper", "connection_limit", "files_wanted"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from largesse import events
-from largesse.database import Connection, plan_by_index
+from largesse.database.planning import plan_by_index
+from largesse.database.pool import Connection
 from largesse.delivery.mail import maintenance as mail
 from largesse.delivery.queue import maintenance, metrics
 from largesse.delivery.webhooks import maintenance as webhooks
 from largesse.drafts import maintenance as drafts
+from largesse.events.changes import CHANGES
+from largesse.events.outbox import OLD, WAITING
 from largesse.people import maintenance as people
 
-ALL_OLD = (*webhooks.OLD, events.OLD, *mail.OLD, *drafts.OLD, *people.OLD)
-_QUEUES = (events.WAITING, events.CHANGES, *mail.QUEUES, webhooks.DELIVERIES)
+ALL_OLD = (*webhooks.OLD, OLD, *mail.OLD, *drafts.OLD, *people.OLD)
+_QUEUES = (WAITING, CHANGES, *mail.QUEUES, webhooks.DELIVERIES)
 
 
 async def prune(connection: Connection) -> bool:

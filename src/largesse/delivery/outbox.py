@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from largesse.database import Connection, insert
-from largesse.delivery.queue import notify
+from largesse.database.inserting import insert
+from largesse.database.pool import Connection
+from largesse.delivery.queue.notifier import notify
 
 _NEW_JOBS = "INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)"
 

@@ -2,7 +2,3 @@
 
 `prepare` loads the world and draws the key, `welcome` is the text that the command prints.
 """
-
-from largesse.demo.prepare import prepare
-
-__all__ = ["prepare"]

@@ -7,15 +7,19 @@ from pathlib import Path
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings
 from largesse.base.vault import load_vault
-from largesse.chains import open_chains
-from largesse.database import OPERATOR, Connection, Role, connect_once
+from largesse.chains.keys import open_chains
 from largesse.database.migrate import upgrade
+from largesse.database.pool import Connection, connect_once
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR
 from largesse.demo.welcome import welcome
-from largesse.identity import create_key, delete_key, find_customer, key_holds, list_keys
+from largesse.identity.customers import find_customer
+from largesse.identity.key_records import create_key, delete_key, key_holds, list_keys
 from largesse.installation import chain_ledger, database_address
-from largesse.people import new_link
+from largesse.people.links import new_link
 from largesse.people.managing import list_colleagues
-from largesse.world import demo_world, load_world
+from largesse.world.load import load_world
+from largesse.world.reading import demo_world
 
 CUSTOMER = "acme"
 SERVICE_ACCOUNT = "hr-bot"

@@ -12,7 +12,7 @@ from largesse.base.slices import Steps
 from largesse.drafts.columns import Columns, is_quantity
 from largesse.drafts.mailboxes import Mailbox, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow
-from largesse.orders import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
+from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
 
 # What may be wrong with a row, in words for people; pages say the same in theirs.
 PROBLEMS = {

@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from largesse.drafts.sheet import Sheet
-from largesse.orders import MAX_QUANTITY
+from largesse.orders.recipients import MAX_QUANTITY
 
 # How headings call each, in the languages of the pages; compared without regard to case, blanks and signs.
 _EMAILS = {

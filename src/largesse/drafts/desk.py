@@ -10,7 +10,7 @@ import msgspec
 from largesse.base.errors import InvalidRequest, NotFound, ReferenceUsed
 from largesse.base.patience import Patience
 from largesse.base.slices import Result, Slices, Steps
-from largesse.database import Database
+from largesse.database.pool import Database
 from largesse.drafts.checking import Checked, check_rows
 from largesse.drafts.columns import Columns
 from largesse.drafts.draft import Draft
@@ -18,8 +18,14 @@ from largesse.drafts.keeping import drop_draft, read_draft, read_sheet
 from largesse.drafts.sheet import Sheet
 from largesse.drafts.text_sheet import read_text_sheet
 from largesse.drafts.workbook import Workbooks, is_workbook
-from largesse.identity import Caller, Principal
-from largesse.orders import Findings, Gift, Intake, Options, Order, Quote, Quoter, read_send
+from largesse.identity.keys import Caller
+from largesse.identity.principal import Principal
+from largesse.orders.findings import Findings
+from largesse.orders.options import Options
+from largesse.orders.order import Gift, Order
+from largesse.orders.quoting import Quote, Quoter
+from largesse.orders.request import read_send
+from largesse.orders.sending import Intake
 
 _NOBODY = Checked((), ())
 

@@ -8,13 +8,13 @@ from datetime import datetime
 import msgspec
 
 from largesse.drafts.columns import Columns
-from largesse.orders import (
+from largesse.orders.options import Options
+from largesse.orders.recipients import OrderRecipient
+from largesse.orders.request import (
     DEFAULT_COUNTRY,
     Asked,
     Choice,
     CollectionChoice,
-    Options,
-    OrderRecipient,
     ProductChoice,
     TemplateChoice,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largesse.base.email import email_key
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 _HOLDS = """
     ($2::int IS NULL OR customer_id = $2) AND (position($1 IN lower(content::text)) > 0 OR EXISTS (

@@ -7,11 +7,11 @@ from datetime import datetime
 import msgspec
 
 from largesse.base.errors import NotFound
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.drafts.columns import Columns
 from largesse.drafts.draft import Draft, DraftContent
 from largesse.drafts.sheet import Sheet, SheetRow
-from largesse.identity import Principal
+from largesse.identity.principal import Principal
 from largesse.orders.reference import is_reference, new_reference
 
 # Drafts of a person in an environment; a new one takes the place of the oldest.

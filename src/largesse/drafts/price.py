@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from largesse.catalogue import Product
-from largesse.orders import Quote
+from largesse.catalogue.products import Product
+from largesse.orders.quoting import Quote
 
 
 class PriceLines(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.spreadsheets import without_apostrophe
-from largesse.orders import MAX_CODES
+from largesse.orders.recipients import MAX_CODES
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_ROWS = MAX_CODES  # beside a heading

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from largesse.database import Connection, Customers, Part, arguments, within
+from largesse.database.distribution import arguments, within
+from largesse.database.pool import Connection
+from largesse.database.rounds import Customers
+from largesse.database.together import Part
 from largesse.delivery.queue.maintenance import Waiting
 
 CHANGES = Waiting("order_changes", "true", "order_changes_waiting", "id", since="changed_at")

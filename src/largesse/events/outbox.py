@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from largesse.database import Connection, insert
+from largesse.database.inserting import insert
+from largesse.database.pool import Connection
 from largesse.delivery.queue.maintenance import LONG_AGO, Old, Waiting
 from largesse.events.kind import EventType, Payload
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.events.order_created import OrderRecord
 
 _FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(OrderRecord)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from largesse.base.vault import Vault
-from largesse.database import WORKER, Connection, Database, Row, Scope, commit_as_one, scope_of
+from largesse.database.pool import Connection, Database, Row, commit_as_one, scope_of
+from largesse.database.scope import WORKER, Scope
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
 from largesse.fulfilment.providers import Provider, Wanted
 from largesse.lines.lines import Line, read_progress

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from largesse.catalogue.amounts import can_become
 from largesse.catalogue.products import Product, product_from_row
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.lines.lines import Line
 
 _PRODUCT = """

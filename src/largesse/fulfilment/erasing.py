@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from largesse.base.vault import Vault
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.fulfilment.notifications import open_email
 from largesse.lines.erasing import read_left_emails
 from largesse.lines.states import LineKey

@@ -9,8 +9,10 @@ from datetime import datetime
 from enum import Enum, auto
 
 from largesse.base.vault import Vault
-from largesse.catalogue import Details, Product, read_details
-from largesse.database import LOOKUP, Connection, Database, commit_as_one, for_customer
+from largesse.catalogue.details import Details, read_details
+from largesse.catalogue.products import Product
+from largesse.database.pool import Connection, Database, commit_as_one
+from largesse.database.scope import LOOKUP, for_customer
 from largesse.fulfilment.allocation import allocate_waiting, settle_product
 from largesse.fulfilment.choices import read_choices, read_product
 from largesse.fulfilment.notifications import seal_email

@@ -8,12 +8,13 @@ from datetime import date
 from itertools import islice
 from pathlib import Path
 
-from largesse.audit import Acting
+from largesse.audit.acting import Acting
 from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import StartError
 from largesse.base.money import label
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Connection, Database, Row
+from largesse.database.pool import Connection, Database, Row
+from largesse.database.scope import OPERATOR
 from largesse.fulfilment.allocation import allocate_waiting
 from largesse.fulfilment.table import read_rows
 from largesse.fulfilment.vouchers import Voucher, seal_voucher

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from prometheus_client import Gauge
 
 from largesse.base.money import canonical
-from largesse.database import Connection, Customers, arguments, commit_as_one, places, within
+from largesse.database.distribution import arguments, within
+from largesse.database.pool import Connection, commit_as_one
+from largesse.database.rounds import Customers, places
 from largesse.lines.states import LineKey, State, record_move
 
 STOCK_FREE = Gauge(

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from largesse.base.email import is_erased
 from largesse.base.vault import Vault
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.delivery.outbox import add_notification
 from largesse.lines.states import LineKey
 

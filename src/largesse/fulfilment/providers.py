@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from largesse.base.vault import Vault
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.fulfilment.vouchers import Voucher, seal_voucher
 from largesse.lines.states import LineKey
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from largesse.base.vault import Vault
-from largesse.database import Row
+from largesse.database.pool import Row
 from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.shipments import reseal_address
 from largesse.fulfilment.vouchers import open_voucher, seal_voucher
 from largesse.lines.resealing import left_emails
 from largesse.lines.states import LineKey
-from largesse.sealing import SealedTable
+from largesse.sealing.tables import SealedTable
 
 
 def _renew_email(vault: Vault, row: Row) -> tuple[bytes]:

@@ -11,10 +11,11 @@ from typing import TextIO
 
 import msgspec
 
-from largesse.audit import Acting
+from largesse.audit.acting import Acting
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Connection, Database, Row, commit_as_one
+from largesse.database.pool import Connection, Database, Row, commit_as_one
+from largesse.database.scope import OPERATOR
 from largesse.fulfilment.notifications import SHIPPED, write_notification
 from largesse.fulfilment.table import read_rows
 from largesse.lines.lines import Line

@@ -8,7 +8,7 @@ from datetime import date, datetime
 import msgspec
 
 from largesse.base.vault import Vault
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.lines.states import LineKey
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from largesse.base.errors import StartError
-from largesse.database import Connection, Row
-from largesse.identity import Principal
+from largesse.database.pool import Connection, Row
+from largesse.identity.principal import Principal
 
 
 @dataclass(frozen=True, slots=True)

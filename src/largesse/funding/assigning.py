@@ -11,7 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from largesse.base.errors import NotFound
-from largesse.database import Connection, insert
+from largesse.database.inserting import insert
+from largesse.database.pool import Connection
 
 
 class Holder(Enum):

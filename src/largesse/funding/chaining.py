@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from largesse.base.errors import StartError
-from largesse.chains import START, Chain, content, micros
-from largesse.database import Connection, Row
+from largesse.chains.chain import START, Chain, content, micros
+from largesse.database.pool import Connection, Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 DAYS = 30
 _EVERY = 2  # days: a line shows no more, and each place is looked for

@@ -19,8 +19,9 @@ from msgspec.structs import astuple
 
 from largesse.base.errors import StartError
 from largesse.base.money import label
-from largesse.chains import Chain
-from largesse.database import Connection, insert, is_spread
+from largesse.chains.chain import Chain
+from largesse.database.inserting import insert
+from largesse.database.pool import Connection, is_spread
 from largesse.funding.chaining import Account, entry_content, micros_of, pays_order
 
 _encode = msgspec.json.Encoder().encode

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from largesse.audit import Acting
+from largesse.audit.acting import Acting
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.money import label
 from largesse.base.naming import free_key
-from largesse.database import Connection, Row
+from largesse.database.pool import Connection, Row
 
 MOST_ACCOUNTS = 200  # funding accounts of a customer, the closed ones too
 LONGEST_NAME = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from largesse.base.errors import NotFound
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 
 @dataclass(frozen=True, slots=True)

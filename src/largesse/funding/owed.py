@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base import clock
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.funding.statements import month_of, read_places
 
 MOST_MONTHS = 120

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from largesse.audit import Acting
+from largesse.audit.acting import Acting
 from largesse.base.errors import StartError
 from largesse.base.money import AmountError, label, to_minor
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.funding.bank_file import BankLine, read_decimal
 from largesse.funding.top_ups import TopUp, confirm_top_up, top_ups_of_references
 from largesse.funding.transfer_references import spelled_reference, transfer_references_in

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from largesse.chains import Chain
-from largesse.database import Connection, Row
+from largesse.chains.chain import Chain
+from largesse.database.pool import Connection, Row
 from largesse.funding.chaining import ACCOUNT_COLUMNS, Along, ReadDigests, paid_orders, read_entries
 
 MOST_AT_ONCE = 20_000  # entries: about a second's work

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from largesse.base.errors import StartError
 from largesse.base.money import label
-from largesse.chains import Chain
-from largesse.database import Connection
+from largesse.chains.chain import Chain
+from largesse.database.pool import Connection
 from largesse.funding.ledger import Credit, own_accounts, pay_in
 
 

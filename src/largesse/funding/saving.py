@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from largesse.database import Connection, insert
+from largesse.database.inserting import insert
+from largesse.database.pool import Connection
 from largesse.database.saving import Saved, Table, Values
 
 _ACCOUNTS = Table(

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from largesse.database import Connection, Database, Scope
+from largesse.database.pool import Connection, Database
+from largesse.database.scope import Scope
 
 # An entry bears the time at which its transaction began; it may have waited for the account's lock for as long as this.
 _SKEW = timedelta(minutes=2)

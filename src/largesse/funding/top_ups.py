@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from largesse.audit import Acting
+from largesse.audit.acting import Acting
 from largesse.base.errors import InvalidRequest, NotFound, StartError
 from largesse.base.money import label
-from largesse.database import Connection, Row
+from largesse.database.pool import Connection, Row
 from largesse.funding.ledger import top_up
 from largesse.funding.transfer_references import new_transfer_reference, spelled_reference
 

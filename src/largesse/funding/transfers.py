@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from largesse.audit import Acting
+from largesse.audit.acting import Acting
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.money import label
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.funding.ledger import Entry, lock_accounts, post
 
 

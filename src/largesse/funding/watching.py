@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from largesse.audit import Acting
+from largesse.audit.acting import Acting
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.database import Connection, Customers, arguments, insert, places, within
+from largesse.database.distribution import arguments, within
+from largesse.database.inserting import insert
+from largesse.database.pool import Connection
+from largesse.database.rounds import Customers, places
 
 TOLD_ROLES = ("admin", "finance")
 MOST_TOLD = 20  # people of an account

@@ -9,7 +9,7 @@ import msgspec
 
 from largesse.base.errors import StartError
 from largesse.base.naming import free_key
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 PLANS = ("starter", "pro", "enterprise")
 MOST_CUSTOMER_NAME = 200

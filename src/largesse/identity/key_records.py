@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Network
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.identity.secret import new_secret, secret_hash, well_formed
 
 MOST_NAME = 100

@@ -18,7 +18,8 @@ from largesse.base import clock
 from largesse.base.batching import Batcher
 from largesse.base.errors import Unauthorized
 from largesse.base.throttle import Pacer
-from largesse.database import DATABASE_AWAY, LOOKUP, Database
+from largesse.database.pool import DATABASE_AWAY, Database
+from largesse.database.scope import LOOKUP
 from largesse.identity.guessing import MALFORMED, UNKNOWN, WrongKeys
 from largesse.identity.principal import Principal
 from largesse.identity.secret import secret_hash, well_formed

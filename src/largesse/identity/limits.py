@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from largesse.base.errors import NotFound, StartError
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.identity.narrowing import Limit, read_limits, write_limits
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largesse.base.errors import Unauthorized
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.identity.keys import Caller
 from largesse.identity.principal import Principal
 

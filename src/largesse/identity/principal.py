@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from largesse.base.settings import Network
-from largesse.database import Scope, for_customer
+from largesse.database.scope import Scope, for_customer
 
 ADMIN = "admin"
 # The roles of people who may send.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.naming import free_key
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.identity.narrowing import Limit, read_limits
 
 MOST_SERVICE_ACCOUNTS = 200

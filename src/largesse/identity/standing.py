@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple, Self
 
 from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
-from largesse.database import Connection, beside_of
+from largesse.database.pool import Connection, beside_of
 from largesse.identity.narrowing import parse_network, require_network, require_scope
 from largesse.identity.principal import ADMIN, SENDERS, Principal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from largesse.database import Connection, open_credentials
+from largesse.database.pool import Connection, open_credentials
 from largesse.identity.principal import Principal
 
 

@@ -5,22 +5,3 @@ a recipient's code and PIN lead to (`attempts` looks at one, `limits` says how o
 `states` moves lines, `records` tells how those of an order stand; `marking` marks their moves for `verify`. `links` gives codes out. `resealing` brings what is sealed under the
 newest master key, `erasing` takes out whose a line was. This room alone writes the tables of lines; what a claimed gift becomes is fulfilment's. Why so: docs/decisions/0007-codes-references-tokens.md and 0011-claiming.md.
 """
-
-from largesse.lines.issuing import CODES_AT_ONCE, IssuedCode, SealedCode, SealedCodes, draw_codes, open_code
-from largesse.lines.links import GivenCode, claim_link, give_codes
-from largesse.lines.text import CodeError, format_code, parse_code
-
-__all__ = [
-    "CODES_AT_ONCE",
-    "CodeError",
-    "GivenCode",
-    "IssuedCode",
-    "SealedCode",
-    "SealedCodes",
-    "claim_link",
-    "draw_codes",
-    "format_code",
-    "give_codes",
-    "open_code",
-    "parse_code",
-]

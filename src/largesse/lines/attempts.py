@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 
 from largesse.base.throttle import network_of
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import LOOKUP, Connection, act_for, for_customer, scope_of
+from largesse.database.pool import Connection, act_for, scope_of
+from largesse.database.scope import LOOKUP, for_customer
 from largesse.lines.issuing import IssuedCode, SealedCodes, open_code
 from largesse.lines.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures
 from largesse.lines.lines import NO_LINE, Line, find_line, progress_from_row

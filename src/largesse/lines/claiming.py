@@ -13,7 +13,8 @@ from largesse.base import clock
 from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import LOOKUP, Connection, Database, act_for, commit_as_one
+from largesse.database.pool import Connection, Database, act_for, commit_as_one
+from largesse.database.scope import LOOKUP
 from largesse.lines.attempts import Attempt, Examined, Examiner, forget_failures, record_failure
 from largesse.lines.lines import Line, find_line, read_progress
 from largesse.lines.states import (

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from largesse.base.email import email_key, erased_email, is_erased
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.lines.states import LineKey
 
 

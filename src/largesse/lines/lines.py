@@ -8,16 +8,9 @@ from datetime import datetime
 
 from largesse.base.email import is_erased
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import (
-    Connection,
-    Row,
-    Scope,
-    act_for,
-    customers_of_code,
-    for_customer,
-    for_customers,
-    is_spread,
-)
+from largesse.database.distribution import customers_of_code
+from largesse.database.pool import Connection, Row, act_for, is_spread
+from largesse.database.scope import Scope, for_customer, for_customers
 from largesse.lines.issuing import open_code
 from largesse.lines.states import LineKey, Progress, State
 

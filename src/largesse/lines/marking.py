@@ -11,9 +11,11 @@ from collections.abc import Sequence
 
 import structlog
 
-from largesse.audit import INSTALLATION, Acting
-from largesse.chains import Chain, content, micros
-from largesse.database import Connection, Customers, Row, arguments, commit_as_one, within
+from largesse.audit.acting import INSTALLATION, Acting
+from largesse.chains.chain import Chain, content, micros
+from largesse.database.distribution import arguments, within
+from largesse.database.pool import Connection, Row, commit_as_one
+from largesse.database.rounds import Customers
 
 BEGUN = "claims.chained"  # the act that the audit log keeps once: a chain that begins again was reset
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.lines.states import State
 
 

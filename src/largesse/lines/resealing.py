@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from largesse.base.vault import Compartment, SealBroken, Vault
-from largesse.database import Row
+from largesse.database.pool import Row
 from largesse.lines.issuing import SealedCodes, open_code
-from largesse.sealing import SealedTable
+from largesse.sealing.tables import SealedTable
 
 
 def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:

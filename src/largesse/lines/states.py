@@ -17,8 +17,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from largesse.database import Connection, Part, fetch_together
-from largesse.events import changed
+from largesse.database.pool import Connection
+from largesse.database.together import Part, fetch_together
+from largesse.events.changes import changed
 
 
 class LineKey(NamedTuple):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from largesse.database import Connection, insert
+from largesse.database.inserting import insert
+from largesse.database.pool import Connection
 
 # Customer and order by id, number, the recipient's address and name, the number the code is found by, code and PIN sealed.
 LineColumns = tuple[int, int, int, str | None, str | None, int, bytes]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from largesse.base.errors import Unavailable
-from largesse.database import DATABASE_FAILED
+from largesse.database.pool import DATABASE_FAILED
 from largesse.orders import metrics
 from largesse.orders.order import AccountIds, Order, Outcome, Placed
 from largesse.orders.rules import Held, ReferenceHeld

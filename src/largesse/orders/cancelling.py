@@ -6,11 +6,12 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.chains import Chain
-from largesse.database import Connection, Row, commit_as_one
+from largesse.chains.chain import Chain
+from largesse.database.pool import Connection, Row, commit_as_one
 from largesse.delivery.outbox import hold_mail_back
-from largesse.funding import Entry, lock_accounts, own_accounts, payment_source, post
-from largesse.identity import Principal
+from largesse.funding.ledger import Entry, lock_accounts, own_accounts, post
+from largesse.funding.sources import payment_source
+from largesse.identity.principal import Principal
 from largesse.lines.states import lock_issued, record_cancelled
 from largesse.orders.acts import record_cancel
 from largesse.orders.finding import find_own_order

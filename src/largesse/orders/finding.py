@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from largesse.base.errors import NotFound
-from largesse.database import Connection, Row
-from largesse.identity import Principal, require_own
+from largesse.database.pool import Connection, Row
+from largesse.identity.principal import Principal
+from largesse.identity.standing import require_own
 from largesse.orders.reference import is_reference
 
 

@@ -10,7 +10,8 @@ with its transaction, however that ends.
 from __future__ import annotations
 
 from largesse.base.errors import Unavailable
-from largesse.database import LOOKUP, Database
+from largesse.database.pool import Database
+from largesse.database.scope import LOOKUP
 
 _MARKS = 0x6F726465  # "orde"; the class of these advisory locks, the object is the mark
 

@@ -6,7 +6,8 @@ import structlog
 from prometheus_client import Gauge
 
 from largesse.base import clock
-from largesse.database import LOOKUP, Database
+from largesse.database.pool import Database
+from largesse.database.scope import LOOKUP
 
 LAST_ID = 2**31 - 1
 # When this few are left, it is said in the log, in metrics and by GET /health: at a million orders a day, more than half a year.

@@ -12,8 +12,9 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec.structs import astuple
 
-from largesse.database import Connection, Row, insert
-from largesse.lines import GivenCode
+from largesse.database.inserting import insert
+from largesse.database.pool import Connection, Row
+from largesse.lines.links import GivenCode
 from largesse.orders.options import Options
 
 Inet = Annotated[str, "inet"]

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from largesse.base.batching import Batcher
 from largesse.base.errors import InvalidRequest
-from largesse.database import Database, at_node, for_customers
-from largesse.events import OrderRecord
-from largesse.identity import Principal
+from largesse.database.distribution import at_node
+from largesse.database.pool import Database
+from largesse.database.scope import for_customers
+from largesse.events.order_created import OrderRecord
+from largesse.identity.principal import Principal
 from largesse.orders.horizon import read_horizon
 from largesse.orders.record import TOLD_COLUMNS, order_record
 from largesse.orders.request import read_reference

@@ -14,8 +14,8 @@ from ipaddress import ip_address
 
 import msgspec
 
-from largesse.chains import Chain, content
-from largesse.database import Connection, Row
+from largesse.chains.chain import Chain, content
+from largesse.database.pool import Connection, Row
 from largesse.orders.kept import COLUMNS, KeptOrder, kept_order
 from largesse.orders.order import Order
 from largesse.orders.rows import addressees

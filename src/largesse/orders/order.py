@@ -7,10 +7,10 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.database import Scope, for_customers
-from largesse.funding import PaymentSource, payment_source
-from largesse.identity import Principal
-from largesse.lines import IssuedCode, SealedCode
+from largesse.database.scope import Scope, for_customers
+from largesse.funding.sources import PaymentSource, payment_source
+from largesse.identity.principal import Principal
+from largesse.lines.issuing import IssuedCode, SealedCode
 from largesse.orders.kept import KeptOrder
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import Wanted

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
-from largesse.database import Connection, Customers, Row, arguments, places, within
+from largesse.database.distribution import arguments, within
+from largesse.database.pool import Connection, Row
+from largesse.database.rounds import Customers, places
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ import structlog
 
 from largesse.base.batching import Batcher
 from largesse.base.errors import Problem, Unavailable
-from largesse.chains import Chain
-from largesse.database import DATABASE_AWAY, DATABASE_FAILED, Connection, Database, Nodes
+from largesse.chains.chain import Chain
+from largesse.database.nodes import Nodes
+from largesse.database.pool import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
 from largesse.orders import metrics
 from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch

@@ -19,7 +19,8 @@ from largesse.base.decoding import refused
 from largesse.base.errors import InvalidRequest, QuoteChanged, QuoteExpired
 from largesse.base.money import canonical
 from largesse.base.vault import SIGNATURE_BYTES, Vault
-from largesse.identity import Caller, Principal
+from largesse.identity.keys import Caller
+from largesse.identity.principal import Principal
 from largesse.orders.order import Gift
 from largesse.orders.request import Wanted
 

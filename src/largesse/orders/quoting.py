@@ -13,9 +13,10 @@ import msgspec
 
 from largesse.base.errors import InvalidRequest, ReferenceUsed
 from largesse.base.vault import Vault
-from largesse.database import Connection, Database
-from largesse.funding import FromAccount, PaymentSource, payment_source
-from largesse.identity import Caller, Standing, people_standing
+from largesse.database.pool import Connection, Database
+from largesse.funding.sources import FromAccount, PaymentSource, payment_source
+from largesse.identity.keys import Caller
+from largesse.identity.standing import Standing, people_standing
 from largesse.orders.findings import Findings
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey, new_order

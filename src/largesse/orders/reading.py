@@ -11,9 +11,10 @@ from typing import Any
 
 import asyncpg
 
-from largesse.database import Connection, at_node, beside_of, is_spread
+from largesse.database.distribution import at_node
 from largesse.database.planning import OF_BATCH, OF_BATCH_SPREAD
-from largesse.identity import Standing, people_standing, standings
+from largesse.database.pool import Connection, beside_of, is_spread
+from largesse.identity.standing import Standing, people_standing, standings
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import BatchContext, Held, LedgerAccount

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from largesse.base.money import to_number
-from largesse.events import ORDER_CREATED, OrderRecord
+from largesse.events.order_created import ORDER_CREATED, OrderRecord
 
 # Members of a record that are columns of another name.
 _COLUMN_OF = {

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from largesse.base.vault import Vault
-from largesse.database import Connection, Row, is_spread
-from largesse.identity import CODES, Principal, require_own, require_scope
-from largesse.lines import CODES_AT_ONCE, IssuedCode, give_codes, open_code
+from largesse.database.pool import Connection, Row, is_spread
+from largesse.identity.narrowing import CODES, require_scope
+from largesse.identity.principal import Principal
+from largesse.identity.standing import require_own
+from largesse.lines.issuing import CODES_AT_ONCE, IssuedCode, open_code
+from largesse.lines.links import give_codes
 from largesse.orders.acts import record_reading
 from largesse.orders.finding import find_order
 from largesse.orders.kept import Receipt, kept_order

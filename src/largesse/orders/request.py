@@ -14,7 +14,8 @@ import msgspec
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
-from largesse.identity import CODES, Principal, require_scope
+from largesse.identity.narrowing import CODES, require_scope
+from largesse.identity.principal import Principal
 from largesse.orders.options import Options, check_options
 from largesse.orders.recipients import AskedRecipient, OrderRecipient, count_codes
 from largesse.orders.texts import read_key

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from largesse.database import Connection, Row
-from largesse.identity import Principal, is_own
+from largesse.database.pool import Connection, Row
+from largesse.identity.principal import Principal
+from largesse.identity.standing import is_own
 from largesse.orders.finding import find_order
 from largesse.orders.kept import KeptOrder, kept_order
 

@@ -8,9 +8,11 @@ from datetime import datetime
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.base.money import canonical
-from largesse.chains import START
-from largesse.funding import Entry, FromAccount
-from largesse.identity import CODES, SEND, Limit, PersonStanding, Standing, require_sender, require_standing
+from largesse.chains.chain import START
+from largesse.funding.ledger import Entry
+from largesse.funding.sources import FromAccount
+from largesse.identity.narrowing import CODES, SEND, Limit
+from largesse.identity.standing import PersonStanding, Standing, require_sender, require_standing
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.spending import SpendingKey, limit_of, require_within, spending_key
 

@@ -12,20 +12,24 @@ from largesse.base.patience import Patience
 from largesse.base.slices import Result, Slices, Steps, first_slice
 from largesse.base.turns import Turn, Turns
 from largesse.base.vault import Vault
-from largesse.catalogue import Catalogue, Price, Snapshot, collection_price, gift_price
-from largesse.database import Database
-from largesse.funding import (
+from largesse.catalogue.amounts import Price, collection_price, gift_price
+from largesse.catalogue.cache import Catalogue
+from largesse.catalogue.snapshot import Snapshot
+from largesse.database.pool import Database
+from largesse.funding.accounts import list_funding_accounts
+from largesse.funding.ledger import own_accounts
+from largesse.funding.sources import (
     FromAccount,
     PaymentSource,
     is_fitting,
-    list_funding_accounts,
     names_account,
-    own_accounts,
     payment_source,
     unfitting,
 )
-from largesse.identity import Caller, Principal
-from largesse.lines import SealedCodes, draw_codes, give_codes
+from largesse.identity.keys import Caller
+from largesse.identity.principal import Principal
+from largesse.lines.issuing import SealedCodes, draw_codes
+from largesse.lines.links import give_codes
 from largesse.orders.kept import Receipt
 from largesse.orders.options import Options
 from largesse.orders.order import Gift, Order, OwnAccounts, new_order
@@ -47,7 +51,7 @@ from largesse.orders.request import (
     require_codes,
 )
 from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
-from largesse.templates import Template, read_template
+from largesse.templates.listing import Template, read_template
 
 _CACHED_ACCOUNTS = 10_000
 # Orders of one customer under way in a process while others order too. What waits in the process is done in one go each time

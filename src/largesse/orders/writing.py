@@ -12,11 +12,12 @@ from itertools import islice
 
 import msgspec
 
-from largesse.chains import Chain
-from largesse.database import Connection, beside_of, is_spread
+from largesse.chains.chain import Chain
+from largesse.database.pool import Connection, beside_of, is_spread
 from largesse.delivery.outbox import new_mail_jobs
-from largesse.events import ORDER_CREATED, new_events
-from largesse.funding import mark_entries, new_balances, new_entries
+from largesse.events.order_created import ORDER_CREATED
+from largesse.events.outbox import new_events
+from largesse.funding.ledger import mark_entries, new_balances, new_entries
 from largesse.lines.writing import LineColumns, LineRow, insert_lines, new_lines, write_columns
 from largesse.orders.horizon import drawn_ids
 from largesse.orders.kept import new_orders, written_orders

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from largesse.database import Connection, beside_of
+from largesse.database.pool import Connection, beside_of
 from largesse.delivery.outbox import insert_mail_jobs
-from largesse.events import NEXT_EVENT_ID, ORDER_CREATED, EventColumns, insert_events
-from largesse.funding import NEXT_ENTRY_ID, Posting, post_at_home
+from largesse.events.order_created import ORDER_CREATED
+from largesse.events.outbox import NEXT_EVENT_ID, EventColumns, insert_events
+from largesse.funding.ledger import NEXT_ENTRY_ID, Posting, post_at_home
 from largesse.lines.writing import insert_lines
 from largesse.orders.horizon import drawn_ids
 from largesse.orders.kept import KeptOrder, insert_orders

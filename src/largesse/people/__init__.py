@@ -6,23 +6,3 @@ form of it once. `passwords` keeps passwords, `links` what may be used once, `al
 `confirming` is what the first mailed link ends; `signing_in` is the way in, from all of those. `managing` is what an administrator and an operator do with a customer's people.
 `maintenance` says what of it is old, `resealing` brings second steps under the newest key. `known` is who signs in by which address, `secrets` what a browser or a link carries.
 """
-
-from largesse.people.links import Link, new_link
-from largesse.people.passwords import Passwords
-from largesse.people.roles import RIGHTS, ROLES, Reach, Right
-from largesse.people.session import Membership, Person, Session
-from largesse.people.signing_in import SigningIn
-
-__all__ = [
-    "RIGHTS",
-    "ROLES",
-    "Link",
-    "Membership",
-    "Passwords",
-    "Person",
-    "Reach",
-    "Right",
-    "Session",
-    "SigningIn",
-    "new_link",
-]

@@ -11,7 +11,8 @@ from enum import Enum
 from largesse.base.errors import TooManyRequests
 from largesse.base.throttle import Rate
 from largesse.base.vault import Vault
-from largesse.database import LOOKUP, Database
+from largesse.database.pool import Database
+from largesse.database.scope import LOOKUP
 
 # Of two tries at once, the one that began first may be counted last: no time has passed for it, and none is taken back.
 _PASSED_S = "greatest(0, extract(epoch FROM clock_now() - a.counted_at)::float8)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.database import Connection, open_credentials
+from largesse.database.pool import Connection, open_credentials
 from largesse.people.links import end_links_of_person
 from largesse.people.second_step import forget_second_step
 from largesse.people.session import forget_browsers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from largesse.base.email import email_key
-from largesse.database import Connection, credentials_key, open_credentials
+from largesse.database.pool import Connection, credentials_key, open_credentials
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.errors import NotFound
-from largesse.database import Connection, open_credentials
+from largesse.database.pool import Connection, open_credentials
 from largesse.people.known import find_known
 from largesse.people.secrets import new_secret, secret_hash
 

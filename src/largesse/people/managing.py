@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.delivery.outbox import mail_second_step
-from largesse.identity import add_user, deactivate_user, set_user_role
+from largesse.identity.users import add_user, deactivate_user, set_user_role
 from largesse.people.known import find_known
 from largesse.people.links import end_links, new_link
 from largesse.people.second_step import HAS_ONE, asks_second_step, forget_second_step

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.errors import InvalidRequest
-from largesse.database import Connection, open_credentials
+from largesse.database.pool import Connection, open_credentials
 from largesse.people.second_step import begin_recovery, end_recovery
 from largesse.people.webauthn import CHALLENGE_BYTES, NotThePasskey, RelyingParty, Signed
 

@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass
 
 from largesse.base import clock
-from largesse.database import LOOKUP, Database
+from largesse.database.pool import Database
+from largesse.database.scope import LOOKUP
 
 _WAIT_S = 20.0  # for the first one's answer
 _LOOK_EVERY_S = 0.1

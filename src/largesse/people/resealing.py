@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from largesse.base.vault import Vault
-from largesse.database import Row
+from largesse.database.pool import Row
 from largesse.people.second_step import totp_context
-from largesse.sealing import SealedTable
+from largesse.sealing.tables import SealedTable
 
 
 def _renew(vault: Vault, row: Row) -> tuple[bytes]:

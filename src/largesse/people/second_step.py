@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from largesse.base.vault import Vault
-from largesse.database import Connection, credentials_key, open_credentials
+from largesse.database.pool import Connection, credentials_key, open_credentials
 
 DIGITS = 6
 STEP_S = 30

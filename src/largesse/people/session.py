@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.text import cleaned
-from largesse.database import LOOKUP, Connection, Database, Scope, for_customer, open_credentials
+from largesse.database.pool import Connection, Database, open_credentials
+from largesse.database.scope import LOOKUP, Scope, for_customer
 from largesse.people.roles import RIGHTS, Reach, Right
 from largesse.people.second_step import HAS_PASSKEY, asks_second_step
 from largesse.people.secrets import new_secret, secret_hash

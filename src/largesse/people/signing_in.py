@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from largesse.audit import Acting, by_person
+from largesse.audit.acting import Acting, by_person
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
 from largesse.base.throttle import network_of
 from largesse.base.vault import Vault
-from largesse.chains import Chains
-from largesse.database import LOOKUP, Connection, Database, act_for, for_customer
+from largesse.chains.keys import Chains
+from largesse.database.pool import Connection, Database, act_for
+from largesse.database.scope import LOOKUP, for_customer
 from largesse.delivery.outbox import mail_new_device, mail_reset, mail_second_step
-from largesse.identity import bind_user, note_login
+from largesse.identity.users import bind_user, note_login
 from largesse.people.allowances import Allowance, give_back, spend
 from largesse.people.confirming import confirm_address
 from largesse.people.known import (

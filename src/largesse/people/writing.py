@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from largesse.database import Connection, Database
-from largesse.identity import HeldPerson, hold_people
+from largesse.database.pool import Connection, Database
+from largesse.identity.standing import HeldPerson, hold_people
 from largesse.people.session import Person
 
 

@@ -4,10 +4,3 @@
 `retention` has it go by itself. Each room erases from its own tables. What somebody wrote into free
 text, a name in a message, say, nobody can find; an address there is found. Why so: docs/decisions/0033-personal-data.md.
 """
-
-from largesse.privacy.erasing import Receipt, erase
-from largesse.privacy.exporting import export
-from largesse.privacy.finding import Found, find
-from largesse.privacy.retention import Retention
-
-__all__ = ["Found", "Receipt", "Retention", "erase", "export", "find"]

@@ -7,8 +7,9 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.chains import Chain
-from largesse.database import OPERATOR, Connection, Database, commit_as_one
+from largesse.chains.chain import Chain
+from largesse.database.pool import Connection, Database, commit_as_one
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.erasing import ErasedMail, erase_from_requeues, erase_mail
 from largesse.delivery.webhooks.erasing import erase_from_answers
 from largesse.drafts.erasing import drop_drafts_with
@@ -17,7 +18,7 @@ from largesse.lines.erasing import erase_recipients
 from largesse.orders.erasing import Texts, erase_mentions
 from largesse.orders.marks import changing_orders
 from largesse.privacy.finding import Found, OrderKey
-from largesse.reports import forget_recipient, forget_texts
+from largesse.reports.keeping import forget_recipient, forget_texts
 
 
 class Receipt(msgspec.Struct, frozen=True):

@@ -10,12 +10,12 @@ import msgspec
 from largesse.base.email import email_key
 from largesse.base.money import to_number
 from largesse.base.vault import Vault
-from largesse.database import Connection, Row
+from largesse.database.pool import Connection, Row
 from largesse.fulfilment.notifications import open_email
 from largesse.fulfilment.shipments import read_address
 from largesse.lines.records import read_line_records
 from largesse.lines.states import LineKey
-from largesse.orders import PERSONAL
+from largesse.orders.options import PERSONAL
 from largesse.privacy.finding import Found, OrderKey
 
 Json = dict[str, Any]

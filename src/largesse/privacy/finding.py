@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from largesse.base.vault import Vault
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.delivery.mail.erasing import find_notified_lines
 from largesse.drafts.erasing import count_drafts_with
 from largesse.fulfilment.erasing import find_lines_with_left_email

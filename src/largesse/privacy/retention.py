@@ -13,18 +13,13 @@ from collections.abc import Mapping, Sequence
 import structlog
 from prometheus_client import Counter
 
-from largesse.audit import Acting
+from largesse.audit.acting import Acting
 from largesse.base import clock
-from largesse.database import (
-    WORKER,
-    Connection,
-    Customers,
-    Database,
-    Rounds,
-    arguments,
-    commit_as_one,
-    plan_by_index,
-)
+from largesse.database.distribution import arguments
+from largesse.database.planning import plan_by_index
+from largesse.database.pool import Connection, Database, commit_as_one
+from largesse.database.rounds import Customers, Rounds
+from largesse.database.scope import WORKER
 from largesse.delivery.mail.erasing import erase_old_requeues
 from largesse.orders.erasing import erase_texts
 from largesse.orders.marks import changing_orders

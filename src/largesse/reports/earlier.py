@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from largesse.database import Connection
-from largesse.identity import Principal
+from largesse.database.pool import Connection
+from largesse.identity.principal import Principal
 from largesse.reports.words import whole
 
 # Earlier gifts are not worth a word.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.reports.filters import OrderFilter, Place
 from largesse.reports.searching import LOOKED_AT, Term, read_candidates, read_orders_among, read_terms
 from largesse.reports.standing import OrderState, Sums

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from largesse.audit import Acting
-from largesse.database import Connection, Customers, Row, places, plan_by_index
-from largesse.events import Change, read_changes, record_changes, remove_changes
+from largesse.audit.acting import Acting
+from largesse.database.planning import plan_by_index
+from largesse.database.pool import Connection, Row
+from largesse.database.rounds import Customers, places
+from largesse.events.changes import Change, read_changes, record_changes, remove_changes
 from largesse.lines.marking import mark_events
-from largesse.orders import PERSONAL
+from largesse.orders.options import PERSONAL
 from largesse.reports.reading import (
     Facts,
     OrderKey,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.reports.filters import OrderFilter, Place
 from largesse.reports.finding import Found, find_orders
 from largesse.reports.reading import Facts, read_facts

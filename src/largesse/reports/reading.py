@@ -6,8 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from largesse.database import Connection, Customers, Row, arguments, within
-from largesse.orders import PERSONAL
+from largesse.database.distribution import arguments, within
+from largesse.database.pool import Connection, Row
+from largesse.database.rounds import Customers
+from largesse.orders.options import PERSONAL
 from largesse.reports.standing import AGES_S, Moves, Standing
 
 OrderKey = tuple[int, int]  # customer and order

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from largesse.audit import Acting
-from largesse.database import OPERATOR, WORKER, Connection, Database
-from largesse.events import change_all_orders, count_changes
+from largesse.audit.acting import Acting
+from largesse.database.pool import Connection, Database
+from largesse.database.scope import OPERATOR, WORKER
+from largesse.events.changes import change_all_orders, count_changes
 from largesse.reports.keeping import lock_keeping, take_in
 
 _LOOK_AGAIN_S = 0.2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.orders.reference import is_reference
 from largesse.reports.filters import OrderFilter, Place
 from largesse.reports.words import MAX_WORD, plain, whole, words_of

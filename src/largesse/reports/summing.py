@@ -10,7 +10,8 @@ from itertools import chain
 from typing import Any
 
 from largesse.base import clock
-from largesse.database import Connection, planned_at_once
+from largesse.database.planning import planned_at_once
+from largesse.database.pool import Connection
 from largesse.reports.filters import OrderFilter
 from largesse.reports.standing import SUMS, OrderState, Sums
 

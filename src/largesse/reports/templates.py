@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from largesse.database import Connection
-from largesse.identity import Principal
+from largesse.database.pool import Connection
+from largesse.identity.principal import Principal
 
 MOST_COUNTED = 1_000
 

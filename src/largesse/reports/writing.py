@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 import msgspec
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.reports.standing import SUMS, Sums, SumsKey
 
 _encode = msgspec.json.Encoder().encode

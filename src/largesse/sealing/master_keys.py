@@ -16,7 +16,8 @@ import structlog
 
 from largesse.base.errors import StartError
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import DATABASE_FAILED, OPERATOR, Connection, Database
+from largesse.database.pool import DATABASE_FAILED, Connection, Database
+from largesse.database.scope import OPERATOR
 
 _TEXT = b"largesse"
 _CONTEXT = b"master-key-proof"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from largesse.base.vault import Vault
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.sealing.master_keys import KeyRecord, list_master_keys
 
 # A process says every few seconds under which key it seals; one that was not heard of for so long does not run any more, and no

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from largesse.base.vault import Compartment, SealBroken, Vault
-from largesse.database import OPERATOR, Database, Row, commit_as_one
 from largesse.database.distribution import DISTRIBUTED, neighbourhoods
+from largesse.database.pool import Database, Row, commit_as_one
+from largesse.database.scope import OPERATOR
 
 Key = tuple[Any, ...]
 

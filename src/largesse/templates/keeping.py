@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 MOST_TEMPLATES = 500
 MAX_NAME = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.database.saving import Saved, Table, Values
 
 _TEMPLATES = Table(

@@ -5,19 +5,3 @@
 (`reports`), and of roles (`rights`). `codes` opens every code, `chains` makes the marks of ledger and audit log again, `anchor` tells where they end; `progress` shows on a terminal how far it is. A
 new rule is a `Check` in the file of its subject.
 """
-
-from largesse.verify.anchor import Anchor, make_anchor, note_anchor, read_anchor
-from largesse.verify.audit import CHECKS, audit
-from largesse.verify.check import Check, Finding, Report
-
-__all__ = [
-    "CHECKS",
-    "Anchor",
-    "Check",
-    "Finding",
-    "Report",
-    "audit",
-    "make_anchor",
-    "note_anchor",
-    "read_anchor",
-]

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from largesse.base.errors import StartError
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.funding.proving import note_anchored
 
 _MOST_BYTES = 1_000_000_000

@@ -6,7 +6,8 @@ import sys
 from typing import TextIO
 
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Connection, Database
+from largesse.database.pool import Connection, Database
+from largesse.database.scope import OPERATOR
 from largesse.verify.anchor import Anchor
 from largesse.verify.chains import ANCHOR_RULES, check_chains
 from largesse.verify.chains import RULES as CHAIN_RULES

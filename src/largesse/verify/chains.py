@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 
-from largesse.audit import INSTALLATION
-from largesse.audit.acting import event_content
+from largesse.audit.acting import INSTALLATION, event_content
 from largesse.base.errors import StartError
 from largesse.base.vault import Vault
-from largesse.chains import START, Chain, Chains, micros, open_chains
-from largesse.database import Connection, Row
+from largesse.chains.chain import START, Chain, micros
+from largesse.chains.keys import Chains, open_chains
+from largesse.database.pool import Connection, Row
 from largesse.funding.chaining import ACCOUNT_COLUMNS, CONTENT_COLUMNS, Along, paid_orders
 from largesse.lines.marking import event_content as move_content
 from largesse.lines.marking import has_begun

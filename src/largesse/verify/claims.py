@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.funding import is_payer
+from largesse.funding.sources import is_payer
 from largesse.verify.check import Check
 
 CLAIMS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import Connection, Row
-from largesse.lines import open_code
+from largesse.database.pool import Connection, Row
+from largesse.lines.issuing import open_code
 from largesse.verify.check import Finding, Tally
 from largesse.verify.progress import Progress
 

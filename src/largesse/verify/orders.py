@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from largesse.events import EVENTS, OLD, ORDER_CREATED
-from largesse.funding import is_payer
+from largesse.events.order_created import ORDER_CREATED
+from largesse.events.outbox import OLD
+from largesse.events.registry import EVENTS
+from largesse.funding.sources import is_payer
 from largesse.verify.check import Check
 
 EVENTS_KEPT_DAYS = OLD.days  # older ones may have been pruned

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from largesse.database import Connection, Role
 from largesse.database.distribution import HAS_EXTENSION
 from largesse.database.granting import differences, policies_missing
 from largesse.database.manifest import schema_differences
+from largesse.database.pool import Connection
 from largesse.database.rights import TABLES
-from largesse.database.roles import ACTING
+from largesse.database.roles import ACTING, Role
 from largesse.verify.check import SHOWN_IDS, Check, Finding
 
 ROLES_HAVE_THEIR_RIGHTS = "roles-have-their-rights"

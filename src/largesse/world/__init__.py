@@ -8,8 +8,3 @@ and `beside` the pictures that stand beside the file;
 Loading: `load` writes all of them in one transaction, each kind as rows of one table (`tables`), which `saving` brings in line;
 `api_keys` makes the keys that are missing.
 """
-
-from largesse.world.load import LoadedWorld, load_world
-from largesse.world.reading import demo_world, parse_world, read_world
-
-__all__ = ["LoadedWorld", "demo_world", "load_world", "parse_world", "read_world"]

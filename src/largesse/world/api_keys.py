@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from largesse.database import Connection
-from largesse.identity import deleted_keys, save_keys
+from largesse.database.pool import Connection
+from largesse.identity.key_records import deleted_keys
+from largesse.identity.saving import save_keys
 from largesse.identity.secret import new_secret, secret_hash
 from largesse.world.document import World
 from largesse.world.saving import NewRow, save

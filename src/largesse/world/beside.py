@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from importlib.resources.abc import Traversable
 
-from largesse.catalogue import Picture
-from largesse.catalogue.pictures import MAX_BYTES, PictureRefused, read_picture
+from largesse.catalogue.pictures import MAX_BYTES, Picture, PictureRefused, read_picture
 
 _MAX_TOTAL_BYTES = 128 * 2**20  # of all pictures of one world file
 

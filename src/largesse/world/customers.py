@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from largesse.funding import SOURCES
-from largesse.identity import MOST_CUSTOMER_NAME, PLANS
-from largesse.people import ROLES
+from largesse.funding.sources import SOURCES
+from largesse.identity.customers import MOST_CUSTOMER_NAME, PLANS
+from largesse.people.roles import ROLES
 from largesse.templates.keeping import MAX_EXPIRY_DAYS
 from largesse.world.document import (
     ApiKey,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from largesse.catalogue import Picture
+from largesse.catalogue.pictures import Picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from largesse import catalogue
 from largesse.base.errors import InvalidRequest
 from largesse.base.money import MAX_AMOUNT, canonical, to_minor, to_number
-from largesse.catalogue import Picture
 from largesse.catalogue.amounts import collection_price, gift_price
+from largesse.catalogue.collections import Collection as catalogue_Collection
 from largesse.catalogue.details import MAX_DESCRIPTION, MAX_HOW_TO_REDEEM, MAX_TERMS
-from largesse.catalogue.pictures import PictureRefused
+from largesse.catalogue.pictures import Picture, PictureRefused
 from largesse.catalogue.prices import delivered_minor
+from largesse.catalogue.products import Product as catalogue_Product
 from largesse.world.beside import Beside
 from largesse.world.document import Collection, Product
 from largesse.world.fields import Fields
@@ -162,9 +162,9 @@ def sold_in(product: Product) -> frozenset[str]:
     return _catalogue_product(product).sold_countries
 
 
-def _catalogue_product(product: Product) -> catalogue.Product:
+def _catalogue_product(product: Product) -> catalogue_Product:
     lowest, highest = product.min_amount_minor, product.max_amount_minor
-    return catalogue.Product(
+    return catalogue_Product(
         id=0,
         name=product.name,
         is_digital=product.digital,
@@ -179,8 +179,8 @@ def _catalogue_product(product: Product) -> catalogue.Product:
     )
 
 
-def _catalogue_collection(collection: Collection) -> catalogue.Collection:
-    return catalogue.Collection(
+def _catalogue_collection(collection: Collection) -> catalogue_Collection:
+    return catalogue_Collection(
         id=0,
         name=collection.name,
         country=collection.country,

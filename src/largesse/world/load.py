@@ -7,11 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from largesse import catalogue, funding, identity
-from largesse.chains import Chain
-from largesse.database import Connection
+from largesse.catalogue.pictures import save_pictures
+from largesse.catalogue.saving import save_collections, save_products
+from largesse.chains.chain import Chain
+from largesse.database.pool import Connection
 from largesse.database.saving import Saved
-from largesse.templates import save_templates
+from largesse.funding.accounts import list_unfunded
+from largesse.funding.ledger import top_up
+from largesse.funding.saving import assign, save_accounts
+from largesse.identity.saving import save_customers, save_service_accounts, save_users
+from largesse.templates.saving import save_templates
 from largesse.world.api_keys import save_api_keys
 from largesse.world.document import Collection, Customer, Product, Template, World
 from largesse.world.mistakes import Mistakes
@@ -99,7 +104,7 @@ async def _save_customers(connection: Connection, world: World) -> _Ids:
         NewRow(c.place, {"key": c.key, "name": c.name, "plan": c.plan, "funding": c.funding})
         for c in world.customers
     ]
-    saved = await save(connection, identity.save_customers, rows)
+    saved = await save(connection, save_customers, rows)
     return dict(zip((customer.key for customer in world.customers), saved.ids, strict=True))
 
 
@@ -119,7 +124,7 @@ async def _save_users(connection: Connection, world: World, customers: _Ids) -> 
         for customer in world.customers
         for user in customer.users
     ]
-    saved = await save(connection, identity.save_users, rows)
+    saved = await save(connection, save_users, rows)
     added = zip(saved.ids, saved.created, rows, strict=True)
     return [user_id for user_id, is_new, row in added if is_new and row.values["is_active"]]
 
@@ -138,14 +143,14 @@ async def _save_service_accounts(connection: Connection, world: World, customers
         )
         for customer, account in owned
     ]
-    saved = await save(connection, identity.save_service_accounts, rows)
+    saved = await save(connection, save_service_accounts, rows)
     return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
 
 
 async def _save_products(connection: Connection, world: World, customers: _Ids) -> _Ids:
-    await catalogue.save_pictures(connection, [one.picture for one in world.products if one.picture])
+    await save_pictures(connection, [one.picture for one in world.products if one.picture])
     rows = [NewRow(product.place, _product_values(product, customers)) for product in world.products]
-    saved = await save(connection, catalogue.save_products, rows)
+    saved = await save(connection, save_products, rows)
     return dict(zip((product.key for product in world.products), saved.ids, strict=True))
 
 
@@ -181,7 +186,7 @@ async def _save_collections(
         NewRow(collection.place, _collection_values(collection, customers, products))
         for collection in world.collections
     ]
-    saved = await save(connection, catalogue.save_collections, rows)
+    saved = await save(connection, save_collections, rows)
     ids = dict(zip((collection.key for collection in world.collections), saved.ids, strict=True))
     return ids, _left_to_people("collection", rows, saved)
 
@@ -254,22 +259,22 @@ async def _save_accounts(
         )
         for customer, account in owned
     ]
-    saved = await save(connection, funding.save_accounts, rows)
+    saved = await save(connection, save_accounts, rows)
     assigned = [
         (customers[customer.key], account_id, service_accounts[customer.key, key])
         for (customer, account), account_id in zip(owned, saved.ids, strict=True)
         for key in account.service_accounts or ()
     ]
-    await funding.assign(connection, saved.ids, assigned)
+    await assign(connection, saved.ids, assigned)
     for (_, account), account_id, created in zip(owned, saved.ids, saved.created, strict=True):
         if created and account.balance_minor:
-            await funding.top_up(connection, chain, account_id, account.balance_minor, None)
+            await top_up(connection, chain, account_id, account.balance_minor, None)
     return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
 
 
 async def _unfunded(connection: Connection, world: World, service_accounts: _OwnIds) -> list[str]:
     """What to say of service accounts that can send nothing: no funding account is theirs."""
-    found = dict(await funding.list_unfunded(connection, list(service_accounts.values())))
+    found = dict(await list_unfunded(connection, list(service_accounts.values())))
     return [
         account.place.mistake(
             "key",

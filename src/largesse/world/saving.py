@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from largesse.base.errors import StartError
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.database.saving import FixedColumn, Saved, Values
 from largesse.world.document import Place
 

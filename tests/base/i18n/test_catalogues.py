@@ -10,8 +10,8 @@ import pytest
 from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 
-from largesse.base.i18n import LANGUAGES, template_environment
-from largesse.base.i18n.templates import CATALOGUES
+from largesse.base.i18n.languages import LANGUAGES
+from largesse.base.i18n.templates import CATALOGUES, template_environment
 from largesse.delivery.mail import rendering as mail
 from largesse.web.claim import rendering as pages
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from largesse.base.i18n import LANGUAGES, chosen_language, language_of
+from largesse.base.i18n.languages import LANGUAGES, chosen_language, language_of
 
 
 @pytest.mark.parametrize(

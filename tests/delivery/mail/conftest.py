@@ -15,13 +15,14 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from tests.spread import IS_SPREAD
 
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.fan_out import fan_out
 from largesse.delivery.mail.mailer import Mailer
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
-from largesse.identity import Principal
-from largesse.lines import IssuedCode, SealedCodes, draw_codes
+from largesse.identity.principal import Principal
+from largesse.lines.issuing import IssuedCode, SealedCodes, draw_codes
 from largesse.orders.reference import new_reference
 
 MAIL_FROM = "Largesse Gifts <gifts@example.com>"

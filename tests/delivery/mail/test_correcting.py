@@ -10,7 +10,7 @@ from tests.chained import CHAIN
 from tests.delivery.mail.conftest import Office
 from tests.spread import WAITING
 
-from largesse.database import OPERATOR
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.correcting import correct_address
 from largesse.delivery.outbox import hold_mail_back
 from largesse.lines.states import lock_issued, record_cancelled

@@ -8,17 +8,14 @@ import pytest
 from tests.delivery.mail.conftest import Office
 
 from largesse.base.errors import InvalidRequest
-from largesse.database import OPERATOR
 from largesse.database.migrate import MIGRATIONS
-from largesse.delivery.mail import (
-    RecipientDelivery,
-    holding,
-    list_captured,
-    list_order_deliveries,
-    resend,
-)
+from largesse.database.scope import OPERATOR
+from largesse.delivery.mail import holding
+from largesse.delivery.mail.mailbox import list_captured
 from largesse.delivery.mail.mailer import GIVE_UP_AFTER_S
+from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
 from largesse.delivery.mail.requeue import Wanted, requeue
+from largesse.delivery.mail.resending import resend
 from largesse.delivery.maintenance import measure
 from largesse.delivery.queue import metrics
 

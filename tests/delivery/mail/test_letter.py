@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.base.i18n import LANGUAGES
+from largesse.base.i18n.languages import LANGUAGES
 from largesse.delivery.mail import mime
 from largesse.delivery.mail.letter import (
     CHOICE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.delivery.mail.test_letter import Seen, a_letter, bodies, parse
 
-from largesse.catalogue import Details
+from largesse.catalogue.details import Details
 
 
 def test_a_letter_says_what_the_gift_is_how_to_use_it_and_on_what_terms() -> None:

@@ -9,7 +9,7 @@ import time
 import pytest
 from tests.delivery.mail.conftest import MAIL_FROM, PUBLIC_URL, Office, PostOffice
 
-from largesse.database import OPERATOR
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.desk import Desk
 from largesse.delivery.mail.mailer import DRAIN_S, Mailer
 from largesse.delivery.mail.session import Patience

@@ -9,9 +9,9 @@ import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from tests.delivery.mail.conftest import Office, PostOffice
 
-from largesse.database import OPERATOR
-from largesse.delivery.mail import list_order_deliveries
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.mailer import GIVE_UP_AFTER_S
+from largesse.delivery.mail.records import list_order_deliveries
 from largesse.delivery.mail.refusals import RULES, Fault, rule_of
 from largesse.delivery.mail.session import DATA, DOT, MAIL, RCPT, Handover
 from largesse.delivery.queue import metrics

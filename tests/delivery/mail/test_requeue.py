@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.delivery.mail.conftest import Office
 
-from largesse.database import OPERATOR
-from largesse.delivery.mail import list_order_deliveries, resend
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.mailer import GIVE_UP_AFTER_S
+from largesse.delivery.mail.records import list_order_deliveries
 from largesse.delivery.mail.requeue import Wanted, count_given_up, requeue
+from largesse.delivery.mail.resending import resend
 
 SAM, KIM, LEE = "sam@example.com", "kim@example.com", "lee@example.com"
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

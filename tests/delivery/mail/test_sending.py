@@ -9,21 +9,17 @@ from tests.chained import CHAIN
 from tests.delivery.mail.conftest import MAIL_FROM, PUBLIC_URL, Office
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
-from largesse.database import OPERATOR
-from largesse.delivery.mail import (
-    RecipientDelivery,
-    list_captured,
-    list_order_deliveries,
-    messages,
-    open_captured,
-    resend,
-)
+from largesse.database.scope import OPERATOR
+from largesse.delivery.mail import messages
 from largesse.delivery.mail.desk import FRESH_S
+from largesse.delivery.mail.mailbox import list_captured, open_captured
 from largesse.delivery.mail.mailer import Mailer
 from largesse.delivery.mail.recording import Sent, record
+from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
+from largesse.delivery.mail.resending import resend
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
-from largesse.orders import cancel_order
+from largesse.orders.cancelling import cancel_order
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 

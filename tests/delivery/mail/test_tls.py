@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.delivery.mail.conftest import Office, PostOffice
 
-from largesse.database import OPERATOR
+from largesse.database.scope import OPERATOR
 
 # aiosmtpd means STARTTLS, which a server that speaks TLS from the start does not need.
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")

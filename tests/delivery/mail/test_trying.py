@@ -8,7 +8,7 @@ from email.message import EmailMessage
 import pytest
 from tests.delivery.mail.test_letter import Seen, a_letter, bodies, parse
 
-from largesse.base.i18n import LANGUAGES
+from largesse.base.i18n.languages import LANGUAGES
 
 
 @pytest.mark.parametrize("tag", list(LANGUAGES))

@@ -10,7 +10,9 @@ import pytest
 from tests.delivery.mail.conftest import PostOffice
 
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, WORKER, Database, Role
+from largesse.database.pool import Database
+from largesse.database.roles import Role
+from largesse.database.scope import OPERATOR, WORKER
 from largesse.delivery.mail.smtp import MailServer
 from largesse.delivery.mail.transport import SmtpTransport
 from largesse.delivery.outbox import (
@@ -20,11 +22,12 @@ from largesse.delivery.outbox import (
     mail_second_step,
     mail_test,
 )
-from largesse.delivery.people import PeopleMailer, queue_low_balances
-from largesse.identity import add_user, bind_user
+from largesse.delivery.people.low_balance import queue_low_balances
+from largesse.delivery.people.sending import PeopleMailer
+from largesse.identity.users import add_user, bind_user
 from largesse.people.known import know, set_preferences
 from largesse.people.links import find_link
-from largesse.sealing import prove_master_key
+from largesse.sealing.master_keys import prove_master_key
 
 VAULT = Vault((bytes(range(32)),))
 PUBLIC_URL = "https://gifts.example"

@@ -6,7 +6,7 @@ import pytest
 from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 
-from largesse.base.i18n import LANGUAGES
+from largesse.base.i18n.languages import LANGUAGES
 from largesse.delivery.people.writing import CATALOGUES, TEMPLATES
 
 

@@ -6,8 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.faults.proxy import Proxy
 
-from largesse.database import OPERATOR, Database, Limits
-from largesse.delivery.queue import Loop, Notifier, Schedule, Waker, listen, metrics, notify
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.database.session import Limits
+from largesse.delivery.queue import metrics
+from largesse.delivery.queue.loop import Loop
+from largesse.delivery.queue.notifier import Notifier, Waker, listen, notify
+from largesse.delivery.queue.schedule import Schedule
 
 A_WHILE_S = 10.0
 

@@ -24,7 +24,7 @@ from largesse.delivery.mail.fan_out import fan_out as fan_out_messages
 from largesse.delivery.mail.recording import Sent
 from largesse.delivery.mail.recording import record as record_sent
 from largesse.delivery.maintenance import measure
-from largesse.delivery.queue import Lease
+from largesse.delivery.queue.leasing import Lease
 from largesse.delivery.webhooks import fan_out, queues, recording
 from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
 

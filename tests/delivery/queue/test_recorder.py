@@ -6,7 +6,8 @@ import time
 import asyncpg
 import pytest
 
-from largesse.delivery.queue import Recorder, metrics
+from largesse.delivery.queue import metrics
+from largesse.delivery.queue.recorder import Recorder
 
 
 class Writing:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.delivery.queue import Schedule
+from largesse.delivery.queue.schedule import Schedule
 
 SCHEDULE = Schedule(first_s=4, factor=4, cap_s=21_600)
 MIDDLES = [4, 16, 64, 256, 1024, 4096, 16_384, 21_600, 21_600]

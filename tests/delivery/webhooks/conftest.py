@@ -12,15 +12,16 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Connection, Database
-from largesse.delivery.webhooks import CreatedSubscription, create_subscription, parse_target
+from largesse.database.pool import Connection, Database
+from largesse.database.scope import OPERATOR
 from largesse.delivery.webhooks.addresses import Address
 from largesse.delivery.webhooks.delivery import Deliverer
 from largesse.delivery.webhooks.fan_out import fan_out
 from largesse.delivery.webhooks.resolver import UnresolvedError
-from largesse.delivery.webhooks.targets import LookUp
+from largesse.delivery.webhooks.subscriptions import CreatedSubscription, create_subscription
+from largesse.delivery.webhooks.targets import LookUp, parse_target
 from largesse.delivery.webhooks.transport import HttpTransport
-from largesse.identity import Principal
+from largesse.identity.principal import Principal
 
 LOOPBACK = (IPv4Network("127.0.0.0/8"),)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -12,16 +12,12 @@ from tests.delivery.webhooks.conftest import LOOPBACK, Receiver, World, answerin
 from tests.delivery.webhooks.nameserver import name_server
 from tests.delivery.webhooks.receivers import broken_receiver
 
-from largesse.database import OPERATOR
-from largesse.delivery.webhooks import (
-    Resolver,
-    check_target,
-    create_subscription,
-    delete_subscription,
-    parse_target,
-    resolver,
-)
+from largesse.database.scope import OPERATOR
+from largesse.delivery.webhooks import resolver
 from largesse.delivery.webhooks.delivery import Deliverer
+from largesse.delivery.webhooks.resolver import Resolver
+from largesse.delivery.webhooks.subscriptions import create_subscription, delete_subscription
+from largesse.delivery.webhooks.targets import check_target, parse_target
 from largesse.delivery.webhooks.transport import HttpTransport
 
 

@@ -8,8 +8,8 @@ import pytest
 from tests.delivery.webhooks.conftest import LOOPBACK, Receiver, World, make_principal, no_names
 
 from largesse.base import clock
-from largesse.database import OPERATOR, WORKER
-from largesse.delivery.queue import Lease, Terms
+from largesse.database.scope import OPERATOR, WORKER
+from largesse.delivery.queue.leasing import Lease, Terms
 from largesse.delivery.webhooks import (
     delivery,
     queues,

@@ -9,8 +9,8 @@ import pytest
 from tests.delivery.webhooks.conftest import Receiver, World
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.database import OPERATOR
-from largesse.delivery.webhooks import DeliveryRecord, list_deliveries, redeliver, send_sample
+from largesse.database.scope import OPERATOR
+from largesse.delivery.webhooks.records import DeliveryRecord, list_deliveries, redeliver, send_sample
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from ipaddress import ip_address
 import pytest
 from tests.delivery.webhooks.nameserver import NameServer, name_server
 
-from largesse.delivery.webhooks import Resolver, resolver
-from largesse.delivery.webhooks.resolver import UnresolvedError
+from largesse.delivery.webhooks import resolver
+from largesse.delivery.webhooks.resolver import Resolver, UnresolvedError
 
 ACME, GLOBEX = 1, 2
 PATIENCE_S = 30.0

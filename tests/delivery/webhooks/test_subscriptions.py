@@ -8,14 +8,15 @@ from tests.delivery.webhooks.conftest import make_principal
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import OPERATOR, Database
-from largesse.delivery.webhooks import (
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.delivery.webhooks.subscriptions import (
     create_subscription,
     delete_subscription,
     list_subscriptions,
-    parse_target,
+    secret_context,
 )
-from largesse.delivery.webhooks.subscriptions import secret_context
+from largesse.delivery.webhooks.targets import parse_target
 
 VAULT = Vault((bytes(range(32)),))
 TARGET = parse_target("https://hooks.example.com/orders", ())

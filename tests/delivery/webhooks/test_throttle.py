@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from largesse.base.errors import TooManyRequests
-from largesse.delivery.webhooks import DeliveryThrottle
+from largesse.delivery.webhooks.throttle import DeliveryThrottle
 
 ACME, GLOBEX = 1, 2
 

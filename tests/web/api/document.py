@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from largesse.web.api import OPERATIONS
-from largesse.web.api.openapi import build_document
+from largesse.web.api.openapi.document import build_document
+from largesse.web.api.routes import OPERATIONS
 
 DOCUMENT = build_document(OPERATIONS)
 SCHEMAS = DOCUMENT["components"]["schemas"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import asyncpg
 
-from largesse.audit import list_events
+from largesse.audit.listing import list_events
 from largesse.base.vault import Vault
-from largesse.database import Database
-from largesse.verify import audit
+from largesse.database.pool import Database
+from largesse.verify.audit import audit
 
 
 def test_acts_are_kept_with_key_address_and_request(

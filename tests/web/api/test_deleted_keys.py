@@ -16,7 +16,7 @@ import pytest
 from tests.spread import IS_SPREAD, SOMEBODY_WAITS
 
 from largesse.identity.key_records import create_key, delete_key
-from largesse.web.api import OPERATIONS
+from largesse.web.api.routes import OPERATIONS
 
 SAM = "sam@example.com"
 TARGET = {"targetUrl": "https://93.184.215.14/hook", "event": "order.created"}

@@ -10,7 +10,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from largesse.web.api import OPERATIONS
+from largesse.web.api.routes import OPERATIONS
 
 ABSENT = 2_000_000_000
 ABSENT_REFERENCE = "0" * 20

@@ -7,9 +7,10 @@ import threading
 import httpx
 import pytest
 
-from largesse.database import OPERATOR, Database
-from largesse.identity import Authenticator
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.identity.key_records import create_key, delete_key
+from largesse.identity.keys import Authenticator
 
 
 def get(service, *headers: tuple[str, str], path: str = "/me") -> httpx.Response:

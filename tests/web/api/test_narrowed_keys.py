@@ -11,9 +11,11 @@ import httpx
 import pytest
 from tests.web.api.conftest import Service, on_database
 
-from largesse.identity import SCOPES, Limit, create_key, limit_service_account
-from largesse.web.api import OPERATIONS
+from largesse.identity.key_records import create_key
+from largesse.identity.limits import limit_service_account
+from largesse.identity.narrowing import SCOPES, Limit
 from largesse.web.api.operation import Operation
+from largesse.web.api.routes import OPERATIONS
 
 SCOPED = [operation for operation in OPERATIONS if operation.needs_key]
 SAM = [{"email": "sam@example.com"}]

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from largesse.orders import FEW_IDS, LAST_ID
+from largesse.orders.ids import FEW_IDS, LAST_ID
 
 WORLD = """
 customers:

@@ -13,8 +13,8 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from largesse.web.api import OPERATIONS
-from largesse.web.api.openapi import build_document
+from largesse.web.api.openapi.document import build_document
+from largesse.web.api.routes import OPERATIONS
 from largesse.web.docs.reference import read_sections
 from largesse.web.kit.problems import PROBLEMS
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from largesse.identity import Principal
+from largesse.identity.principal import Principal
 from largesse.web.kit.refused import ACTS_FOR, RefusalLog
 
 SECRET = "SECRET-4711"

@@ -17,10 +17,11 @@ from hypothesis import HealthCheck, settings
 from tests.web.api.conftest import RICH_WORLD
 
 from largesse.base.throttle import Rate
-from largesse.identity import WrongKeys
+from largesse.identity.guessing import WrongKeys
 from largesse.identity.secret import new_secret, secret_hash
-from largesse.web.api import OPERATIONS, Operation
-from largesse.web.api.openapi import build_document
+from largesse.web.api.openapi.document import build_document
+from largesse.web.api.operation import Operation
+from largesse.web.api.routes import OPERATIONS
 
 if TYPE_CHECKING:
     import schemathesis

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from largesse.identity import create_key
-from largesse.web.api import OPERATIONS
+from largesse.identity.key_records import create_key
 from largesse.web.api.operation import Operation
+from largesse.web.api.routes import OPERATIONS
 
 WITH_KEY = [operation for operation in OPERATIONS if operation.needs_key]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from largesse.database import LOOKUP
-from largesse.identity import Principal
+from largesse.database.scope import LOOKUP
+from largesse.identity.principal import Principal
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import pytest
 from prometheus_client import REGISTRY
 from tests.web.api.conftest import RICH_WORLD
 
-from largesse.database import Scope
-from largesse.identity import WrongKeys
-from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
+from largesse.database.scope import Scope
+from largesse.identity.guessing import WRONG_KEYS_A_MINUTE, WrongKeys
 from largesse.identity.key_records import create_key, delete_key
 from largesse.identity.secret import new_secret
 

@@ -141,7 +141,8 @@ def test_a_scheduled_gift_cannot_be_claimed_before_its_time(
     service: Any, recipient: Any, move_clock: Callable[[timedelta], None]
 ) -> None:
     from largesse.base.vault import Vault
-    from largesse.lines import claim_link, open_code
+    from largesse.lines.issuing import open_code
+    from largesse.lines.links import claim_link
 
     at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     sent = service.send(

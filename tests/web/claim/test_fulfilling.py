@@ -14,15 +14,13 @@ from tests.chained import acting_on
 from tests.web.claim.conftest import Work
 
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.letter import Letter
 from largesse.delivery.mail.messages import take
-from largesse.fulfilment import (
-    allocate_all_waiting,
-    export_shipments,
-    import_shipments,
-    list_inventory,
-)
+from largesse.fulfilment.allocation import allocate_all_waiting
+from largesse.fulfilment.inventory import list_inventory
+from largesse.fulfilment.shipments import export_shipments, import_shipments
 
 Codes = Callable[..., list[dict[str, str]]]
 

@@ -12,9 +12,8 @@ from tests.catalogue.images import png
 from tests.web.claim.conftest import form_of
 
 from largesse.base.vault import Vault
-from largesse.catalogue import save_pictures
-from largesse.catalogue.pictures import read_picture
-from largesse.database import WORKER
+from largesse.catalogue.pictures import read_picture, save_pictures
+from largesse.database.scope import WORKER
 from largesse.delivery.mail.fan_out import fan_out
 from largesse.delivery.mail.letter import Letter
 from largesse.delivery.mail.messages import take

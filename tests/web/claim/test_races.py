@@ -13,10 +13,11 @@ import pytest
 from tests.chained import acting_on
 
 from largesse.base.vault import Vault
-from largesse.database import OPERATOR, Database
-from largesse.fulfilment import find_inventory_product, import_vouchers
-from largesse.lines import parse_code
-from largesse.verify import audit
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
+from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
+from largesse.lines.text import parse_code
+from largesse.verify.audit import audit
 
 Codes = Callable[..., list[dict[str, str]]]
 

@@ -10,8 +10,7 @@ from tests.catalogue.images import png
 from tests.web.api.conftest import Service, on_database
 from tests.web.console.conftest import Browser, signed_in
 
-from largesse.catalogue import save_pictures
-from largesse.catalogue.pictures import read_picture
+from largesse.catalogue.pictures import read_picture, save_pictures
 
 WORLD = """
 customers:

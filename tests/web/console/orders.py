@@ -10,7 +10,8 @@ from tests.reports.conftest import take_all
 from tests.web.api.conftest import RICH_WORLD, Service, on_database
 from tests.web.console.conftest import Browser, signed_in
 
-from largesse.database import WORKER, Database
+from largesse.database.pool import Database
+from largesse.database.scope import WORKER
 from largesse.delivery.mail.fan_out import fan_out
 
 WORLD = RICH_WORLD.replace(

@@ -250,7 +250,8 @@ def test_handlers_write_in_no_other_way() -> None:
 
 
 def test_what_reads_cannot_write(service: Service) -> None:
-    from largesse.database import LOOKUP, Database, ReadOnly, for_customer
+    from largesse.database.pool import Database, ReadOnly
+    from largesse.database.scope import LOOKUP, for_customer
 
     async def write(url: str) -> None:
         database = await Database.connect(url)

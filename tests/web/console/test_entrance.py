@@ -190,7 +190,7 @@ def test_an_invitation_to_another_customer_gives_nobody_ones_password(service: S
     )
 
     async def invite(connection) -> str:
-        from largesse.people import new_link
+        from largesse.people.links import new_link
 
         user_id = await connection.fetchval(
             "SELECT id FROM users WHERE email = $1 AND customer_id = $2",

@@ -11,8 +11,8 @@ from starlette.routing import Route
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, signed_in
 
-from largesse.people import ROLES
-from largesse.web.console import console_pages
+from largesse.people.roles import ROLES
+from largesse.web.console.guarding import console_pages
 from largesse.web.console.routes import ENTRIES
 from largesse.web.console.table import Entry, Who
 

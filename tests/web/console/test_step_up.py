@@ -13,7 +13,7 @@ from tests.web.console.test_proving import carried, send
 from tests.web.console.test_routes import path_of
 from tests.web.console.test_security import PASSWORD, with_password
 
-from largesse.people import Right
+from largesse.people.roles import Right
 from largesse.web.console.routes import ENTRIES
 from largesse.web.console.table import Who
 

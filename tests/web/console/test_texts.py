@@ -11,7 +11,7 @@ from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.pofile import read_po
 
 from largesse.base import amounts
-from largesse.base.i18n import LANGUAGES
+from largesse.base.i18n.languages import LANGUAGES
 from largesse.web.console.frame import CATALOGUES, HERE, TEMPLATES
 
 PLACEHOLDER = re.compile(r"%\(\w+\)s")

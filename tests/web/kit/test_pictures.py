@@ -6,8 +6,7 @@ import pytest
 from tests.catalogue.images import jpeg, png
 from tests.web.api.conftest import Service, on_database, service, staging, start_service
 
-from largesse.catalogue import save_pictures
-from largesse.catalogue.pictures import read_picture
+from largesse.catalogue.pictures import read_picture, save_pictures
 
 __all__ = ["service", "staging", "start_service"]
 

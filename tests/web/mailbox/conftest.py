@@ -17,7 +17,8 @@ from tests.web.api.conftest import (
 )
 
 from largesse.base.vault import load_vault
-from largesse.database import OPERATOR, Database
+from largesse.database.pool import Database
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.fan_out import fan_out
 from largesse.delivery.mail.mailer import Mailer
 from largesse.main import build_app

@@ -5,26 +5,3 @@
 others in `locale`. The templates say English, in `{% trans %}` blocks; a catalogue says each of those texts, and a test names
 what is missing.
 """
-
-from largesse.base.i18n.languages import (
-    DEFAULT,
-    LANGUAGES,
-    Language,
-    chosen_language,
-    language_of,
-    language_of_country,
-)
-from largesse.base.i18n.templates import CATALOGUES, template_environment, text, translations
-
-__all__ = [
-    "CATALOGUES",
-    "DEFAULT",
-    "LANGUAGES",
-    "Language",
-    "chosen_language",
-    "language_of",
-    "language_of_country",
-    "template_environment",
-    "text",
-    "translations",
-]

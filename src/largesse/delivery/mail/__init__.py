@@ -12,18 +12,3 @@ maintenance.py what is old, and what waits
 mailbox.py     captured mail: staging's, and the demo's; resealing.py brings it under the newest master key
 erasing.py     takes out whom mail went to
 """
-
-from largesse.delivery.mail.mailbox import CapturedMail, OpenedMail, capture, list_captured, open_captured
-from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
-from largesse.delivery.mail.resending import resend
-
-__all__ = [
-    "CapturedMail",
-    "OpenedMail",
-    "RecipientDelivery",
-    "capture",
-    "list_captured",
-    "list_order_deliveries",
-    "open_captured",
-    "resend",
-]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
-from largesse.chains import Chain
-from largesse.database import Connection, commit_as_one
+from largesse.chains.chain import Chain
+from largesse.database.pool import Connection, commit_as_one
 from largesse.delivery.mail.resending import resend
 from largesse.delivery.outbox import lock_mail_job
-from largesse.identity import Principal
+from largesse.identity.principal import Principal
 from largesse.lines.writing import readdress_lines
 from largesse.orders.finding import find_own_order
 from largesse.orders.marks import changing_orders
-from largesse.reports import forget_recipient
+from largesse.reports.keeping import forget_recipient
 
 
 async def correct_address(

@@ -15,11 +15,14 @@ import structlog
 
 from largesse.base import clock
 from largesse.base.vault import Vault
-from largesse.database import DATABASE_FAILED, WORKER, Database
+from largesse.database.pool import DATABASE_FAILED, Database
+from largesse.database.scope import WORKER
 from largesse.delivery.mail import messages
 from largesse.delivery.mail.messages import MESSAGES, Message
 from largesse.delivery.mail.recording import Sent, record
-from largesse.delivery.queue import LEASE_S, Lease, Leases, Recorder, StillHeldError
+from largesse.delivery.queue.leases import Leases
+from largesse.delivery.queue.leasing import LEASE_S, Lease, StillHeldError
+from largesse.delivery.queue.recorder import Recorder
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from largesse.base.email import email_key, erased_email, is_erased
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.delivery.outbox import lock_mail_job
 from largesse.lines.erasing import may_be
 from largesse.lines.states import LineKey

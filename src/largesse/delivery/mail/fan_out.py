@@ -6,18 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from largesse.base.email import email_key, is_erased
-from largesse.database import (
-    Connection,
-    Customers,
-    Row,
-    arguments,
-    commit_as_one,
-    places,
-    plan_by_index,
-    within,
-)
+from largesse.database.distribution import arguments, within
+from largesse.database.planning import plan_by_index
+from largesse.database.pool import Connection, Row, commit_as_one
+from largesse.database.rounds import Customers, places
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
-from largesse.events import record_changes
+from largesse.events.changes import record_changes
 
 # Of the customers in $1, those whose mail is due.
 CUSTOMERS_WAITING = """

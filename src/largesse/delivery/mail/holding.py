@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 REASON = "no mail server is set"
 

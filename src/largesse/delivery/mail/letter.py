@@ -11,7 +11,7 @@ from typing import Any
 
 import idna
 
-from largesse.base.i18n import Language
+from largesse.base.i18n.languages import Language
 from largesse.base.text import cleaned
 from largesse.catalogue.details import NOTHING_SAID, Details
 from largesse.delivery.mail import mime

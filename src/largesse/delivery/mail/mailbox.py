@@ -10,7 +10,7 @@ from datetime import datetime
 
 from largesse.base.errors import NotFound
 from largesse.base.vault import SealBroken, Vault
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 
 @dataclass(frozen=True, slots=True)

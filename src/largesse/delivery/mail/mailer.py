@@ -13,7 +13,7 @@ import structlog
 
 from largesse.base import clock
 from largesse.base.vault import Vault
-from largesse.database import Database
+from largesse.database.pool import Database
 from largesse.delivery.mail import holding
 from largesse.delivery.mail import letter as letters
 from largesse.delivery.mail.desk import Desk, NotNowError
@@ -23,7 +23,8 @@ from largesse.delivery.mail.recording import Sent
 from largesse.delivery.mail.refusals import Fault, rule_of
 from largesse.delivery.mail.session import Handover, MailServerAwayError
 from largesse.delivery.mail.transport import SmtpTransport
-from largesse.delivery.queue import Schedule, metrics
+from largesse.delivery.queue import metrics
+from largesse.delivery.queue.schedule import Schedule
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
 GIVE_UP_AFTER_S = 3 * 86400.0

@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from largesse.base.i18n import language_of
+from largesse.base.i18n.languages import language_of
 from largesse.base.vault import Vault
-from largesse.catalogue import Details, picture_path
-from largesse.database import Connection, Customers, Row, arguments, is_spread, read_at_homes, within
+from largesse.catalogue.details import Details
+from largesse.catalogue.pictures import picture_path
+from largesse.database.distribution import arguments, within
+from largesse.database.pool import Connection, Row, is_spread
+from largesse.database.rounds import Customers, read_at_homes
 from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
-from largesse.delivery.queue import Lease, Queue, Terms, held_columns
-from largesse.lines import claim_link, open_code
+from largesse.delivery.queue.leasing import Lease, Queue, Terms, held_columns
+from largesse.lines.issuing import open_code
+from largesse.lines.links import claim_link
 from largesse.orders.recipients import MAX_CODES
 
 _TERMS = Terms()

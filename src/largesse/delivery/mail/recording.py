@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.delivery.mail.messages import SPREAD_S, Message
-from largesse.delivery.queue import held_columns
-from largesse.events import record_changes
+from largesse.delivery.queue.leasing import held_columns
+from largesse.events.changes import record_changes
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,8 +9,8 @@ from datetime import datetime
 import msgspec
 
 from largesse.base.email import email_key
-from largesse.database import Connection
-from largesse.identity import Principal
+from largesse.database.pool import Connection
+from largesse.identity.principal import Principal
 from largesse.lines.records import LineRecord, read_line_records
 from largesse.orders.finding import find_order
 

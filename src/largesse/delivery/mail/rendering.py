@@ -12,7 +12,8 @@ import jinja2
 from jinja2.nodes import EvalContext
 from markupsafe import Markup, escape
 
-from largesse.base.i18n import Language, template_environment
+from largesse.base.i18n.languages import Language
+from largesse.base.i18n.templates import template_environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from largesse.base.email import ERASED_DOMAIN
-from largesse.database import OPERATOR, Connection, Database, Row, arguments, places, within
+from largesse.database.distribution import arguments, within
+from largesse.database.pool import Connection, Database, Row
+from largesse.database.rounds import places
+from largesse.database.scope import OPERATOR
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
-from largesse.delivery.queue import notify
-from largesse.events import record_changes
+from largesse.delivery.queue.notifier import notify
+from largesse.events.changes import record_changes
 
 _BITE = 1_000
 _START = datetime(1970, 1, 1, tzinfo=UTC), 0

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from largesse.base.email import ERASED_DOMAIN, email_key, is_erased
 from largesse.base.errors import InvalidRequest, TooManyRequests
-from largesse.database import Connection, Row, commit_as_one
+from largesse.database.pool import Connection, Row, commit_as_one
 from largesse.delivery.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.delivery.mail.records import RecipientDelivery
-from largesse.delivery.queue import notify
-from largesse.events import record_changes
-from largesse.identity import Principal
+from largesse.delivery.queue.notifier import notify
+from largesse.events.changes import record_changes
+from largesse.identity.principal import Principal
 from largesse.lines.states import State
 from largesse.orders.acts import record_resends
 from largesse.orders.finding import find_own_order

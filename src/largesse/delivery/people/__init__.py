@@ -4,8 +4,3 @@ tests of what they are about to send.
 `sending` takes what waits in `people_mails` and hands it to the mail server; `writing` says it, in plain text. Transactions hand it over by
 `largesse.delivery.outbox`. It goes out where a mail server is set, of whichever environment; nothing of it is captured.
 """
-
-from largesse.delivery.people.low_balance import queue_low_balances
-from largesse.delivery.people.sending import PeopleMailer
-
-__all__ = ["PeopleMailer", "queue_low_balances"]

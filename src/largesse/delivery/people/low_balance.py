@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from largesse.database import Connection, Customers, commit_as_one
+from largesse.database.pool import Connection, commit_as_one
+from largesse.database.rounds import Customers
 from largesse.delivery.outbox import mail_low_balance
 from largesse.funding.watching import TOLD_ROLES, fallen
 

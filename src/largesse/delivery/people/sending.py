@@ -7,15 +7,16 @@ from email.utils import parseaddr
 import structlog
 
 from largesse.base import clock
-from largesse.database import WORKER, Connection, Database, Row
+from largesse.database.pool import Connection, Database, Row
+from largesse.database.scope import WORKER
 from largesse.delivery.mail.letter import to_dial
 from largesse.delivery.mail.refusals import Fault, rule_of
 from largesse.delivery.mail.session import MailServerAwayError
 from largesse.delivery.mail.transport import SmtpTransport
 from largesse.delivery.people.low_balance import read_low_balance
 from largesse.delivery.people.writing import PeopleMail, write
-from largesse.delivery.queue import Schedule
-from largesse.people import new_link
+from largesse.delivery.queue.schedule import Schedule
+from largesse.people.links import new_link
 
 SCHEDULE = Schedule(first_s=60.0, factor=4.0, cap_s=4 * 3600.0)
 MOST_ATTEMPTS = 6

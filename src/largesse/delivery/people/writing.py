@@ -13,7 +13,8 @@ from pathlib import Path
 import jinja2
 from babel.dates import format_datetime as format_for_readers
 
-from largesse.base.i18n import DEFAULT, LANGUAGES, template_environment
+from largesse.base.i18n.languages import DEFAULT, LANGUAGES
+from largesse.base.i18n.templates import template_environment
 from largesse.base.text import cleaned
 from largesse.delivery.people.low_balance import LowBalance
 

@@ -8,27 +8,3 @@ recorder.py     outcomes written in batches, until they are written
 schedule.py     when to try again
 maintenance.py  what is old goes, what waits is measured; metrics.py the figures
 """
-
-from largesse.delivery.queue.leases import Leases
-from largesse.delivery.queue.leasing import LEASE_S, Lease, Queue, StillHeldError, Terms, held_columns
-from largesse.delivery.queue.loop import Loop
-from largesse.delivery.queue.notifier import Notifier, Waker, listen, notify
-from largesse.delivery.queue.recorder import Recorder
-from largesse.delivery.queue.schedule import Schedule
-
-__all__ = [
-    "LEASE_S",
-    "Lease",
-    "Leases",
-    "Loop",
-    "Notifier",
-    "Queue",
-    "Recorder",
-    "Schedule",
-    "StillHeldError",
-    "Terms",
-    "Waker",
-    "held_columns",
-    "listen",
-    "notify",
-]

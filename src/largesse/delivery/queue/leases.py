@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from largesse.base.clock import Seconds, running_s
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.delivery.queue.leasing import LEASE_S, Lease, Queue, Terms
 
 _CERTAIN = 0.8  # of a lease's length: the rest is for what was begun while it was certain

@@ -11,7 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from largesse.database import Connection, Row, plan_by_index
+from largesse.database.planning import plan_by_index
+from largesse.database.pool import Connection, Row
 
 # Renewed three times in its length, so that one slow renewal loses nothing; a killed worker's rows wait this long.
 LEASE_S = 15.0

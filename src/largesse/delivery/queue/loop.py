@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import structlog
 
-from largesse.database import DATABASE_AWAY
+from largesse.database.pool import DATABASE_AWAY
 from largesse.delivery.queue import metrics
 from largesse.delivery.queue.notifier import POLL_S, Waker
 from largesse.delivery.queue.schedule import Schedule

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from largesse.database import DATABASE_AWAY, Connection, Customers, arguments, places, within
-from largesse.database.distribution import COLUMN, DISTRIBUTED
+from largesse.database.distribution import COLUMN, DISTRIBUTED, arguments, within
+from largesse.database.pool import DATABASE_AWAY, Connection
+from largesse.database.rounds import Customers, places
 from largesse.delivery.queue import metrics
 
 _AT_ONCE = 5_000

@@ -13,7 +13,8 @@ from typing import Any
 
 import structlog
 
-from largesse.database import DATABASE_AWAY, WORKER, Connection, Database
+from largesse.database.pool import DATABASE_AWAY, Connection, Database
+from largesse.database.scope import WORKER
 
 POLL_S = 0.25
 NOTIFY_EVERY_S = 0.05

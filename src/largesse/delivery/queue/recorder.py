@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import asyncpg
 import structlog
 
-from largesse.database import DATABASE_AWAY
+from largesse.database.pool import DATABASE_AWAY
 from largesse.delivery.queue import metrics
 from largesse.delivery.queue.schedule import Schedule
 

@@ -15,9 +15,11 @@ import structlog
 
 from largesse.base import clock
 from largesse.base.vault import Vault
-from largesse.database import WORKER, Database
-from largesse.delivery.queue import LEASE_S, Lease, Recorder, StillHeldError, Terms, metrics
-from largesse.delivery.queue.recorder import LAST_TRIES_S
+from largesse.database.pool import Database
+from largesse.database.scope import WORKER
+from largesse.delivery.queue import metrics
+from largesse.delivery.queue.leasing import LEASE_S, Lease, StillHeldError, Terms
+from largesse.delivery.queue.recorder import LAST_TRIES_S, Recorder
 from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS, judge
 from largesse.delivery.webhooks.queues import SUBSCRIPTION_QUEUES, Job, SubscriptionQueue, take_queues
 from largesse.delivery.webhooks.recording import Attempted, record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largesse.base.email import email_key
-from largesse.database import Connection
+from largesse.database.pool import Connection
 
 
 async def erase_from_answers(connection: Connection, email: str) -> int:

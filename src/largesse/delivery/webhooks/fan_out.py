@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from largesse.database import (
-    Connection,
-    Customers,
-    arguments,
-    commit_as_one,
-    is_spread,
-    places,
-    plan_by_index,
-    within,
-)
-from largesse.events import changed_cte, marked_events, waiting_events
+from largesse.database.distribution import arguments, within
+from largesse.database.planning import plan_by_index
+from largesse.database.pool import Connection, commit_as_one, is_spread
+from largesse.database.rounds import Customers, places
+from largesse.events.changes import changed_cte
+from largesse.events.outbox import marked_events, waiting_events
 
 # An event waits for its subscribers this long after the fact: clocks differ, and a late subscriber is better served
 # with one event too many than one too few.

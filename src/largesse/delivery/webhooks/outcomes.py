@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from largesse.delivery.queue import Schedule
+from largesse.delivery.queue.schedule import Schedule
 
 MAX_ATTEMPTS = 12
 # Roughly 4 seconds, 16 seconds, a minute, and so on up to 6 hours (docs/contract.md, Webhooks).

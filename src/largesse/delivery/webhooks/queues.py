@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from largesse.database import Connection, Customers, Row, arguments, is_spread, read_at_homes, within
-from largesse.delivery.queue import Lease, Queue, Terms, held_columns
+from largesse.database.distribution import arguments, within
+from largesse.database.pool import Connection, Row, is_spread
+from largesse.database.rounds import Customers, read_at_homes
+from largesse.delivery.queue.leasing import Lease, Queue, Terms, held_columns
 
 # The index of queues holds those with something pending alone, and serves a statement that says so.
 SUBSCRIPTION_QUEUES = Queue(

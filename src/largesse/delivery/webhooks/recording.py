@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from largesse.base import clock
-from largesse.database import Connection
-from largesse.delivery.queue import Lease
+from largesse.database.pool import Connection
+from largesse.delivery.queue.leasing import Lease
 from largesse.delivery.webhooks.outcomes import AttemptResult, Verdict
 from largesse.delivery.webhooks.queues import Job, SubscriptionQueue, leave_queues
 from largesse.delivery.webhooks.subscriptions import end_subscription

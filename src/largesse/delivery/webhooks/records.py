@@ -10,12 +10,13 @@ from uuid import UUID
 import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.database import Connection, Row
-from largesse.delivery.queue import notify
+from largesse.database.pool import Connection, Row
+from largesse.delivery.queue.notifier import notify
 from largesse.delivery.webhooks.queues import wake_queue
 from largesse.delivery.webhooks.subscriptions import own_subscription
-from largesse.events import EVENTS, Sampled
-from largesse.identity import Principal
+from largesse.events.kind import Sampled
+from largesse.events.registry import EVENTS
+from largesse.identity.principal import Principal
 
 MOST_REDELIVERED = 1_000  # at a time
 _KEPT_AS_TEXT = "utf-8"

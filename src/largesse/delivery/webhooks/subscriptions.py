@@ -9,11 +9,11 @@ from uuid import UUID, uuid4
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.vault import Vault
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.delivery.webhooks.signing import new_secret
 from largesse.delivery.webhooks.targets import Target
-from largesse.events import EVENTS
-from largesse.identity import Principal
+from largesse.events.registry import EVENTS
+from largesse.identity.principal import Principal
 
 MAX_SUBSCRIPTIONS = 100  # of one customer, both environments together
 

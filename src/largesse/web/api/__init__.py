@@ -5,9 +5,3 @@
 From the same table `openapi` builds the document, and beside it that of events. Why so:
 docs/decisions/0002-starlette-and-an-operations-table.md.
 """
-
-from largesse.web.api.application import Application
-from largesse.web.api.operation import Operation
-from largesse.web.api.routes import OPERATIONS
-
-__all__ = ["OPERATIONS", "Application", "Operation"]

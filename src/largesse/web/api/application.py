@@ -14,7 +14,9 @@ from starlette.routing import BaseRoute, Router
 from largesse.base import clock
 from largesse.base.errors import NotFound, StartError
 from largesse.base.throttle import Rate, Throttle
-from largesse.identity import Authenticator, Caller, require_admission, require_network, require_scope
+from largesse.identity.keys import Authenticator, Caller
+from largesse.identity.narrowing import require_network, require_scope
+from largesse.identity.standing import require_admission
 from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import header_of_names, read_query, read_secret

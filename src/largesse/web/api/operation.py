@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from largesse.audit import Acting, by_key
+from largesse.audit.acting import Acting, by_key
 from largesse.base.decoding import decode_body
 from largesse.base.errors import (
     Inactive,
@@ -26,9 +26,11 @@ from largesse.base.errors import (
     Unauthorized,
     Unavailable,
 )
-from largesse.catalogue import Snapshot
-from largesse.database import Connection
-from largesse.identity import Caller, Principal, hold_key
+from largesse.catalogue.snapshot import Snapshot
+from largesse.database.pool import Connection
+from largesse.identity.keys import Caller
+from largesse.identity.principal import Principal
+from largesse.identity.standing import hold_key
 from largesse.web.kit.problems import (
     PROBLEMS,
     HeadersTooLarge,

@@ -10,7 +10,3 @@
 
 The rules are in `largesse.lines.claiming` and `largesse.fulfilment.gifts`. Why so: docs/decisions/0011-claiming.md.
 """
-
-from largesse.web.claim.pages import claim_pages
-
-__all__ = ["claim_pages"]

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound, Problem, TooManyRequests, Unavailable
-from largesse.base.i18n import DEFAULT, language_of_country
+from largesse.base.i18n.languages import DEFAULT, language_of_country
 from largesse.base.settings import Settings
 from largesse.lines.lines import Line
 from largesse.web.claim.language import LANGUAGE_COOKIE, chosen, chosen_by_switch

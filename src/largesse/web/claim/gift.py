@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from largesse.base.email import EmailError, normalise_email
-from largesse.fulfilment import ClaimedGift, Step
+from largesse.fulfilment.gifts import ClaimedGift, Step
 from largesse.web.claim.addresses import address_fields, check_address
 from largesse.web.claim.frame import Frame
 from largesse.web.claim.language import chosen_tag

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from largesse.base.i18n import Language, chosen_language
+from largesse.base.i18n.languages import Language, chosen_language
 from largesse.web.kit.query import Line, query_of
 
 LANGUAGE_COOKIE = "language"

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from largesse.fulfilment import NotPossible
+from largesse.fulfilment.gifts import NotPossible
 from largesse.web.claim.entering import Entering
 from largesse.web.claim.frame import Frame
 from largesse.web.claim.gift import GiftPages

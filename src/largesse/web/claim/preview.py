@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from largesse.base.i18n import Language
+from largesse.base.i18n.languages import Language
 from largesse.base.settings import Settings
-from largesse.catalogue import Details, Product
+from largesse.catalogue.details import Details
+from largesse.catalogue.products import Product
 from largesse.web.claim.rendering import Renderer
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import public_path

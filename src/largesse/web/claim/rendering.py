@@ -9,8 +9,8 @@ from typing import Any
 
 import jinja2
 
-from largesse.base.i18n import LANGUAGES, Language
-from largesse.catalogue import picture_path
+from largesse.base.i18n.languages import LANGUAGES, Language
+from largesse.catalogue.pictures import picture_path
 from largesse.web.claim.themes import Theme, theme
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.security import OF_FORMS

@@ -33,7 +33,3 @@
 A page more is a template, a handler and a line of the table: CONTRIBUTING.md, "A console page". Rules are in the rooms below;
 roles and sessions in `largesse.people`.
 """
-
-from largesse.web.console.guarding import console_pages
-
-__all__ = ["console_pages"]

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.funding.managing import (
     LONGEST_NAME,
     MOST_ACCOUNTS,
@@ -20,7 +20,7 @@ from largesse.funding.managing import (
 )
 from largesse.funding.overview import SeenAccount, find_seen_account, list_seen_accounts
 from largesse.funding.watching import MOST_TOLD, Watch, find_watch, list_readers, set_watch
-from largesse.people import Right
+from largesse.people.roles import Right
 from largesse.web.console.amounts import typed_amount
 from largesse.web.console.visit import Visit
 

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound, TooManyRequests
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.settings import ENVIRONMENTS
-from largesse.database import LOOKUP
-from largesse.people import Link
+from largesse.database.scope import LOOKUP
+from largesse.people.links import Link
 from largesse.people.passwords import LONGEST, SHORTEST, weakness
 from largesse.people.session import choose_environment, end_session, list_memberships
 from largesse.people.signing_in import Refused

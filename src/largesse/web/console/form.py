@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from largesse.base.email import EmailError, normalise_email
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.text import unfit
 
 Say = Callable[..., str]

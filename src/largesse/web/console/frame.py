@@ -17,10 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from largesse.base import clock
-from largesse.base.i18n import DEFAULT, LANGUAGES, Language, chosen_language, translations
+from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, chosen_language
+from largesse.base.i18n.templates import translations
 from largesse.base.settings import Settings
 from largesse.base.vault import Vault
-from largesse.people import Person, Session
+from largesse.people.session import Person, Session
 from largesse.web.console.table import Entry, Group
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page, public_path

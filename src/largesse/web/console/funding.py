@@ -9,17 +9,9 @@ from babel.dates import format_skeleton
 from starlette.responses import Response
 
 from largesse.base import clock
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
-from largesse.database import Connection
-from largesse.funding import (
-    Statement,
-    StatementEntry,
-    month_of,
-    read_statement,
-    statement_entries,
-    statement_page,
-)
+from largesse.database.pool import Connection
 from largesse.funding.overview import (
     SeenAccount,
     find_seen_account,
@@ -27,13 +19,21 @@ from largesse.funding.overview import (
 )
 from largesse.funding.owed import list_owed
 from largesse.funding.proving import prove
+from largesse.funding.statements import (
+    Statement,
+    StatementEntry,
+    month_of,
+    read_statement,
+    statement_entries,
+    statement_page,
+)
 from largesse.funding.top_ups import list_top_ups
 from largesse.funding.transfer_references import spelled_reference
-from largesse.orders import references_of
+from largesse.orders.finding import references_of
 from largesse.orders.marks import read_digests
-from largesse.people import Right
-from largesse.people.roles import Reach
-from largesse.reports import OrderFilter, add_up
+from largesse.people.roles import Reach, Right
+from largesse.reports.filters import OrderFilter
+from largesse.reports.summing import add_up
 from largesse.web.console.visit import Visit
 
 _AT_ONCE = 100

@@ -15,12 +15,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized
-from largesse.base.i18n import text
-from largesse.database import LOOKUP
-from largesse.people import Session
+from largesse.base.i18n.templates import text
+from largesse.database.scope import LOOKUP
 from largesse.people.posts import Post, StillUnderWay, answer_post, take_back_post, take_post
 from largesse.people.secrets import new_secret
-from largesse.people.session import find_session_id, set_notice
+from largesse.people.session import Session, find_session_id, set_notice
 from largesse.people.writing import AccessChanged
 from largesse.web.console.form import Form
 from largesse.web.console.frame import Frame

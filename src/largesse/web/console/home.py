@@ -11,12 +11,15 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base import clock
-from largesse.database import Connection
+from largesse.database.pool import Connection
 from largesse.funding.history import DAYS, read_history
 from largesse.funding.overview import SeenAccount, list_seen_accounts
 from largesse.funding.top_ups import list_top_ups
-from largesse.people import Right
-from largesse.reports import Added, OrderFilter, OrderPage, OrderState, add_up, list_page
+from largesse.people.roles import Right
+from largesse.reports.filters import OrderFilter
+from largesse.reports.listing import OrderPage, list_page
+from largesse.reports.standing import OrderState
+from largesse.reports.summing import Added, add_up
 from largesse.web.console.charts import line
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.order_filters import STATES

@@ -11,23 +11,20 @@ from typing import Any
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound, StartError
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.settings import Network
-from largesse.identity import (
+from largesse.identity.key_records import (
     MOST_NAME,
-    SCOPES,
     KeyRecord,
     NameTaken,
-    ServiceAccount,
     add_key,
     add_second_key,
     delete_key,
     list_keys,
-    list_service_accounts,
     narrow_key,
-    networks_said,
-    scopes_said,
 )
+from largesse.identity.narrowing import SCOPES, networks_said, scopes_said
+from largesse.identity.service_accounts import ServiceAccount, list_service_accounts
 from largesse.web.console.narrowing import MOST_TYPED, NAMES, networks_typed, read_networks, read_scopes
 from largesse.web.console.visit import Visit
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.errors import StartError
-from largesse.funding import Holder, assign_accounts
-from largesse.identity import Limit, limit_service_account
+from largesse.funding.assigning import Holder, assign_accounts
+from largesse.identity.limits import limit_service_account
+from largesse.identity.narrowing import Limit
 from largesse.web.console.amounts import typed_amount
 from largesse.web.console.service_accounts import find_account, one_shown
 from largesse.web.console.visit import Visit

@@ -8,8 +8,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from largesse.audit import ACTS, AuditEvent, newest_events
-from largesse.base.i18n import text
+from largesse.audit.acts import ACTS
+from largesse.audit.listing import AuditEvent, newest_events
+from largesse.base.i18n.templates import text
 from largesse.web.console.visit import Visit
 
 _PAGE = 50

@@ -6,9 +6,9 @@ import ipaddress
 import re
 from collections.abc import Sequence
 
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.settings import Network
-from largesse.identity import MOST_NETWORKS, SCOPES, parse_network, scopes_kept
+from largesse.identity.narrowing import MOST_NETWORKS, SCOPES, parse_network, scopes_kept
 from largesse.web.console.visit import Visit
 
 # What a key may be for, as the form says it.

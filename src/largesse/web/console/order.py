@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
-from largesse.base.i18n import text
-from largesse.database import Connection, Row
+from largesse.base.i18n.templates import text
+from largesse.database.pool import Connection, Row
 from largesse.delivery.mail.correcting import correct_address
 from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
 from largesse.delivery.mail.resending import (
@@ -21,12 +21,21 @@ from largesse.delivery.mail.resending import (
     resend_unclaimed,
 )
 from largesse.delivery.webhooks.records import list_order_webhooks
-from largesse.funding import OnInvoice, find_own_accounts, order_entries, payment_source
+from largesse.funding.ledger import find_own_accounts
 from largesse.funding.overview import list_seen_accounts
-from largesse.identity import Principal, is_own, person_calls
-from largesse.orders import OPTIONS, OrderAct, cancel_order, find_order, list_acts, read_order
-from largesse.people import Reach, Right
-from largesse.reports import Place, read_listed
+from largesse.funding.sources import OnInvoice, payment_source
+from largesse.funding.statements import order_entries
+from largesse.identity.people import person_calls
+from largesse.identity.principal import Principal
+from largesse.identity.standing import is_own
+from largesse.orders.acts import OrderAct, list_acts
+from largesse.orders.cancelling import cancel_order
+from largesse.orders.finding import find_order
+from largesse.orders.options import OPTIONS
+from largesse.orders.records import read_order
+from largesse.people.roles import Reach, Right
+from largesse.reports.filters import Place
+from largesse.reports.listing import read_listed
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.order_filters import STATES
 from largesse.web.console.visit import Visit

@@ -6,9 +6,10 @@ import re
 from datetime import date
 from typing import Any
 
-from largesse.base.i18n import text
-from largesse.people import Reach, Right
-from largesse.reports import GroupFilter, OrderFilter, OrderState
+from largesse.base.i18n.templates import text
+from largesse.people.roles import Reach, Right
+from largesse.reports.filters import GroupFilter, OrderFilter
+from largesse.reports.standing import OrderState
 from largesse.web.console.visit import Visit
 
 STATES = {

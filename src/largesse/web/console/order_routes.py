@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from largesse.base.i18n import text
-from largesse.people import Right
+from largesse.base.i18n.templates import text
+from largesse.people.roles import Right
 from largesse.web.console import order, orders, reports
 from largesse.web.console.table import Entry, Group
 

@@ -7,19 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 from starlette.responses import Response
 
 from largesse.base.money import to_decimal
-from largesse.database import Connection
-from largesse.people import Reach, Right
-from largesse.reports import (
-    ListedOrder,
-    OrderFilter,
-    OrderState,
-    Place,
-    add_up,
-    list_page,
-    place_of,
-    read_choices,
-    search_page,
-)
+from largesse.database.pool import Connection
+from largesse.people.roles import Reach, Right
+from largesse.reports.filters import OrderFilter, Place
+from largesse.reports.finding import place_of
+from largesse.reports.listing import ListedOrder, list_page, read_choices, search_page
+from largesse.reports.standing import OrderState
+from largesse.reports.summing import add_up
 from largesse.web.console.order_filters import STATES, read_filter
 from largesse.web.console.visit import Visit
 

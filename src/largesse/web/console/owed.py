@@ -9,8 +9,8 @@ from babel.dates import format_skeleton
 from starlette.responses import Response
 
 from largesse.base.money import to_decimal
-from largesse.funding import month_of
 from largesse.funding.owed import MOST_MONTHS, Owed, OwedMonth, list_owed, list_payments, read_months
+from largesse.funding.statements import month_of
 from largesse.web.console.visit import Visit
 
 _MONTHS_SHOWN = 24

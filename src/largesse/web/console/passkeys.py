@@ -8,9 +8,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n import text
-from largesse.database import LOOKUP
-from largesse.people import Session
+from largesse.base.i18n.templates import text
+from largesse.database.scope import LOOKUP
 from largesse.people.passkeys import (
     MOST_PASSKEYS,
     Passkey,
@@ -22,7 +21,7 @@ from largesse.people.passkeys import (
     remove_passkey,
     take_new_passkey,
 )
-from largesse.people.session import end_sessions
+from largesse.people.session import Session, end_sessions
 from largesse.people.webauthn import NotThePasskey
 from largesse.web.console.visit import Visit
 

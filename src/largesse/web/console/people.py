@@ -5,12 +5,11 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n import text
-from largesse.database import Connection
+from largesse.base.i18n.templates import text
+from largesse.database.pool import Connection
 from largesse.delivery.outbox import mail_invitation
-from largesse.funding import Holder, list_assignable, take_all_accounts
-from largesse.identity import ADMIN
-from largesse.people import ROLES
+from largesse.funding.assigning import Holder, list_assignable, take_all_accounts
+from largesse.identity.principal import ADMIN
 from largesse.people.managing import (
     AlreadyThere,
     Colleague,
@@ -21,6 +20,7 @@ from largesse.people.managing import (
     remove,
     set_role,
 )
+from largesse.people.roles import ROLES
 from largesse.web.console.limiting import assign_to
 from largesse.web.console.visit import Visit
 

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.people.signing_in import Refused, Step
 from largesse.web.console.entrance import new_password, own_path
 from largesse.web.console.passkeys import asked

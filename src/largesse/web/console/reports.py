@@ -11,21 +11,14 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base import clock
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
-from largesse.database import Connection
-from largesse.people import Reach, Right
-from largesse.reports import (
-    SUMS,
-    Added,
-    Choices,
-    GroupFilter,
-    OrderFilter,
-    Sums,
-    add_up,
-    read_choices,
-    together,
-)
+from largesse.database.pool import Connection
+from largesse.people.roles import Reach, Right
+from largesse.reports.filters import GroupFilter, OrderFilter
+from largesse.reports.listing import Choices, read_choices
+from largesse.reports.standing import SUMS, Sums
+from largesse.reports.summing import Added, add_up, together
 from largesse.web.console.charts import Bar, bars
 from largesse.web.console.order_filters import NO_DAY, read_day
 from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, Period, free_period, period_of

@@ -6,8 +6,8 @@ that it needs of its own.
 
 from __future__ import annotations
 
-from largesse.base.i18n import text
-from largesse.people import Right
+from largesse.base.i18n.templates import text
+from largesse.people.roles import Right
 from largesse.web.console import (
     accounts,
     entrance,

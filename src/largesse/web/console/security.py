@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from largesse.base.i18n import LANGUAGES, text
+from largesse.base.i18n.languages import LANGUAGES
+from largesse.base.i18n.templates import text
 from largesse.base.money import label
 from largesse.base.vault import SealBroken
-from largesse.database import LOOKUP
-from largesse.identity import ADMIN, confirmed_above, require_second_step
-from largesse.identity import confirm_above as set_confirm_above
-from largesse.people import Session
+from largesse.database.scope import LOOKUP
+from largesse.identity.customers import confirm_above as set_confirm_above
+from largesse.identity.customers import confirmed_above, require_second_step
+from largesse.identity.principal import ADMIN
 from largesse.people.known import set_preferences
 from largesse.people.second_step import (
     count_recovery_codes,
@@ -21,7 +22,7 @@ from largesse.people.second_step import (
     turn_on,
     typed_secret,
 )
-from largesse.people.session import end_session_of, end_sessions, list_sessions
+from largesse.people.session import Session, end_session_of, end_sessions, list_sessions
 from largesse.people.signing_in import Refused, Step
 from largesse.web.console.amounts import typed_amount
 from largesse.web.console.entrance import new_password, own_path

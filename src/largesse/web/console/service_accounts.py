@@ -7,19 +7,21 @@ from starlette.responses import Response
 from largesse.base import clock
 from largesse.base.errors import NotFound
 from largesse.base.money import to_decimal
-from largesse.database import Connection
-from largesse.funding import Holder, list_assignable, month_of
-from largesse.identity import (
-    Limit,
+from largesse.database.pool import Connection
+from largesse.funding.assigning import Holder, list_assignable
+from largesse.funding.statements import month_of
+from largesse.identity.key_records import list_keys
+from largesse.identity.narrowing import Limit
+from largesse.identity.service_accounts import (
     ServiceAccount,
     TooManyServiceAccounts,
     add_service_account,
-    list_keys,
     list_service_accounts,
     switch_service_account,
 )
 from largesse.orders.spending import read_spent_today
-from largesse.reports import Added, GroupFilter, OrderFilter, add_up
+from largesse.reports.filters import GroupFilter, OrderFilter
+from largesse.reports.summing import Added, add_up
 from largesse.web.console.visit import Visit
 
 _MOST_NAME = 100

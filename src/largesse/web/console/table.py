@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from largesse.base.i18n import text
-from largesse.people import RIGHTS, ROLES, Right
+from largesse.base.i18n.templates import text
+from largesse.people.roles import RIGHTS, ROLES, Right
 from largesse.web.kit.body import BodyLimits
 from largesse.web.kit.forms import FORM_LIMITS
 

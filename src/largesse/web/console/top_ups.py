@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.funding.overview import SeenAccount, find_seen_account, list_seen_accounts
 from largesse.funding.top_ups import (
     MAX_WAITING,
@@ -16,7 +16,7 @@ from largesse.funding.top_ups import (
     request_top_up,
 )
 from largesse.funding.transfer_references import spelled_reference
-from largesse.people import Right
+from largesse.people.roles import Right
 from largesse.web.console.amounts import typed_amount
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.visit import Visit

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.funding.overview import SeenAccount, list_seen_accounts
 from largesse.funding.transfers import transfer
 from largesse.web.console.amounts import typed_amount

@@ -14,15 +14,15 @@ from uuid import UUID
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from largesse.audit import Acting, by_person
+from largesse.audit.acting import Acting, by_person
 from largesse.base.errors import NotFound
 from largesse.base.hosts import by_name
-from largesse.base.i18n import Language
+from largesse.base.i18n.languages import Language
 from largesse.base.spreadsheets import plain_text
-from largesse.database import Connection, Database, ReadOnly
-from largesse.identity import Principal
-from largesse.people import Person, Session
+from largesse.database.pool import Connection, Database, ReadOnly
+from largesse.identity.principal import Principal
 from largesse.people.secrets import new_secret, secret_hash
+from largesse.people.session import Person, Session
 from largesse.people.signing_in import Origin
 from largesse.people.writing import writing
 from largesse.web.console.form import Form

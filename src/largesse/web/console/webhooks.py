@@ -8,23 +8,21 @@ from collections.abc import AsyncIterator, Sequence
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
-from largesse.base.i18n import text
-from largesse.delivery.webhooks import (
+from largesse.base.i18n.templates import text
+from largesse.delivery.webhooks.records import (
     DeliveryRecord,
     SubscriptionRecord,
-    check_target,
-    create_subscription,
-    delete_subscription,
     list_deliveries,
     list_subscription_records,
     order_references,
-    parse_target,
     redeliver,
     redeliver_failed,
     send_sample,
 )
-from largesse.events import EVENTS
-from largesse.identity import person_calls
+from largesse.delivery.webhooks.subscriptions import create_subscription, delete_subscription
+from largesse.delivery.webhooks.targets import check_target, parse_target
+from largesse.events.registry import EVENTS
+from largesse.identity.people import person_calls
 from largesse.web.console.visit import Visit
 
 STATES = {

@@ -4,7 +4,3 @@
 copy. `templates` and `assets` make what is seen; the mailbox wears the same style. Why so:
 docs/decisions/0008-api-reference.md.
 """
-
-from largesse.web.docs.pages import docs_pages
-
-__all__ = ["docs_pages"]

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from largesse.base.errors import FieldError, InvalidRequest, NotFound, Problem, Unavailable
 from largesse.base.patience import GivenUp
-from largesse.database import DATABASE_AWAY, OUT_OF_RESOURCES
+from largesse.database.pool import DATABASE_AWAY, OUT_OF_RESOURCES
 from largesse.web.kit.problems import InternalError, MethodNotAllowed, headers_of, instance_of, problem_type
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.spelling import spell_detail, spell_pointer

@@ -12,7 +12,7 @@ from largesse.base.errors import NotFound, Problem
 from largesse.base.turns import Turns
 from largesse.catalogue.pictures import is_name, media_type, picture_path, read_content
 from largesse.catalogue.recent import Recent
-from largesse.database import LOOKUP
+from largesse.database.scope import LOOKUP
 from largesse.web.kit.assets import FOR_GOOD
 from largesse.web.kit.pages import guarded
 from largesse.web.kit.problems import headers_of, problem_type

@@ -9,16 +9,19 @@ from largesse.base.settings import Settings
 from largesse.base.slices import Slices
 from largesse.base.turns import Turns
 from largesse.base.vault import Vault
-from largesse.catalogue import Catalogue
-from largesse.chains import Chains
-from largesse.database import Database
-from largesse.delivery.webhooks import DeliveryThrottle, Resolver
-from largesse.drafts import Desk
-from largesse.fulfilment import ClaimedGifts
-from largesse.identity import Authenticator
+from largesse.catalogue.cache import Catalogue
+from largesse.chains.keys import Chains
+from largesse.database.pool import Database
+from largesse.delivery.webhooks.resolver import Resolver
+from largesse.delivery.webhooks.throttle import DeliveryThrottle
+from largesse.drafts.desk import Desk
+from largesse.fulfilment.gifts import ClaimedGifts
+from largesse.identity.keys import Authenticator
 from largesse.lines.claiming import Claiming
-from largesse.orders import Intake, OrderLists, Quoter
-from largesse.people import SigningIn
+from largesse.orders.listing import OrderLists
+from largesse.orders.quoting import Quoter
+from largesse.orders.sending import Intake
+from largesse.people.signing_in import SigningIn
 from largesse.web.kit.body_memory import BodyMemory
 
 

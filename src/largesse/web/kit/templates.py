@@ -10,7 +10,8 @@ import jinja2
 import segno
 from markupsafe import Markup
 
-from largesse.base.i18n import CATALOGUES, DEFAULT, template_environment
+from largesse.base.i18n.languages import DEFAULT
+from largesse.base.i18n.templates import CATALOGUES, template_environment
 
 
 def qr_code(text: str) -> Markup:

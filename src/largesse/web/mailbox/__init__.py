@@ -2,7 +2,3 @@
 
 `pages` has its list and its letters; the mail itself is read by `largesse.delivery.mail.mailbox`.
 """
-
-from largesse.web.mailbox.pages import mailbox_pages
-
-__all__ = ["mailbox_pages"]

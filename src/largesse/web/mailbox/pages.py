@@ -14,8 +14,8 @@ from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.hosts import own_hosts
-from largesse.database import LOOKUP
-from largesse.delivery.mail import OpenedMail, list_captured, open_captured
+from largesse.database.scope import LOOKUP
+from largesse.delivery.mail.mailbox import OpenedMail, list_captured, open_captured
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.hosts import require_own_host
 from largesse.web.kit.pages import Endpoint, page, public_path

@@ -3,9 +3,3 @@
 `problems` says what both kinds of readers learn of errors, `parameters` of what stands in a path or query; `parts` is what the documents
 share, above all how a type becomes a schema.
 """
-
-from largesse.web.api.openapi.document import build_document
-from largesse.web.api.openapi.events import build_events_document
-from largesse.web.api.openapi.problems import example_problem
-
-__all__ = ["build_document", "build_events_document", "example_problem"]

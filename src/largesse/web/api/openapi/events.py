@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from largesse.events import EVENTS, EventType
+from largesse.events.kind import EventType
+from largesse.events.registry import EVENTS
 from largesse.web.api.openapi.parts import Json, info, schema_components
 
 _DESCRIPTION = """\

@@ -10,9 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
-from largesse.catalogue import NOTHING_SAID, read_details
-from largesse.identity import READ
-from largesse.orders import DEFAULT_COUNTRY
+from largesse.catalogue.details import NOTHING_SAID, read_details
+from largesse.identity.narrowing import READ
+from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.shapes.catalogue import (
     CollectionShape,

@@ -8,10 +8,11 @@ import msgspec
 from msgspec import Meta
 
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
-from largesse.delivery.mail import list_order_deliveries, resend
-from largesse.delivery.webhooks import list_deliveries, redeliver, send_sample
-from largesse.events import ORDER_CREATED
-from largesse.identity import READ, SEND, WEBHOOKS
+from largesse.delivery.mail.records import list_order_deliveries
+from largesse.delivery.mail.resending import resend
+from largesse.delivery.webhooks.records import list_deliveries, redeliver, send_sample
+from largesse.events.order_created import ORDER_CREATED
+from largesse.identity.narrowing import READ, SEND, WEBHOOKS
 from largesse.web.api.operation import INT64, Call, Operation
 from largesse.web.api.paging import Paging
 from largesse.web.api.shapes import in_shape

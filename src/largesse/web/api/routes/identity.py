@@ -8,8 +8,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.identity import READ, User, list_users
-from largesse.people import ROLES
+from largesse.identity.narrowing import READ
+from largesse.identity.users import User, list_users
+from largesse.people.roles import ROLES
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.paging import Paging
 from largesse.web.kit.replies import Reply, encode_json

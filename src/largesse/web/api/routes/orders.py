@@ -20,16 +20,14 @@ from largesse.base.errors import (
     QuoteExpired,
     ReferenceUsed,
 )
-from largesse.events import ORDER_CREATED, OrderRecord, Sampled
-from largesse.identity import READ, SEND
-from largesse.orders import (
-    MAX_REFERENCE,
-    OPTIONS,
-    Asked,
-    cancel_order,
-    read_order,
-    read_request,
-)
+from largesse.events.kind import Sampled
+from largesse.events.order_created import ORDER_CREATED, OrderRecord
+from largesse.identity.narrowing import READ, SEND
+from largesse.orders.cancelling import cancel_order
+from largesse.orders.options import OPTIONS
+from largesse.orders.records import read_order
+from largesse.orders.request import MAX_REFERENCE, Asked
+from largesse.orders.requested import read_request
 from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.api.shapes.orders import (
     EXAMPLE_RESPONSE,

@@ -8,9 +8,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.catalogue import Snapshot
-from largesse.identity import READ
-from largesse.templates import Template, list_templates
+from largesse.catalogue.snapshot import Snapshot
+from largesse.identity.narrowing import READ
+from largesse.templates.listing import Template, list_templates
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.paging import Paging
 from largesse.web.kit.replies import Reply, encode_json

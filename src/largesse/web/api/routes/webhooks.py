@@ -10,15 +10,15 @@ import msgspec
 from msgspec import Meta
 
 from largesse.base.errors import NotFound
-from largesse.delivery.webhooks import (
-    check_target,
+from largesse.delivery.webhooks.subscriptions import (
     create_subscription,
     delete_subscription,
     list_subscriptions,
-    parse_target,
 )
-from largesse.events import EVENTS, ORDER_CREATED
-from largesse.identity import WEBHOOKS
+from largesse.delivery.webhooks.targets import check_target, parse_target
+from largesse.events.order_created import ORDER_CREATED
+from largesse.events.registry import EVENTS
+from largesse.identity.narrowing import WEBHOOKS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services

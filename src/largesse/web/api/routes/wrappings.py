@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.identity import READ
+from largesse.identity.narrowing import READ
 from largesse.orders.wrappings import ALIASES, WRAPPINGS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json

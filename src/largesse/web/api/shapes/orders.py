@@ -9,7 +9,11 @@ import msgspec
 from msgspec import Meta
 
 from largesse.base.money import to_number
-from largesse.orders import OPTIONS, Cancellation, OrderRequest, Quote, Receipt
+from largesse.orders.cancelling import Cancellation
+from largesse.orders.kept import Receipt
+from largesse.orders.options import OPTIONS
+from largesse.orders.quoting import Quote
+from largesse.orders.requested import OrderRequest
 
 
 class IssuedCodeShape(msgspec.Struct, rename="camel", gc=False):

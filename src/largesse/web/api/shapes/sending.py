@@ -16,20 +16,17 @@ from msgspec import UNSET, Meta, UnsetType
 from largesse.base.decoding import decode_body, decode_part
 from largesse.base.email import MAX_EMAIL
 from largesse.base.errors import InvalidRequest
-from largesse.orders import (
+from largesse.orders.options import Options, options_of
+from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY
+from largesse.orders.request import (
     DEFAULT_COUNTRY,
-    MAX_CODES,
-    MAX_NAME,
-    MAX_QUANTITY,
     MAX_QUOTE,
     MAX_REFERENCE,
     Asked,
     Choice,
     CollectionChoice,
-    Options,
     ProductChoice,
     TemplateChoice,
-    options_of,
 )
 
 _INT32 = 2_147_483_647

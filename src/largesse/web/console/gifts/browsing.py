@@ -8,9 +8,12 @@ from typing import Any
 
 from largesse.base.amounts import ANY_CURRENCY
 from largesse.base.money import to_decimal
-from largesse.catalogue import Collection, Product, Snapshot, gift_price
-from largesse.orders import DEFAULT_COUNTRY
-from largesse.people import Right
+from largesse.catalogue.amounts import gift_price
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.products import Product
+from largesse.catalogue.snapshot import Snapshot
+from largesse.orders.request import DEFAULT_COUNTRY
+from largesse.people.roles import Right
 from largesse.web.console.amounts import typed_amount
 from largesse.web.console.form import Form
 from largesse.web.console.visit import Visit

@@ -5,8 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.catalogue import read_details
-from largesse.catalogue.details import NOTHING_SAID
+from largesse.catalogue.details import NOTHING_SAID, read_details
 from largesse.web.console.gifts.browsing import (
     CARDS,
     country_asked,

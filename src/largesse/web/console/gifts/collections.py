@@ -5,11 +5,14 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n import LANGUAGES, language_of_country
+from largesse.base.i18n.languages import LANGUAGES, language_of_country
 from largesse.base.money import canonical
-from largesse.catalogue import Collection, Snapshot, read_details, remove_collection
 from largesse.catalogue.amounts import can_become
-from largesse.identity import Caller
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.details import read_details
+from largesse.catalogue.own import remove_collection
+from largesse.catalogue.snapshot import Snapshot
+from largesse.identity.keys import Caller
 from largesse.web.claim.preview import Previews
 from largesse.web.console.gifts.browsing import for_template, pictured, products_of, rights
 from largesse.web.console.send.opening import person_as_caller

@@ -7,19 +7,20 @@ from collections.abc import Callable, Sequence
 import msgspec
 from starlette.responses import Response
 
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.money import canonical
-from largesse.catalogue import (
-    Collection,
+from largesse.catalogue.amounts import can_become
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.own import (
+    MAX_NAME,
+    MOST_PRODUCTS,
     OwnCollection,
-    Product,
-    Snapshot,
     TooManyCollections,
     add_collection,
     change_collection,
 )
-from largesse.catalogue.amounts import can_become
-from largesse.catalogue.own import MAX_NAME, MOST_PRODUCTS
+from largesse.catalogue.products import Product
+from largesse.catalogue.snapshot import Snapshot
 from largesse.web.console.amounts import typed_amount
 from largesse.web.console.gifts.browsing import country_asked, currencies_in
 from largesse.web.console.gifts.collections import opened, own_collection

@@ -8,13 +8,16 @@ from typing import Any
 import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.money import to_number
-from largesse.catalogue import Collection, Product, Snapshot
-from largesse.drafts import Draft, DraftContent
-from largesse.identity import Caller
-from largesse.orders import DEFAULT_COUNTRY, Choice, CollectionChoice, Gift, ProductChoice, TemplateChoice
-from largesse.templates import Template, read_template
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.products import Product
+from largesse.catalogue.snapshot import Snapshot
+from largesse.drafts.draft import Draft, DraftContent
+from largesse.identity.keys import Caller
+from largesse.orders.order import Gift
+from largesse.orders.request import DEFAULT_COUNTRY, Choice, CollectionChoice, ProductChoice, TemplateChoice
+from largesse.templates.listing import Template, read_template
 from largesse.web.console.amounts import typed_amount
 from largesse.web.console.gifts.browsing import delivered
 from largesse.web.console.visit import Visit

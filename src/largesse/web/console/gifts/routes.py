@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.catalogue.own import MOST_PRODUCTS
-from largesse.people import Right
+from largesse.people.roles import Right
 from largesse.web.console.gifts import catalogue, collections, making, saving, templates
 from largesse.web.console.table import Entry, Group, Who
 

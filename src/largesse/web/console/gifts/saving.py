@@ -8,15 +8,25 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n import LANGUAGES, Language, language_of_country, text
+from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
+from largesse.base.i18n.templates import text
 from largesse.base.money import canonical
-from largesse.catalogue import Snapshot
-from largesse.drafts import Draft, DraftContent
-from largesse.identity import Caller
-from largesse.orders import MAX_FROM_NAME, MAX_MESSAGE, Gift, TemplateChoice
+from largesse.catalogue.snapshot import Snapshot
+from largesse.drafts.draft import Draft, DraftContent
+from largesse.identity.keys import Caller
+from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
+from largesse.orders.order import Gift
+from largesse.orders.request import TemplateChoice
 from largesse.orders.wrappings import DEFAULT_WRAPPING, WRAPPINGS, known_wrapping
-from largesse.templates import Template, TemplateContent, TooManyTemplates, add_template, change_template
-from largesse.templates.keeping import MAX_EXPIRY_DAYS, MAX_NAME
+from largesse.templates.keeping import (
+    MAX_EXPIRY_DAYS,
+    MAX_NAME,
+    TemplateContent,
+    TooManyTemplates,
+    add_template,
+    change_template,
+)
+from largesse.templates.listing import Template
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
 from largesse.web.console.gifts.templates import called, kept, read_own
 from largesse.web.console.send.message import NAMES

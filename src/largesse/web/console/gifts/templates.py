@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from largesse.reports import MOST_COUNTED, template_uses
-from largesse.templates import Template, list_templates, remove_template
+from largesse.reports.templates import MOST_COUNTED, template_uses
+from largesse.templates.keeping import remove_template
+from largesse.templates.listing import Template, list_templates
 from largesse.web.console.gifts.browsing import page_number
 from largesse.web.console.gifts.picking import read_picked
 from largesse.web.console.send.opening import person_as_caller

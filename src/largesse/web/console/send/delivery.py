@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.text import unfit_key
-from largesse.funding import list_funding_accounts, names_account
-from largesse.orders import MAX_REFERENCE
+from largesse.funding.accounts import list_funding_accounts
+from largesse.funding.sources import names_account
+from largesse.orders.request import MAX_REFERENCE
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 from largesse.web.console.visit import Visit
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from largesse.catalogue import Snapshot
-from largesse.drafts import Draft, DraftContent, begin_draft, drop_draft, list_drafts, sent_lately
-from largesse.orders import DEFAULT_COUNTRY
-from largesse.templates import Template, list_templates
+from largesse.catalogue.snapshot import Snapshot
+from largesse.drafts.draft import Draft, DraftContent
+from largesse.drafts.keeping import begin_draft, drop_draft, list_drafts, sent_lately
+from largesse.orders.request import DEFAULT_COUNTRY
+from largesse.templates.listing import Template, list_templates
 from largesse.web.console.gifts.browsing import (
     CARDS,
     delivered,

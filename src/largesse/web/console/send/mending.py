@@ -6,7 +6,9 @@ from itertools import zip_longest
 
 from starlette.responses import Response
 
-from largesse.drafts import bad_rows_file, mended_sheet, read_sheet
+from largesse.drafts.handing_out import bad_rows_file
+from largesse.drafts.keeping import read_sheet
+from largesse.drafts.mending import mended_sheet
 from largesse.drafts.sheet import SheetRefused
 from largesse.web.console.send.opening import open_draft
 from largesse.web.console.send.recipients import REFUSED, keep_sheet

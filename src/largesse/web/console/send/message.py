@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from largesse.base.i18n import text
-from largesse.orders import MAX_FROM_NAME, MAX_MESSAGE
+from largesse.base.i18n.templates import text
+from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.wrappings import DEFAULT_WRAPPING, WRAPPINGS
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 from largesse.web.console.send.preview import claim_document, language_of, letter_shown, mail_document

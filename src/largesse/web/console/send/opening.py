@@ -9,11 +9,16 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.i18n import text
-from largesse.catalogue import Collection, Product, Snapshot
-from largesse.drafts import Draft, DraftContent, read_draft, save_draft
-from largesse.identity import Caller, person_calls
-from largesse.orders import Gift, Options
+from largesse.base.i18n.templates import text
+from largesse.catalogue.collections import Collection
+from largesse.catalogue.products import Product
+from largesse.catalogue.snapshot import Snapshot
+from largesse.drafts.draft import Draft, DraftContent
+from largesse.drafts.keeping import read_draft, save_draft
+from largesse.identity.keys import Caller
+from largesse.identity.people import person_calls
+from largesse.orders.options import Options
+from largesse.orders.order import Gift
 from largesse.web.console.visit import Visit
 
 STEPS = (

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from largesse.base.i18n import LANGUAGES, Language, language_of_country
-from largesse.catalogue import picture_path, read_details
-from largesse.catalogue.details import NOTHING_SAID
+from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
+from largesse.catalogue.details import NOTHING_SAID, read_details
+from largesse.catalogue.pictures import picture_path
 from largesse.delivery.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
 from largesse.orders.wrappings import DEFAULT_WRAPPING
 from largesse.web.claim.preview import Previews

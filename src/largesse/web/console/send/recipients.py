@@ -8,28 +8,23 @@ from datetime import datetime
 import msgspec
 from starlette.responses import Response
 
-from largesse.base.i18n import text
-from largesse.drafts import (
-    Checked,
-    Columns,
-    SeveralSheets,
-    Sheet,
-    SheetRefused,
-    as_labelled,
-    fits,
-    guess_columns,
-    heading_key,
-    merged_sheet,
+from largesse.base.i18n.templates import text
+from largesse.drafts.checking import Checked
+from largesse.drafts.columns import Columns, as_labelled, fits, guess_columns, heading_key
+from largesse.drafts.keeping import (
     read_draft,
     read_sheet,
     remember_columns,
     remembered_columns,
     save_draft,
     save_sheet,
-    written_as_text,
 )
-from largesse.orders import MAX_CODES
-from largesse.reports import earlier_gifts
+from largesse.drafts.mending import merged_sheet
+from largesse.drafts.sheet import Sheet, SheetRefused
+from largesse.drafts.text_sheet import written_as_text
+from largesse.drafts.workbook import SeveralSheets
+from largesse.orders.recipients import MAX_CODES
+from largesse.reports.earlier import earlier_gifts
 from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
 from largesse.web.console.visit import Visit
 

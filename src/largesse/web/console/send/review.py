@@ -16,11 +16,13 @@ from largesse.base.errors import (
     QuoteExpired,
     ReferenceUsed,
 )
-from largesse.base.i18n import text
-from largesse.drafts import Checked, PriceLines, price_lines
-from largesse.funding import list_funding_accounts
-from largesse.identity import confirmed_above
-from largesse.orders import Order, Quote
+from largesse.base.i18n.templates import text
+from largesse.drafts.checking import Checked
+from largesse.drafts.price import PriceLines, price_lines
+from largesse.funding.accounts import list_funding_accounts
+from largesse.identity.customers import confirmed_above
+from largesse.orders.order import Order
+from largesse.orders.quoting import Quote
 from largesse.web.console.send.opening import Open, chosen, open_draft, person_as_caller, step
 from largesse.web.console.visit import Visit
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from largesse.base.i18n import text
-from largesse.drafts import MAX_FILE_BYTES
-from largesse.people import Right
+from largesse.base.i18n.templates import text
+from largesse.drafts.sheet import MAX_FILE_BYTES
+from largesse.people.roles import Right
 from largesse.web.console.send import delivery, gift, mending, message, recipients, review, sent
 from largesse.web.console.send.opening import open_draft
 from largesse.web.console.table import Entry, Group

@@ -7,16 +7,17 @@ from datetime import timedelta
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n import text
+from largesse.base.i18n.templates import text
 from largesse.base.money import to_number
-from largesse.database import Row
-from largesse.drafts import DraftContent, begin_draft
-from largesse.identity import Caller
-from largesse.orders import Receipt, read_order
+from largesse.database.pool import Row
+from largesse.drafts.draft import DraftContent
+from largesse.drafts.keeping import begin_draft
+from largesse.identity.keys import Caller
 from largesse.orders.finding import find_order
-from largesse.people import Right
-from largesse.templates import TemplateContent, TooManyTemplates, add_template
-from largesse.templates.keeping import MAX_NAME
+from largesse.orders.kept import Receipt
+from largesse.orders.records import read_order
+from largesse.people.roles import Right
+from largesse.templates.keeping import MAX_NAME, TemplateContent, TooManyTemplates, add_template
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.visit import Visit
 

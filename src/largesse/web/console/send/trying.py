@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from largesse.base import clock
 from largesse.base.errors import TooManyRequests
-from largesse.base.i18n import text
-from largesse.catalogue import picture_path
-from largesse.delivery.mail import capture
+from largesse.base.i18n.templates import text
+from largesse.catalogue.pictures import picture_path
 from largesse.delivery.mail.letter import write
+from largesse.delivery.mail.mailbox import capture
 from largesse.delivery.outbox import mail_test
 from largesse.people.allowances import Allowance, spend
 from largesse.web.console.send.opening import Chosen
