@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from largesse.chains.chain import START, Chain
-from largesse.funding.ledger import Entry, Locked, mark_entries
+from largesse.encryption.chain import START, Chain
+from largesse.ledger.posting import Entry, Locked, mark_entries
 
 ORDERS = 50
 ROUNDS = 400

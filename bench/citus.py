@@ -25,7 +25,7 @@ from bench.installation import Installation, Server, installation
 from bench.suite import say
 from bench.world import many_accounts
 from largesse.base.settings import load_settings
-from largesse.base.vault import Vault, load_vault
+from largesse.encryption.vault import Vault, load_vault
 
 CONNECTIONS = 64
 _FEW_CONNECTIONS = 8

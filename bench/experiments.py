@@ -67,7 +67,7 @@ CHANGES = (
     ),
     Change(
         "NOTIFY in every commit",
-        "none: the placing process notifies afterwards, at most twenty times a second (delivery/queue/notifier.py).",
+        "none: the placing process notifies afterwards, at most twenty times a second (jobs/notifier.py).",
         sql=(
             "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NOTIFY told; RETURN NULL; END $$",
             "CREATE TRIGGER tell AFTER INSERT ON orders FOR EACH STATEMENT EXECUTE FUNCTION tell()",

@@ -34,9 +34,9 @@ from bench.history import (
 )
 from bench.installation import Installation
 from largesse.base.settings import load_settings
-from largesse.base.vault import load_vault
-from largesse.chains.keys import bring_up_to_date
-from largesse.funding.chaining import mark_ledger
+from largesse.encryption.chain_keys import bring_up_to_date
+from largesse.encryption.vault import load_vault
+from largesse.ledger.chains import mark_ledger
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 
 YEARS = 2

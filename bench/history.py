@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TypeVar
 
-from largesse.base.vault import Vault
-from largesse.lines.issuing import SealedCodes, draw_codes
-from largesse.orders.reference import new_reference
-from largesse.reports.words import words_of, words_of_order
+from largesse.encryption.vault import Vault
+from largesse.lines.codes import SealedCodes, draw_codes
+from largesse.orders.ids import new_reference
+from largesse.reports.search import words_of, words_of_order
 
 VALUE_MINOR = 1_000
 TOTAL_MINOR = 2 * VALUE_MINOR

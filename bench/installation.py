@@ -25,14 +25,14 @@ import asyncpg
 
 from bench import processes
 from largesse.base.settings import load_settings
-from largesse.base.vault import load_vault
-from largesse.chains.chain import Chain
-from largesse.chains.keys import open_chains
-from largesse.database import postmaster
-from largesse.database.embedded import EmbeddedServer
-from largesse.database.migrate import upgrade
-from largesse.world.load import LoadedWorld, load_world
-from largesse.world.reading import parse_world
+from largesse.db import postmaster
+from largesse.db.embedded import EmbeddedServer
+from largesse.db.migrate import upgrade
+from largesse.encryption.chain import Chain
+from largesse.encryption.chain_keys import open_chains
+from largesse.encryption.vault import load_vault
+from largesse.seed.load import LoadedWorld, load_world
+from largesse.seed.reading import parse_world
 
 _START_LIMIT_S = 60.0
 _STOP_LIMIT_S = 60.0

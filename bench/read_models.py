@@ -6,7 +6,7 @@ found by are written beside them (bench/history.py).
 
 from __future__ import annotations
 
-from largesse.reports.standing import AGE_SUMS, AGES_S, SUMS
+from largesse.reports.sums import AGE_SUMS, AGES_S, SUMS
 
 TABLES = ("report_orders", "report_words")
 

@@ -21,7 +21,7 @@ import asyncpg
 import msgspec
 
 from bench.installation import Failed, Installation
-from largesse.database.cluster import programs
+from largesse.db.cluster import programs
 from largesse.verify.audit import CHECKS
 
 _OWN_COLUMNS = """

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncpg
 from tests.spread import execute_each
 
-from largesse.audit.acting import Acting, by_command
-from largesse.base.vault import Vault
-from largesse.chains.chain import START, Chain
-from largesse.chains.keys import bring_up_to_date, open_chains
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
-from largesse.funding.chaining import CONTENT_COLUMNS, entry_content, mark_ledger
+from largesse.audit.service import Acting, by_command
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.chain import START, Chain
+from largesse.encryption.chain_keys import bring_up_to_date, open_chains
+from largesse.encryption.vault import Vault
+from largesse.ledger.chains import CONTENT_COLUMNS, entry_content, mark_ledger
 
 # As a release left a database that knew no chains.
 UNCHAINED = """

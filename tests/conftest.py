@@ -24,8 +24,10 @@ from tests.background import Statements, run
 from tests.faults.proxy import Proxy
 from tests.spread import SpreadServers
 
-from largesse.database import migrate
-from largesse.database.embedded import EmbeddedServer
+from largesse.db import migrate
+from largesse.db.embedded import EmbeddedServer
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
 
 # A test database need not outlive a power cut.
 UNSAFE_BUT_QUICK = {
@@ -215,3 +217,15 @@ async def beside(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(database_url)
     yield connection
     await connection.close()
+
+
+@pytest.fixture
+def vault() -> Vault:
+    return Vault((bytes(range(32)),))
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url, max_connections=8)
+    yield database
+    await database.close()

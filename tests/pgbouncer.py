@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from largesse.database.cluster import programs
-from largesse.database.embedded import EmbeddedServer
+from largesse.db.cluster import programs
+from largesse.db.embedded import EmbeddedServer
 
 START_LIMIT_S = 10.0
 

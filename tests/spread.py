@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import asyncpg
 from tests.background import Statements, run
 
-from largesse.database import migrate
+from largesse.db import migrate
 
 # Whether tests run on a cluster.
 IS_SPREAD = bool(os.environ.get("LARGESSE_TEST_NODES"))

@@ -14,40 +14,39 @@ from prometheus_client import REGISTRY
 from tests.cli.conftest import commands_in
 
 import largesse.main  # noqa: F401 - what serves and works has registered its metrics
-from largesse.audit.acts import ACTS
+from largesse.audit.model import ACTS
 from largesse.base.money import MAX_AMOUNT
 from largesse.base.settings import load_settings
 from largesse.cli import main
-from largesse.connections.keeper import IDLE_S
 from largesse.connections.limit import MAX_CONNECTIONS
-from largesse.delivery.mail import mailer
-from largesse.delivery.mail.resending import MAX_RESENDS_A_DAY
-from largesse.delivery.webhooks import outcomes, resolver
-from largesse.delivery.webhooks.delivery import IN_FLIGHT
-from largesse.delivery.webhooks.outcomes import MAX_ATTEMPTS
-from largesse.delivery.webhooks.subscriptions import MAX_SUBSCRIPTIONS
-from largesse.delivery.webhooks.throttle import REQUESTED_A_MINUTE, SAMPLES_A_MINUTE
-from largesse.demo.welcome import welcome
-from largesse.funding import bank_file, top_ups
-from largesse.funding.managing import LONGEST_NAME, MOST_ACCOUNTS
-from largesse.funding.owed import MOST_MONTHS
-from largesse.funding.proving import MOST_AT_ONCE
-from largesse.funding.watching import MOST_TOLD
-from largesse.identity.guessing import WRONG_KEYS_A_MINUTE
-from largesse.lines import limits
+from largesse.connections.manager import IDLE_S
+from largesse.customers.authenticator import WRONG_KEYS_A_MINUTE
+from largesse.customers.members import MOST_PEOPLE
+from largesse.customers.passkeys import MOST_PASSKEYS
+from largesse.demo.prepare import welcome
+from largesse.ledger import bank_file, top_ups
+from largesse.ledger.group_accounts import LONGEST_NAME, MOST_ACCOUNTS
+from largesse.ledger.low_balance import MOST_TOLD
+from largesse.ledger.receivables import MOST_MONTHS
+from largesse.ledger.verification import MOST_AT_ONCE
+from largesse.lines import attempts
+from largesse.mail import mailer
+from largesse.mail.resending import MAX_RESENDS_A_DAY
 from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.placer import SMALL_ORDER_CODES
 from largesse.orders.quotes import QUOTE_HOLDS
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY
 from largesse.orders.request import MAX_QUOTE, MAX_REFERENCE, MAX_SOURCE
-from largesse.people.managing import MOST_PEOPLE
-from largesse.people.passkeys import MOST_PASSKEYS
-from largesse.templates.keeping import MOST_TEMPLATES
+from largesse.templates.store import MOST_TEMPLATES
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.docs.pages import docs_pages
 from largesse.web.kit.body import BODY_TIMEOUT_S, MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import PROBLEMS
+from largesse.webhooks import outcomes, resolver
+from largesse.webhooks.deliverer import IN_FLIGHT
+from largesse.webhooks.outcomes import MAX_ATTEMPTS
+from largesse.webhooks.subscriptions import MAX_SUBSCRIPTIONS, REQUESTED_A_MINUTE, SAMPLES_A_MINUTE
 
 ROOT = Path(__file__).parents[1]
 ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -201,11 +200,11 @@ def test_every_problem_is_in_the_developer_guide(problem: type) -> None:
         ),
         (
             "wrong PINs",
-            f"{limits.FAILURES_TO_PAUSE} in a row pause a code for {limits.FIRST_PAUSE.seconds // 60} minutes",
+            f"{attempts.FAILURES_TO_PAUSE} in a row pause a code for {attempts.FIRST_PAUSE.seconds // 60} minutes",
         ),
         (
             "wrong PINs",
-            f"up to a day; {limits.ADDRESS_ALLOWANCE:g} wrong answers in {limits.ADDRESS_REFILL.seconds // 60} minutes",
+            f"up to a day; {attempts.ADDRESS_ALLOWANCE:g} wrong answers in {attempts.ADDRESS_REFILL.seconds // 60} minutes",
         ),
         ("orders waiting", f"more than {SMALL_ORDER_CODES} codes"),
         ("connections of a serving process", f"{MAX_CONNECTIONS:,}, idle ones for {IDLE_S:g} seconds"),

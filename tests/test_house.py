@@ -1,4 +1,4 @@
-"""House rules that no linter knows: how long things may be, and that each folder's guide names all that is in it."""
+"""House rules that no linter knows: how long functions and files may be."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ REASON_OF_A_FILE = re.compile(r"^# Long:( \S+){4,}$", re.MULTILINE)
 FILES = sorted(
     path for folder in ("src", "bench", "tests", "tools", "sdk") for path in ROOT.glob(f"{folder}/**/*.py")
 )
-PACKAGES = sorted(path.parent for path in ROOT.glob("src/**/__init__.py"))
 
 
 def too_long(text: str) -> list[str]:
@@ -36,24 +35,10 @@ def too_long(text: str) -> list[str]:
     return found
 
 
-def modules_without_a_word(package: Path) -> set[str]:
-    """The modules and packages in a folder that its `__init__` docstring does not name."""
-    guide = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
-    modules = {path.stem for path in package.glob("[a-z]*.py")}
-    packages = {path.parent.name for path in package.glob("*/__init__.py")}
-    return {name for name in modules | packages if not re.search(rf"\b{name}\b", guide)}
-
-
 def test_functions_and_files_are_of_a_size_to_read():
     found = {str(path.relative_to(ROOT)): too_long(path.read_text("utf-8")) for path in FILES}
 
     assert {name: mistakes for name, mistakes in found.items() if mistakes} == {}
-
-
-def test_each_folders_guide_names_what_is_in_it():
-    found = {str(package.relative_to(ROOT)): modules_without_a_word(package) for package in PACKAGES}
-
-    assert {name: modules for name, modules in found.items() if modules} == {}
 
 
 @pytest.mark.parametrize(
@@ -84,11 +69,3 @@ def test_a_file_too_long_is_found(lines: int, first: str, mistakes: list[str]):
     assert (
         too_long("\n".join([first, *["    pass" if ":  #" in first else "pass"] * (lines - 1)])) == mistakes
     )
-
-
-def test_a_module_that_the_guide_forgets_is_found(tmp_path: Path):
-    (tmp_path / "__init__.py").write_text('"""A room: `known` does something."""\n')
-    (tmp_path / "known.py").touch()
-    (tmp_path / "forgotten.py").touch()
-
-    assert modules_without_a_word(tmp_path) == {"forgotten"}

@@ -11,7 +11,7 @@ import largesse
 
 PACKAGE = Path(largesse.__file__).parent
 # Above web, or web itself; and what is about JSON: the payloads of events are told to receivers as they are.
-ELSEWHERE = ("web", "events", "cli", "demo", "world", "checkup", "verify", "connections")
+ELSEWHERE = ("web", "events", "cli", "demo", "seed", "doctor", "verify", "connections")
 FILES = sorted(
     path
     for path in PACKAGE.rglob("*.py")
@@ -66,26 +66,26 @@ def raised(tree: ast.AST) -> Iterator[str]:
 
 # What reads or writes JSON below web, none of it for callers.
 JSON_OF_OURS = {
-    "audit/acting.py",  # columns of JSON
+    "audit/service.py",  # columns of JSON
     "base/decoding.py",  # reads bodies for all of web
     "base/logs.py",
-    "catalogue/products.py",  # columns of JSON
-    "chains/chain.py",  # what is hashed
-    "database/passwords.py",  # a file of the data directory
-    "database/saving.py",  # rows on their way to a statement
-    "drafts/keeping.py",  # columns of JSON
+    "catalogue/model.py",  # columns of JSON
+    "encryption/chain.py",  # what is hashed
+    "db/passwords.py",  # a file of the data directory
+    "db/statements.py",  # rows on their way to a statement
+    "drafts/store.py",  # columns of JSON
     "drafts/workbook.py",  # what its program says
     "drafts/workbook_process.py",
     "fulfilment/shipments.py",  # sealed
     "fulfilment/vouchers.py",  # sealed
-    "funding/ledger.py",  # rows on their way to a statement
-    "identity/customers.py",  # a column of JSON
-    "identity/narrowing.py",  # a column of JSON
+    "ledger/posting.py",  # rows on their way to a statement
+    "customers/customers.py",  # a column of JSON
+    "customers/restrictions.py",  # a column of JSON
     "orders/quotes.py",  # what is hashed
-    "orders/rows.py",  # the event that goes with an order
-    "orders/writing.py",  # rows on their way to a statement
-    "people/webauthn.py",  # what a browser's passkey is asked, and what it answers
-    "reports/writing.py",  # rows on their way to a statement
+    "orders/new_rows.py",  # the event that goes with an order
+    "orders/store.py",  # rows on their way to a statement
+    "customers/passkeys.py",  # what a browser's passkey is asked, and what it answers
+    "reports/store.py",  # rows on their way to a statement
 }
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from largesse.database.pool import connect_once
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import connect_once
+from largesse.db.scope import OPERATOR
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src/largesse"
@@ -22,9 +22,9 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OWNERS = {table: room for room, tables in PYPROJECT["tool"]["largesse"]["tables"].items() for table in tables}
 # Modules whose statements name no table, and the class that is told its name.
 GENERIC = {
-    "database.saving": "Table",
-    "delivery.queue.leasing": "Queue",
-    "delivery.queue.maintenance": "Old",
+    "db.statements": "Table",
+    "jobs.leases": "Queue",
+    "jobs.retention": "Old",
 }
 
 _TABLE = r'(?:ONLY\s+)?(?:public\.)?"?(?P<table>[a-z_]\w*|\{|\0)?'
@@ -114,7 +114,7 @@ def modules() -> list[tuple[str, list[str]]]:
     found = []
     for path in sorted(SOURCES.rglob("*")):
         name = ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
-        if name.startswith("database.migrations."):
+        if name.startswith("db.migrations."):
             continue
         if path.suffix == ".py":
             found.append((name, list(written(path.read_text()))))
@@ -157,13 +157,13 @@ async def test_every_table_has_an_owner(module_database_url: str) -> None:
         'run("TRUNCATE TABLE lines")',
         'connection.copy_records_to_table("lines", records=[])',
         'connection.copy_to_table(table_name="lines", source=file)',
-        'from largesse.delivery.queue import Queue\nQUEUE = Queue("lines", "number")',
+        'from largesse.jobs import Queue\nQUEUE = Queue("lines", "number")',
         'run(f"SELECT {part("DELETE FROM lines")}")'.replace('"DELETE FROM lines"', "'DELETE FROM lines'"),
     ],
 )
 def test_a_foreign_write_is_found(code: str) -> None:
     assert foreign("lines.states", written(code)) == []
-    assert foreign("orders.sending", written(code)) == ["orders.sending writes lines, which lines owns"]
+    assert foreign("orders.service", written(code)) == ["orders.service writes lines, which lines owns"]
     assert foreign("lines_of_credit", written(code)) == ["lines_of_credit writes lines, which lines owns"]
 
 
@@ -178,13 +178,13 @@ def test_a_foreign_write_is_found(code: str) -> None:
     ],
 )
 def test_a_table_named_only_when_the_code_runs_is_refused(code: str) -> None:
-    (told,) = foreign("orders.sending", written(code))
+    (told,) = foreign("orders.service", written(code))
     assert "does not tell" in told
 
 
 def test_a_table_without_an_owner_is_refused() -> None:
-    (told,) = foreign("orders.sending", written('run("INSERT INTO notes (text) VALUES ($1)")'))
-    assert told == "orders.sending writes notes, which is no table with an owner"
+    (told,) = foreign("orders.service", written('run("INSERT INTO notes (text) VALUES ($1)")'))
+    assert told == "orders.service writes notes, which is no table with an owner"
 
 
 @pytest.mark.parametrize(
@@ -198,4 +198,4 @@ def test_a_table_without_an_owner_is_refused() -> None:
     ],
 )
 def test_what_only_reads_is_left_alone(code: str) -> None:
-    assert foreign("orders.sending", written(code)) == []
+    assert foreign("orders.service", written(code)) == []

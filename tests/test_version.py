@@ -19,7 +19,7 @@ from packaging.version import Version
 from prometheus_client import REGISTRY
 from tools.dist import PROJECTS, ROOT, build
 
-import largesse.base.exposition  # noqa: F401 - registers largesse_build_info
+import largesse.base.metrics_server  # noqa: F401 - registers largesse_build_info
 from largesse import __version__
 from largesse.cli import main
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-FOLDER = Path(__file__).parents[1] / "src/largesse/world/pictures"
+FOLDER = Path(__file__).parents[1] / "src/largesse/seed/pictures"
 WIDTH, HEIGHT = 480, 270
 COLOURS = 64
 

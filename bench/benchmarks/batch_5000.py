@@ -22,7 +22,7 @@ from bench.installation import Failed, Installation, Server
 from bench.results import Row, Sample
 from bench.suite import Suite, at_most, row
 from bench.world import one_account
-from largesse.database.pool import Connection
+from largesse.db.pool import Connection
 
 CODES = 5_000
 _WARM_UP = 2

@@ -25,11 +25,11 @@ from bench.results import Row, Sample
 from bench.suite import Suite, at_least, row
 from bench.world import one_account
 from largesse.base.settings import load_settings
-from largesse.base.vault import load_vault
-from largesse.database.pool import Connection
-from largesse.delivery.webhooks.subscriptions import create_subscription
-from largesse.delivery.webhooks.targets import parse_target
-from largesse.identity.principal import Principal
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection
+from largesse.encryption.vault import load_vault
+from largesse.webhooks.subscriptions import create_subscription
+from largesse.webhooks.targets import parse_target
 
 SUBSCRIPTIONS = 4
 IN_FLIGHT = 16

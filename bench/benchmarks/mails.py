@@ -22,7 +22,7 @@ from bench.results import Row, Sample
 from bench.suite import Suite, at_least, row
 from bench.world import one_account
 from largesse.base.i18n.languages import DEFAULT
-from largesse.delivery.mail.letter import GIFT, VOUCHER, Letter, LetterCode, write
+from largesse.mail.letter import GIFT, VOUCHER, Letter, LetterCode, write
 
 _LETTER = Letter(
     kind=GIFT,

@@ -12,21 +12,21 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import structlog
 from asyncpg import InsufficientPrivilegeError
 
-from largesse.audit.acting import Acting, by_command
+from largesse.audit.service import Acting, by_command
 from largesse.base.errors import MayNotAct, StartError
 from largesse.base.settings import Settings
-from largesse.base.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
-from largesse.chains.keys import Chains, bring_up_to_date, is_chained, open_chains
-from largesse.database.distribution import trouble as nodes_trouble
-from largesse.database.embedded import EmbeddedServer
-from largesse.database.migrate import current_revision, head_revision
-from largesse.database.orphans import end_orphans_for_ever
-from largesse.database.pool import DATABASE_FAILED, Connection, Database, commit_as_one, in_one_line
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR
-from largesse.database.session import COMMANDS, UNLIMITED, Limits
-from largesse.funding.chaining import mark_ledger, unchained
-from largesse.sealing.master_keys import is_sealed, note_sealing, prove_master_key
+from largesse.db.embedded import EmbeddedServer
+from largesse.db.migrate import current_revision, head_revision
+from largesse.db.pool import DATABASE_FAILED, Connection, Database, commit_as_one, in_one_line
+from largesse.db.postmaster import end_orphans_for_ever
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
+from largesse.db.session import COMMANDS, UNLIMITED, Limits
+from largesse.db.sharding import trouble as nodes_trouble
+from largesse.encryption.chain_keys import Chains, bring_up_to_date, is_chained, open_chains
+from largesse.encryption.master_keys import is_sealed, note_sealing, prove_master_key
+from largesse.encryption.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
+from largesse.ledger.chains import mark_ledger, unchained
 
 SERVING_CONNECTIONS = 10  # to the database, of a serving process without a worker
 _WATCH_EVERY_S = 1.0

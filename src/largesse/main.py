@@ -13,51 +13,50 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from starlette.routing import BaseRoute
 
-from largesse.audit.acting import Acting, by_worker
-from largesse.base.exposition import serve_metrics
+from largesse.audit.service import Acting, by_worker
+from largesse.base.fair_turns import Turns
 from largesse.base.logs import configure_logs
-from largesse.base.patience import Patience
+from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings, load_settings
-from largesse.base.turns import Turns
-from largesse.base.vault import Vault
+from largesse.base.timeouts import Patience
 from largesse.catalogue.cache import Catalogue
-from largesse.chains.keys import Chains
-from largesse.database.pool import Database
-from largesse.database.roles import Role
-from largesse.database.session import REQUESTS, WORK
-from largesse.delivery.queue.loop import Loop
-from largesse.delivery.queue.notifier import Notifier
-from largesse.delivery.webhooks.resolver import Resolver
-from largesse.delivery.webhooks.throttle import DeliveryThrottle
-from largesse.drafts.desk import Desk
+from largesse.customers.authenticator import Authenticator, WrongKeys
+from largesse.customers.passkeys import RelyingParty
+from largesse.customers.passwords import Passwords
+from largesse.customers.sign_in import SigningIn
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.db.session import REQUESTS, WORK
+from largesse.drafts.service import Desk
+from largesse.encryption.chain_keys import Chains
+from largesse.encryption.master_keys import tell_sealing_for_ever
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.gifts import ClaimedGifts
 from largesse.fulfilment.providers import InventoryProvider, Provider, TestProvider
-from largesse.identity.guessing import WrongKeys
-from largesse.identity.keys import Authenticator
 from largesse.installation import chains_of, check_schema, open_database, open_vault
+from largesse.jobs.job_loop import Loop
+from largesse.jobs.notifier import Notifier
 from largesse.lines.claiming import Claiming
 from largesse.lines.claiming import Turns as RecipientTurns
 from largesse.orders.ids import IdWatch, read_ids_left
 from largesse.orders.listing import OrderLists
 from largesse.orders.placer import MAX_ORDERS, Placer
-from largesse.orders.quoting import Quoter
-from largesse.orders.sending import Intake
-from largesse.people.passwords import Passwords
-from largesse.people.signing_in import SigningIn
-from largesse.people.webauthn import RelyingParty
+from largesse.orders.quoter import Quoter
+from largesse.orders.service import Intake
 from largesse.privacy import retention
 from largesse.privacy.retention import Retention
-from largesse.sealing.master_keys import tell_sealing_for_ever
 from largesse.web.api.application import Application
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 from largesse.web.claim.pages import claim_pages
-from largesse.web.console.guarding import console_pages
+from largesse.web.console.guard import console_pages
 from largesse.web.docs.pages import docs_pages
-from largesse.web.kit.pictures import picture_routes
+from largesse.web.kit.assets import picture_routes
 from largesse.web.kit.replies import encode_json
 from largesse.web.kit.services import Services
 from largesse.web.mailbox.pages import mailbox_pages
+from largesse.webhooks.resolver import Resolver
+from largesse.webhooks.subscriptions import DeliveryThrottle
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 

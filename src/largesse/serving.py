@@ -13,10 +13,10 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from largesse.base.errors import StartError
-from largesse.base.exposition import serve_metrics
+from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings
-from largesse.connections.keeper import Keeper
 from largesse.connections.limit import MAX_CONNECTIONS, connection_limit
+from largesse.connections.manager import Keeper
 from largesse.main import build_app
 from largesse.worker import OPEN_FILES
 

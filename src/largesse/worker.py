@@ -9,40 +9,39 @@ from typing import Self
 
 import structlog
 
-from largesse.audit.acting import Acting, by_worker
-from largesse.base.files import allow_files
+from largesse.audit.service import Acting, by_worker
 from largesse.base.hosts import by_name
+from largesse.base.open_files import allow_files
 from largesse.base.settings import Settings
-from largesse.base.vault import Vault
-from largesse.chains.keys import Chains, open_chains
-from largesse.database.pool import Connection, Database
-from largesse.database.rounds import Customers, Rounds
-from largesse.database.scope import WORKER
-from largesse.delivery import maintenance
-from largesse.delivery.mail import holding
-from largesse.delivery.mail.desk import Desk
-from largesse.delivery.mail.fan_out import CUSTOMERS_WAITING as CUSTOMERS_MAILED
-from largesse.delivery.mail.fan_out import fan_out as fan_out_mail
-from largesse.delivery.mail.mailer import DRAIN_S, Mailer
-from largesse.delivery.mail.smtp import MailServer
-from largesse.delivery.mail.transport import SmtpTransport
-from largesse.delivery.people.low_balance import queue_low_balances
-from largesse.delivery.people.sending import PeopleMailer
-from largesse.delivery.queue import metrics
-from largesse.delivery.queue.leasing import LEASE_S
-from largesse.delivery.queue.loop import Loop
-from largesse.delivery.queue.notifier import listen
-from largesse.delivery.webhooks.delivery import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
-from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
-from largesse.delivery.webhooks.resolver import Resolver
-from largesse.delivery.webhooks.transport import HttpTransport
-from largesse.events.changes import CUSTOMERS_CHANGED
-from largesse.events.outbox import CUSTOMERS_WAITING
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import WORKER
+from largesse.db.shard_groups import Customers, Rounds
+from largesse.encryption.chain_keys import Chains, open_chains
+from largesse.encryption.vault import Vault
+from largesse.events.order_changes import CUSTOMERS_CHANGED
+from largesse.events.store import CUSTOMERS_WAITING
 from largesse.fulfilment.allocation import allocate_all_waiting
-from largesse.fulfilment.maintenance import CUSTOMERS_LATE, expire_late, measure_inventory
-from largesse.funding.watching import CUSTOMERS_WATCHING
+from largesse.fulfilment.tasks import CUSTOMERS_LATE, expire_late, measure_inventory
+from largesse.jobs import housekeeping, metrics
+from largesse.jobs.job_loop import Loop
+from largesse.jobs.leases import LEASE_S
+from largesse.jobs.notifier import listen
+from largesse.ledger.low_balance import CUSTOMERS_WATCHING
 from largesse.lines.attempts import prune_guesses
-from largesse.reports.keeping import take_in
+from largesse.mail import requeue
+from largesse.mail.fan_out import CUSTOMERS_WAITING as CUSTOMERS_MAILED
+from largesse.mail.fan_out import fan_out as fan_out_mail
+from largesse.mail.mailer import DRAIN_S, Mailer
+from largesse.mail.message_leases import Desk
+from largesse.mail.people.sending import PeopleMailer
+from largesse.mail.people.writing import queue_low_balances
+from largesse.mail.smtp import MailServer
+from largesse.mail.transport import SmtpTransport
+from largesse.reports.updates import take_in
+from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
+from largesse.webhooks.fan_out import fan_out as fan_out_events
+from largesse.webhooks.resolver import Resolver
+from largesse.webhooks.transport import HttpTransport
 
 DATABASE_CONNECTIONS = 17  # what the pool should have: one for each loop and writer that may want one at once
 # Sockets of both rooms of deliveries, and all else; many systems start at 1,024 files.
@@ -220,12 +219,12 @@ class Worker:
 
     async def _measure(self) -> bool:
         async with self._database.connection(WORKER) as connection:
-            await maintenance.measure(connection)
+            await housekeeping.measure(connection)
         return False
 
     async def _prune(self) -> bool:
         async with self._database.connection(WORKER) as connection:
-            return await maintenance.prune(connection)
+            return await housekeeping.prune(connection)
 
     async def _measure_inventory(self) -> bool:
         async with self._database.connection(WORKER) as connection:
@@ -251,7 +250,7 @@ class Worker:
 
     async def _release_held(self) -> bool:
         async with self._database.transaction(WORKER) as connection:
-            released = await holding.release(connection)
+            released = await requeue.release(connection)
         if released:
             log.info("mail.released", messages=released)
             self._wake_mailing()

@@ -13,13 +13,21 @@ from typing import Any
 import asyncpg
 import pytest
 
-from largesse.audit.acting import Acting, by_command, by_key, by_person, by_worker
-from largesse.audit.acts import ACTS
-from largesse.audit.listing import _AT_ONCE, AuditEvent, list_events
-from largesse.base.vault import Vault
-from largesse.chains.keys import open_chains
+from largesse.audit.model import ACTS
+from largesse.audit.service import (
+    _AT_ONCE,
+    Acting,
+    AuditEvent,
+    by_command,
+    by_key,
+    by_person,
+    by_worker,
+    list_events,
+)
+from largesse.encryption.chain_keys import open_chains
+from largesse.encryption.vault import Vault
 from largesse.verify.audit import audit_snapshot
-from largesse.verify.progress import Progress
+from largesse.verify.check import Progress
 
 VAULT = Vault((b"k" * 32,))
 

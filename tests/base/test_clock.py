@@ -18,8 +18,8 @@ SERVERS_CLOCK = re.compile(r"(?<![\w.])(now\(\)|clock_timestamp\(\)|current_time
 # What asks for it and says why, by the start of what follows it.
 ALLOWED = {
     "orders/reading.py": "now() + ahead_by AS now",  # what clock_now() does, in a statement that reads the row anyway
-    "checkup/database.py": "SELECT clock_timestamp()",  # the server's clock beside the machine's
-    "database/orphans.py": "clock_timestamp() - $1",  # against a time of the server's own
+    "doctor/database.py": "SELECT clock_timestamp()",  # the server's clock beside the machine's
+    "db/postmaster.py": "clock_timestamp() - $1",  # against a time of the server's own
 }
 
 

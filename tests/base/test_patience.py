@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.batching import Batcher
-from largesse.base.patience import GivenUp, Patience
+from largesse.base.timeouts import GivenUp, Patience
 
 A_WHILE_S = 0.2
 PATIENCE_S = 30.0

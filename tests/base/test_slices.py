@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from largesse.base.cooperative import Slices, Steps, first_slice
 from largesse.base.errors import Unavailable
-from largesse.base.slices import Slices, Steps, first_slice
 
 STEP_S = 0.0004
 

@@ -9,9 +9,9 @@ import pytest
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.base.errors import InvalidRequest, StartError
 from largesse.base.text import cleaned, unfit, unfit_key
-from largesse.orders.texts import read_key, read_text
+from largesse.orders.options import read_key, read_text
+from largesse.seed.reading import parse_world
 from largesse.web.claim.addresses import check_address
-from largesse.world.reading import parse_world
 
 # Unicode's property Bidi_Control, whole.
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

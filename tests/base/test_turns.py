@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from largesse.base.errors import Unavailable
-from largesse.base.turns import Turns
+from largesse.base.fair_turns import Turns
 
 
 class Room:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from largesse.base.errors import StartError
 from largesse.base.settings import Settings, load_settings
-from largesse.base.vault import SIGNATURE_BYTES, Compartment, SealBroken, Vault, load_vault
+from largesse.encryption.vault import SIGNATURE_BYTES, Compartment, SealBroken, Vault, load_vault
 
 OLD, NEW, OTHER = bytes(range(32)), bytes(range(32, 64)), bytes(range(64, 96))
 codes = st.binary(min_size=10, max_size=10)

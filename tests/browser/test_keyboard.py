@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.browser.keys import Keys
 
-from largesse.people.second_step import _totp
+from largesse.customers.second_step import _totp
 
 pytestmark = pytest.mark.slow
 

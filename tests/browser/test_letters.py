@@ -10,11 +10,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 from tests.browser.conftest import AXE_OPTIONS
-from tests.delivery.mail.test_letter import CODE, a_letter, bodies
+from tests.mail.test_letter import CODE, a_letter, bodies
 
 from largesse.base.i18n.languages import LANGUAGES
-from largesse.delivery.mail.letter import CHOICE, PARCEL, VOUCHER, write
-from largesse.orders.wrappings import WRAPPINGS
+from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, write
+from largesse.orders.options import WRAPPINGS
 
 KINDS = [
     {"comes_as": VOUCHER},

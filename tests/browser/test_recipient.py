@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.browser.conftest import EVERY_PAGE
 
-from largesse.orders.wrappings import WRAPPINGS
+from largesse.orders.options import WRAPPINGS
 
 Visits = Callable[..., Any]
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.money import MAX_AMOUNT, to_number
-from largesse.catalogue.amounts import (
+from largesse.catalogue.model import (
+    Collection,
     Price,
+    Product,
     collection_price,
     gift_price,
     least_collection_minor,
     least_gift_minor,
 )
-from largesse.catalogue.collections import Collection
-from largesse.catalogue.products import Product
 
 GB = frozenset({"GB"})
 

@@ -16,10 +16,9 @@ import pytest
 
 from largesse.base.errors import Unavailable
 from largesse.catalogue.cache import Catalogue, load_snapshot
-from largesse.catalogue.collections import Collection
-from largesse.catalogue.products import Product
-from largesse.database.pool import Connection, Database, connect_once
-from largesse.database.scope import OPERATOR, Scope
+from largesse.catalogue.model import Collection, Product
+from largesse.db.pool import Connection, Database, connect_once
+from largesse.db.scope import OPERATOR, Scope
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 
 GONE = 999_999  # a version that never was

@@ -8,8 +8,15 @@ from importlib import resources
 import pytest
 from tests.catalogue.images import jpeg, png, webp_extended, webp_lossless, webp_lossy
 
-from largesse.catalogue.images import Image, read_image
-from largesse.catalogue.pictures import MAX_BYTES, PictureRefused, is_name, media_type, read_picture
+from largesse.catalogue.pictures import (
+    MAX_BYTES,
+    Image,
+    PictureRefused,
+    is_name,
+    media_type,
+    read_image,
+    read_picture,
+)
 
 MAKERS: dict[Callable[..., bytes], str] = {
     png: "png",
@@ -92,6 +99,6 @@ def test_a_name_is_of_the_content() -> None:
 
 
 def test_the_pictures_of_the_demo_are_some() -> None:
-    folder = resources.files("largesse.world") / "pictures"
+    folder = resources.files("largesse.seed") / "pictures"
     names = {read_picture(file.read_bytes()).name for file in folder.iterdir()}
     assert len(names) == len(list(folder.iterdir())) > 20

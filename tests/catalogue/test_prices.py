@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.catalogue.prices import delivered_minor, marked_up_minor
-from largesse.catalogue.products import Product
+from largesse.catalogue.model import Product, delivered_minor, marked_up_minor
 
 percents = st.decimals(min_value=0, max_value=400, places=4)
 

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from largesse.base.errors import NotFound
 from largesse.base.money import to_number
-from largesse.catalogue.collections import Collection
-from largesse.catalogue.products import Product
-from largesse.catalogue.recent import Recent
-from largesse.catalogue.snapshot import Snapshot
+from largesse.catalogue.model import Collection, Product
+from largesse.catalogue.snapshot import Recent, Snapshot
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 
 ACME, GLOBEX, OTHER = 1, 2, 3

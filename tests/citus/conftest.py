@@ -16,21 +16,21 @@ from tests.chained import CHAIN
 from tests.citus.world import PRODUCTS
 from tests.orders.builder import VAULT, build_order
 
-from largesse.database import distribution
-from largesse.database.nodes import Node
-from largesse.database.pool import Connection, Database, connect_once, scope_of
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR, Scope, for_customer
-from largesse.database.session import Dialer
+from largesse.customers.principal import Principal
+from largesse.db import sharding
+from largesse.db.pool import Connection, Database, connect_once, scope_of
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR, Scope, for_customer
+from largesse.db.session import Dialer
+from largesse.db.shard_groups import Node
 from largesse.fulfilment.gifts import ClaimedGifts
 from largesse.fulfilment.providers import InventoryProvider
-from largesse.funding.ledger import own_accounts
-from largesse.identity.principal import Principal
+from largesse.ledger.posting import own_accounts
 from largesse.lines.claiming import Claiming, Turns
 from largesse.orders.order import OwnAccounts
 from largesse.orders.placer import Placer
-from largesse.world.load import load_world
-from largesse.world.reading import parse_world
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
 
 NODES = os.environ.get("LARGESSE_TEST_NODES", "").split()
 CUSTOMERS = 6
@@ -166,7 +166,7 @@ async def own_accounts_of(database: Database, principal: Principal) -> OwnAccoun
 
 async def homes_of(spread: Overheard) -> dict[int, str]:
     async with spread.connection(OPERATOR) as connection:
-        return await distribution.homes(connection, range(1, CUSTOMERS + 1))
+        return await sharding.homes(connection, range(1, CUSTOMERS + 1))
 
 
 async def place(spread: Overheard, customer_id: int, **more: Any) -> Any:

@@ -11,15 +11,15 @@ from tests.chained import CHAIN, acting_on
 from tests.citus.conftest import Asked, Overheard, homes_of, place, principal_of, recipients
 from tests.orders.builder import VAULT
 
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR, for_customer
-from largesse.delivery.mail.resending import resend, resend_unclaimed
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR, for_customer
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
 from largesse.fulfilment.shipments import import_shipments
-from largesse.funding.transfers import transfer
+from largesse.ledger.transfers import transfer
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Outcome
 from largesse.lines.states import LineKey
+from largesse.mail.resending import resend, resend_unclaimed
 from largesse.orders.cancelling import cancel_order
 
 CUSTOMER = 1

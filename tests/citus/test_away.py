@@ -14,8 +14,8 @@ from tests.citus.world import world_of
 from tests.web.api.conftest import Service, run_on_database, service, start_service
 from tests.web.claim.conftest import Recipient, link
 
-from largesse.database import distribution
-from largesse.lines.issuing import draw_codes
+from largesse.db import sharding
+from largesse.lines.codes import draw_codes
 
 __all__ = ["run_on_database", "service", "start_service"]
 
@@ -52,7 +52,7 @@ def require_away(answer: Any) -> None:
 def homes(service: Service, run_on_database: Any) -> dict[int, str]:
     """The node of each customer, by the number in its key."""
     ids = [service.ids["customers"][f"c{number}"] for number in range(1, CUSTOMERS + 1)]
-    found = run_on_database(service.database_url, lambda session: distribution.homes(session, ids))
+    found = run_on_database(service.database_url, lambda session: sharding.homes(session, ids))
     return {number: found[customer_id] for number, customer_id in enumerate(ids, 1)}
 
 

@@ -23,10 +23,10 @@ from tests.faults.installation import Installation, Service
 from tests.faults.load import Load, Ordering
 from tools.citus_cluster import PROGRAM, Cluster, running
 
-from largesse.database import distribution
-from largesse.database.pool import DATABASE_AWAY, Database, connect_once
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR, for_customer
+from largesse.db import sharding
+from largesse.db.pool import DATABASE_AWAY, Database, connect_once
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR, for_customer
 
 KILLS = int(os.environ.get("CITUS_KILLS", "0"))
 CUSTOMERS = range(1, 13)
@@ -85,7 +85,7 @@ async def homes_of(killable: Killable) -> dict[int, str]:
     """The node of each customer, by the number in its key."""
     ids = {number: killable.installation.id("customers", f"c{number}") for number in CUSTOMERS}
     async with connect_once(killable.cluster.url, OPERATOR) as connection:
-        found = await distribution.homes(connection, list(ids.values()))
+        found = await sharding.homes(connection, list(ids.values()))
     return {number: found[id_] for number, id_ in ids.items()}
 
 

@@ -10,19 +10,19 @@ from tests.chained import CHAIN
 from tests.citus.conftest import CUSTOMERS, Asked, Overheard, Told, homes_of, place, principal_of, recipients
 from tests.orders.builder import VAULT
 
-from largesse.database import distribution
-from largesse.database.scope import for_customer
+from largesse.db import sharding
+from largesse.db.scope import for_customer
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Outcome
-from largesse.lines.issuing import draw_codes
+from largesse.lines.codes import draw_codes
 from largesse.orders.cancelling import cancel_order
 from largesse.orders.listing import OrderLists
-from largesse.orders.records import read_order
+from largesse.orders.lookup import read_order
 
 WRITES_AND_READS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 # What a node is asked for: its port, and how it goes about it. Only what it does with rows of customers, as the others are everywhere.
 TASK = re.compile(r"Node: host=\S+ port=(\d+)(.*?)(?=Node: |Distributed Subplan|$)", re.DOTALL)
-SHARD = re.compile(rf" on ({'|'.join(distribution.DISTRIBUTED)})_\d+")
+SHARD = re.compile(rf" on ({'|'.join(sharding.DISTRIBUTED)})_\d+")
 # A code that is typed tells nobody whose it is: all nodes are asked, each apart.
 FOR_ALL_NODES = "customers_of_code("
 

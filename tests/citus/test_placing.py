@@ -10,8 +10,8 @@ from tests.chained import CHAIN
 from tests.citus.conftest import CUSTOMERS, Asked, Overheard, homes_of, own_accounts_of, place, principal_of
 from tests.orders.builder import build_order
 
-from largesse.database import distribution, migrate
-from largesse.database.scope import OPERATOR, for_customer
+from largesse.db import migrate, sharding
+from largesse.db.scope import OPERATOR, for_customer
 from largesse.orders.placer import Placer
 
 
@@ -20,15 +20,15 @@ async def test_tables_are_where_they_are_said_to_be(spread: Overheard, database_
         OPERATOR, "SELECT table_name::text AS name, citus_table_type AS kind, colocation_id FROM citus_tables"
     )
     kinds = {row["name"]: row["kind"] for row in rows}
-    assert {name for name, kind in kinds.items() if kind == "distributed"} == set(distribution.DISTRIBUTED)
-    assert {name for name, kind in kinds.items() if kind == "reference"} == set(distribution.REFERENCE)
+    assert {name for name, kind in kinds.items() if kind == "distributed"} == set(sharding.DISTRIBUTED)
+    assert {name for name, kind in kinds.items() if kind == "reference"} == set(sharding.REFERENCE)
     assert len({row["colocation_id"] for row in rows if row["kind"] == "distributed"}) == 1
     assert (await migrate.upgrade(database_url)).spread == []
 
 
 async def test_customers_live_on_all_nodes(spread: Overheard) -> None:
     async with spread.connection(OPERATOR) as connection:
-        homes = await distribution.homes(connection, range(1, 1001))
+        homes = await sharding.homes(connection, range(1, 1001))
     assert len(homes) == 1000
     for node in set(homes.values()):
         assert 400 < list(homes.values()).count(node) < 600
@@ -37,7 +37,7 @@ async def test_customers_live_on_all_nodes(spread: Overheard) -> None:
 async def test_placing_an_order_asks_one_node_which_commits_it_as_its_own(spread: Overheard) -> None:
     placer = Placer(spread, CHAIN)
     async with spread.connection(OPERATOR) as connection:
-        homes = await distribution.homes(connection, range(1, CUSTOMERS + 1))
+        homes = await sharding.homes(connection, range(1, CUSTOMERS + 1))
     assert len(set(homes.values())) > 1
     try:
         for customer_id in range(1, CUSTOMERS + 1):
@@ -95,7 +95,7 @@ async def test_policies_hide_what_is_of_others_on_the_nodes(spread: Overheard, d
     await place(spread, 2, codes=2)
     owner = await asyncpg.connect(database_url)
     hidden = 0
-    for table in distribution.DISTRIBUTED:
+    for table in sharding.DISTRIBUTED:
         count = f"SELECT count(*) FROM {table} WHERE customer_id = 2"
         if not await owner.fetchval(count):
             continue

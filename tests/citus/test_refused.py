@@ -10,10 +10,10 @@ from tests.citus.conftest import NODES
 from tools.citus_cluster import running
 
 from largesse.base.errors import StartError
-from largesse.database import migrate
-from largesse.database.pool import Database, connect_once
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR
+from largesse.db import migrate
+from largesse.db.pool import Database, connect_once
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
 from largesse.installation import check_schema, schema_trouble
 
 

@@ -12,14 +12,14 @@ from tests.chained import CHAIN
 from tests.citus.conftest import CUSTOMERS, NODES, Asked, Overheard, own_accounts_of, principal_of
 from tests.orders.builder import build_order
 
-from largesse.database import distribution
-from largesse.database.pool import Database
-from largesse.database.roles import Role
-from largesse.database.rounds import Customers, Rounds
-from largesse.database.scope import OPERATOR, WORKER
-from largesse.delivery.webhooks.fan_out import fan_out
-from largesse.events.outbox import CUSTOMERS_WAITING
+from largesse.db import sharding
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR, WORKER
+from largesse.db.shard_groups import Customers, Rounds
+from largesse.events.store import CUSTOMERS_WAITING
 from largesse.orders.placer import Placer
+from largesse.webhooks.fan_out import fan_out
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def told(worker: Database) -> list[int]:
 
 async def test_what_follows_from_an_event_is_committed_with_its_mark_in_two_phases(worker: Overheard) -> None:
     async with worker.connection(WORKER) as connection:
-        homes = await distribution.homes(connection, [1])
+        homes = await sharding.homes(connection, [1])
     worker.asked = Asked()
     async with worker.connection(WORKER) as connection:
         assert await fan_out(connection, 10, [1]) == (1, 0)
@@ -59,7 +59,7 @@ async def test_a_node_that_is_away_stops_no_other_and_loses_nothing(
 ) -> None:
     name = database_url.rpartition("/")[2]
     async with worker.connection(OPERATOR) as connection:
-        homes = await distribution.homes(connection, range(1, CUSTOMERS + 1))
+        homes = await sharding.homes(connection, range(1, CUSTOMERS + 1))
     away = {customer for customer, home in homes.items() if home == homes[1]}
     (node,) = [url for url in NODES if f":{homes[1].rpartition(':')[2]}/" in url]
     rounds = Rounds(worker)

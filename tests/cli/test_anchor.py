@@ -11,7 +11,7 @@ import pytest
 from tests.chained import forge
 from tests.cli.conftest import Run, assert_refused, sql
 
-from largesse.database.pool import Database
+from largesse.db.pool import Database
 
 OLD_STATE = """
     CREATE SCHEMA before;

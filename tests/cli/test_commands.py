@@ -17,7 +17,7 @@ import pytest
 from tests.cli.conftest import MASTER_KEY, WORLD, Run, assert_refused, commands_in, sql
 
 from largesse.cli import main
-from largesse.database.migrate import Upgraded, upgrade
+from largesse.db.migrate import Upgraded, upgrade
 
 
 def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

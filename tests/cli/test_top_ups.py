@@ -13,13 +13,19 @@ from typing import Any
 import pytest
 from tests.cli.conftest import MASTER_KEY, Run, assert_refused, sql
 
-from largesse.audit.acting import Acting, by_person
-from largesse.base.vault import Vault
-from largesse.chains.keys import open_chains
-from largesse.database.pool import Connection, connect_once
-from largesse.database.scope import OPERATOR
-from largesse.funding.top_ups import WAITS_FOR, TopUp, cancel_top_up, request_top_up
-from largesse.funding.transfer_references import new_transfer_reference, spelled_reference
+from largesse.audit.service import Acting, by_person
+from largesse.db.pool import Connection, connect_once
+from largesse.db.scope import OPERATOR
+from largesse.encryption.chain_keys import open_chains
+from largesse.encryption.vault import Vault
+from largesse.ledger.top_ups import (
+    WAITS_FOR,
+    TopUp,
+    cancel_top_up,
+    new_transfer_reference,
+    request_top_up,
+    spelled_reference,
+)
 
 Ask = Callable[..., TopUp]
 

@@ -13,21 +13,20 @@ import msgspec
 import pytest
 from tests.orders.builder import open_session
 
+from largesse.base.cooperative import Steps
 from largesse.base.settings import load_settings
-from largesse.base.slices import Steps
-from largesse.database.pool import Database, connect_once
-from largesse.database.scope import OPERATOR
+from largesse.customers.authenticator import Caller, person_calls
+from largesse.db.pool import Database, connect_once
+from largesse.db.scope import OPERATOR
 from largesse.drafts.columns import guess_columns
-from largesse.drafts.desk import Desk
-from largesse.drafts.draft import Draft, DraftContent
-from largesse.drafts.keeping import begin_draft, save_draft, save_sheet
+from largesse.drafts.model import Draft, DraftContent
+from largesse.drafts.service import Desk
 from largesse.drafts.sheet import Sheet
-from largesse.identity.keys import Caller
-from largesse.identity.people import person_calls
+from largesse.drafts.store import begin_draft, save_draft, save_sheet
 from largesse.main import open_services
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
 from largesse.web.kit.services import Services
-from largesse.world.load import load_world
-from largesse.world.reading import parse_world
 
 WORLD = b"""
 customers:

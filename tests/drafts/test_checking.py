@@ -9,7 +9,7 @@ from tests.drafts.conftest import finished
 
 from largesse.drafts.checking import PROBLEMS, Checked, check_rows
 from largesse.drafts.columns import Columns, guess_columns
-from largesse.drafts.handing_out import bad_rows_file
+from largesse.drafts.mending import bad_rows_file
 from largesse.drafts.text_sheet import read_text_sheet
 from largesse.orders.recipients import OrderRecipient
 

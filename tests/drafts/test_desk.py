@@ -19,11 +19,12 @@ from largesse.base.errors import (
     ReferenceUsed,
     Unauthorized,
 )
-from largesse.database.scope import WORKER
-from largesse.delivery.maintenance import prune
+from largesse.db.scope import WORKER
 from largesse.drafts.columns import Columns
-from largesse.drafts.desk import Placed
-from largesse.drafts.keeping import (
+from largesse.drafts.model import price_lines
+from largesse.drafts.service import Placed
+from largesse.drafts.sheet import Sheet
+from largesse.drafts.store import (
     MAX_DRAFTS,
     list_drafts,
     read_draft,
@@ -32,11 +33,10 @@ from largesse.drafts.keeping import (
     remembered_columns,
     save_draft,
 )
-from largesse.drafts.price import price_lines
-from largesse.drafts.sheet import Sheet
 from largesse.drafts.text_sheet import read_text_sheet
+from largesse.jobs.housekeeping import prune
 from largesse.orders.cancelling import cancel_order
-from largesse.orders.records import read_order
+from largesse.orders.lookup import read_order
 from largesse.verify.audit import audit
 
 

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 from tests.drafts.conftest import finished
 
-from largesse.base.spreadsheets import csv_file
+from largesse.base.text import csv_file
 from largesse.drafts.sheet import (
     MAX_CELL,
     MAX_CHARACTERS,

@@ -14,13 +14,11 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from largesse.events.kind import EventType, Sampled
-from largesse.events.order_created import ORDER_CREATED
+from largesse.events.kinds import ORDER_CREATED, EventType, Sampled
 from largesse.events.registry import EVENTS
-from largesse.web.api.openapi.document import build_document
-from largesse.web.api.openapi.events import build_events_document
+from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.routes import OPERATIONS
-from largesse.web.docs.shapes import read_tables
+from largesse.web.docs.reference import read_tables
 
 DOCUMENT = build_events_document()
 GUIDE = (Path(__file__).parents[2] / "docs/guide-developer.md").read_text()

@@ -7,13 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from tests.delivery.conftest import database, vault
-from tests.delivery.webhooks.conftest import Receiver, World, principal, receiver, world
+from tests.webhooks.conftest import Receiver, World, principal, receiver, world
 
-from largesse.database.pool import Connection
-from largesse.database.scope import OPERATOR
-from largesse.events.kind import Sampled
-from largesse.events.order_created import ORDER_CREATED
-from largesse.events.outbox import record_event
+from largesse.db.pool import Connection
+from largesse.db.scope import OPERATOR
+from largesse.events.kinds import ORDER_CREATED, Sampled
+from largesse.events.store import record_event
 
 __all__ = ["database", "principal", "receiver", "vault", "world"]
 

@@ -18,10 +18,10 @@ import asyncpg
 from tests.background import run as run_here
 from tests.chained import chain_of
 
-from largesse.database import postmaster
-from largesse.database.migrate import upgrade
-from largesse.world.load import load_world
-from largesse.world.reading import parse_world
+from largesse.db import postmaster
+from largesse.db.migrate import upgrade
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
 
 PATIENCE_S = 45.0  # until something that must happen counts as not happening
 

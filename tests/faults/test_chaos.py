@@ -15,11 +15,11 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.delivery.mail.conftest import PostOffice
-from tests.delivery.webhooks.conftest import Receiver
 from tests.faults.chaos import Chaos, Slot, crowd_of, mails_by_recipient, subscribe, until
 from tests.faults.load import Load, order
 from tests.faults.proxy import Proxy
+from tests.mail.conftest import PostOffice
+from tests.webhooks.conftest import Receiver
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "4"))
 SEEDS = range(1, 1 + int(os.environ.get("CHAOS_SEEDS", "1")))

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import aiohttp
-from tests.delivery.webhooks.nameserver import name_server
+from tests.webhooks.nameserver import name_server
 
 HANGING = 24
 ORDERS = 40

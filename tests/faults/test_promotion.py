@@ -22,9 +22,9 @@ import aiohttp
 import asyncpg
 import pytest
 
-from largesse.database import postmaster
-from largesse.database.cluster import Cluster, programs
-from largesse.database.embedded import EmbeddedServer
+from largesse.db import postmaster
+from largesse.db.cluster import Cluster, programs
+from largesse.db.embedded import EmbeddedServer
 
 pytestmark = [pytest.mark.embedded, pytest.mark.slow, pytest.mark.timeout(300)]
 

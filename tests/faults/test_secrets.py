@@ -18,9 +18,9 @@ import asyncpg
 import pytest
 
 from largesse.base.settings import load_settings
-from largesse.base.vault import Vault, load_vault
-from largesse.database.embedded import EmbeddedServer
-from largesse.lines.issuing import IssuedCode, open_code
+from largesse.db.embedded import EmbeddedServer
+from largesse.encryption.vault import Vault, load_vault
+from largesse.lines.codes import IssuedCode, open_code
 
 CODES = 60
 # What six digits alone may well be.

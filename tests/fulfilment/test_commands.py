@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.background import run as run_beside
 from tests.cli.conftest import MASTER_KEY, Run, database, run
 
-from largesse.base.vault import Vault
-from largesse.database.pool import connect_once
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import connect_once
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 
 __all__ = ["database", "run"]
 

@@ -10,9 +10,9 @@ from prometheus_client import REGISTRY
 from tests.chained import acting_on
 
 from largesse.base.errors import StartError
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.inventory import (
     Imported,
     InventoryProduct,
@@ -20,7 +20,7 @@ from largesse.fulfilment.inventory import (
     import_vouchers,
     list_inventory,
 )
-from largesse.fulfilment.maintenance import expire_late, measure_inventory
+from largesse.fulfilment.tasks import expire_late, measure_inventory
 from largesse.fulfilment.vouchers import Voucher, open_voucher
 from largesse.lines.attempts import prune_guesses
 

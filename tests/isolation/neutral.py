@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from largesse.database.roles import Role
-from largesse.database.session import Session
+from largesse.db.roles import Role
+from largesse.db.session import Session
 
 _COLUMN = r"\b(?:\w+\.)?customer_id\b(?:::\w+|\s*\+\s*0)?"
 _PARAMETER = r"\$\d+(?:::\w+(?:\[\])?)?"

@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from tests.spread import IS_SPREAD
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
-from largesse.database.scope import LOOKUP, OPERATOR
-from largesse.lines.attempts import Attempt, Examiner, record_failure
-from largesse.lines.issuing import SealedCodes, draw_codes
-from largesse.lines.limits import FAILURES_TO_PAUSE
+from largesse.db.pool import Database
+from largesse.db.scope import LOOKUP, OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.lines.attempts import FAILURES_TO_PAUSE, Attempt, Examiner, record_failure
+from largesse.lines.codes import SealedCodes, draw_codes
 
 VAULT = Vault((bytes(range(32)), bytes(range(32, 64))))
 KNOWN, PAUSED, SCHEDULED, UNKNOWN = draw_codes(4)

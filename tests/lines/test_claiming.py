@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from largesse.base.errors import NotFound
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection, Database, scope_of
-from largesse.database.scope import OPERATOR, for_customer
+from largesse.db.pool import Connection, Database, scope_of
+from largesse.db.scope import OPERATOR, for_customer
+from largesse.encryption.vault import Vault
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Claiming, Outcome, Turns
-from largesse.lines.issuing import SealedCodes, draw_codes
-from largesse.lines.lines import Line, read_progress
+from largesse.lines.codes import SealedCodes, draw_codes
 from largesse.lines.states import LineKey, State, record_cancelled
+from largesse.lines.store import Line, read_progress
 
 VAULT = Vault((bytes(range(32)),))
 CODES = draw_codes(2)

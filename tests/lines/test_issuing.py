@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.base.vault import SealBroken, Vault
-from largesse.lines.issuing import _FAIR_BELOW, CODES_AT_ONCE, SealedCodes, _pin, draw_codes, open_code
+from largesse.encryption.vault import SealBroken, Vault
+from largesse.lines.codes import _FAIR_BELOW, CODES_AT_ONCE, SealedCodes, _pin, draw_codes, open_code
 
 VAULT = Vault((bytes(range(32)),))
 

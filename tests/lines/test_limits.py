@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.lines.attempts import read_typed_code, read_typed_pin
-from largesse.lines.limits import Allowance, Failures
+from largesse.lines.attempts import Allowance, Failures, read_typed_code, read_typed_pin
 from largesse.lines.states import MOVES, State, expiry
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)

@@ -6,8 +6,8 @@ from itertools import product
 import asyncpg
 import pytest
 
-from largesse.database.pool import connect_once
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import connect_once
+from largesse.db.scope import OPERATOR
 from largesse.lines.states import (
     MOVES,
     LineKey,

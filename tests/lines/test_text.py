@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from largesse.lines.text import CodeError, format_code, parse_code
+from largesse.lines.codes import CodeError, format_code, parse_code
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 codes = st.binary(min_size=10, max_size=10)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection
-from largesse.identity.principal import Principal
-from largesse.lines.issuing import SealedCodes, draw_codes
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection
+from largesse.encryption.vault import Vault
+from largesse.lines.codes import SealedCodes, draw_codes
+from largesse.orders.ids import new_reference
 from largesse.orders.options import Options
 from largesse.orders.order import Gift, Order, OwnAccounts, new_order
-from largesse.orders.reference import new_reference
 from largesse.orders.request import Wanted
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -12,16 +12,16 @@ from tests.orders.builder import NOW, build_order
 from tests.spread import IS_SPREAD
 
 from largesse.base.errors import Unavailable
-from largesse.database.pool import Connection, Database
-from largesse.database.scope import OPERATOR
-from largesse.funding.ledger import lock_accounts, own_accounts
-from largesse.identity.principal import Principal
-from largesse.orders.aside import WaitingRoom
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR
+from largesse.ledger.posting import lock_accounts, own_accounts
+from largesse.orders.lock_queue import WaitingRoom
 from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
 from largesse.orders.reading import BEGIN, wait_for_accounts
-from largesse.world.load import load_world
-from largesse.world.reading import parse_world
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
 
 CUSTOMERS = 12
 WORLD = "customers:\n" + "".join(

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
 from largesse.verify.audit import audit
 
 RECIPIENTS = [{"email": "sam@example.com", "quantity": 2}, {"email": "kim@example.com"}]

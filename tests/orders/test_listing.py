@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from largesse.database.pool import Database
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR
-from largesse.identity.principal import Principal
-from largesse.orders.horizon import drawn_ids
+from largesse.customers.principal import Principal
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
+from largesse.orders.ids import drawn_ids
 from largesse.orders.listing import _OF_REFERENCE, OrderLists
 
 ORDERS = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.database.rights import TABLES
+from largesse.db.rights import TABLES
 from largesse.orders.options import OPTIONS, PERSONAL
 
 

@@ -10,15 +10,15 @@ from tests.chained import CHAIN
 from tests.orders.builder import build_order, open_session
 
 from largesse.base.errors import InvalidRequest, Unauthorized
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
-from largesse.funding.ledger import own_accounts
-from largesse.identity.people import person_calls
-from largesse.identity.principal import Principal
+from largesse.customers.authenticator import person_calls
+from largesse.customers.principal import Principal
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.ledger.posting import own_accounts
 from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
-from largesse.world.load import load_world
-from largesse.world.reading import parse_world
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
 
 WORLD = b"""
 customers:

@@ -14,16 +14,16 @@ from tests.orders.builder import build_order
 from tests.spread import KEEPS_WAITING
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
-from largesse.database.pool import Connection, Database
-from largesse.database.scope import OPERATOR
-from largesse.funding.ledger import own_accounts
-from largesse.funding.sources import OnInvoice
-from largesse.identity.principal import Principal
-from largesse.lines.issuing import draw_codes
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR
+from largesse.ledger.payment_sources import OnInvoice
+from largesse.ledger.posting import own_accounts
+from largesse.lines.codes import draw_codes
 from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
-from largesse.world.load import load_world
-from largesse.world.reading import parse_world
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
 
 WORLD = b"""
 customers:

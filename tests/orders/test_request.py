@@ -12,17 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.base.errors import InvalidRequest
+from largesse.orders.ids import is_reference, new_reference
 from largesse.orders.options import Options
 from largesse.orders.recipients import read_recipients
-from largesse.orders.reference import is_reference, new_reference
-from largesse.orders.request import (
-    MAX_REFERENCE,
-    MAX_SOURCE,
-    Wanted,
-    read_reference,
-    read_send,
-    read_source,
-)
+from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE, Wanted, read_reference, read_send, read_source
 from largesse.web.api.shapes.sending import Recipient, SendGift
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)

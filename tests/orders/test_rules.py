@@ -20,8 +20,8 @@ from largesse.base.errors import (
     ReferenceUsed,
     Unauthorized,
 )
-from largesse.identity.principal import Principal
-from largesse.identity.standing import Standing
+from largesse.customers.access import Standing
+from largesse.customers.principal import Principal
 from largesse.orders.order import Order, OwnAccounts
 from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
 

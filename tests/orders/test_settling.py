@@ -10,8 +10,8 @@ from tests.chained import CHAIN
 from tests.orders.test_aside import Town, town
 
 from largesse.base.errors import Unavailable
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
 from largesse.orders.order import Outcome
 from largesse.orders.placer import Placer
 from largesse.orders.settling import Settler, Unsettled

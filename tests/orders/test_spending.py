@@ -9,8 +9,8 @@ import pytest
 from tests.orders.test_rules import make_context, make_order
 
 from largesse.base.errors import DailyLimit, OrderLimit
-from largesse.identity.narrowing import Limit, write_limits
-from largesse.identity.standing import Standing
+from largesse.customers.access import Standing
+from largesse.customers.restrictions import Limit, write_limits
 from largesse.orders.rules import BatchContext, decide
 from largesse.orders.spending import SpendingKey, limited_daily
 

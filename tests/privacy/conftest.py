@@ -12,17 +12,17 @@ from tests.background import run_in_thread
 from tests.chained import acting_on
 from tests.web.api.conftest import Service, problem, run_on_database, service, staging, start_service
 
-from largesse.base.vault import Vault
 from largesse.cli import main
-from largesse.database.cluster import programs
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR, WORKER
-from largesse.delivery.mail.fan_out import fan_out
-from largesse.delivery.mail.mailer import Mailer
-from largesse.delivery.webhooks.fan_out import fan_out as fan_out_events
+from largesse.db.cluster import programs
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR, WORKER
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.notifications import seal_email
 from largesse.lines.states import LineKey
-from largesse.reports.keeping import take_in
+from largesse.mail.fan_out import fan_out
+from largesse.mail.mailer import Mailer
+from largesse.reports.updates import take_in
+from largesse.webhooks.fan_out import fan_out as fan_out_events
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
 

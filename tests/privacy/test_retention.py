@@ -16,14 +16,14 @@ from tests.privacy.conftest import NAME, Run, counted, dump, order_id, take_in_a
 from tests.spread import IS_SPREAD
 from tests.web.api.conftest import MASTER_KEY, Service
 
-from largesse.audit.acting import Acting, by_worker
+from largesse.audit.service import Acting, by_worker
 from largesse.base.settings import SHORTEST_RETENTION_DAYS
-from largesse.base.vault import Vault
-from largesse.chains.keys import open_chains
-from largesse.database.pool import Database
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR, WORKER
-from largesse.delivery import maintenance
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR, WORKER
+from largesse.encryption.chain_keys import open_chains
+from largesse.encryption.vault import Vault
+from largesse.jobs import housekeeping
 from largesse.main import open_worker
 from largesse.privacy import retention
 from largesse.privacy.retention import DUE, Retention
@@ -85,7 +85,7 @@ def keep_house(service: Service) -> int:
     async def work() -> int:
         async with retaining(service) as (database, keeper):
             async with database.connection(WORKER) as connection:
-                while await maintenance.prune(connection):
+                while await housekeeping.prune(connection):
                     pass
             steps = 0
             while await keeper.step():
@@ -257,6 +257,6 @@ async def test_what_is_due_is_found_by_an_index(database_url: str) -> None:
 def test_the_shortest_retention_outlasts_whatever_else_tells_of_an_order() -> None:
     """Who is erased so late is in no event, delivery or captured mail any more, but for drafts' headings, which name nobody."""
     named = {"events", "deliveries", "delivery_attempts", "captured_mail", "drafts"}
-    kept = {old.table: old.days for old in maintenance.ALL_OLD if old.table in named}
+    kept = {old.table: old.days for old in housekeeping.ALL_OLD if old.table in named}
     assert kept.keys() == named
     assert max(kept.values()) <= SHORTEST_RETENTION_DAYS

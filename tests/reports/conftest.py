@@ -13,12 +13,12 @@ from tests.chained import acting_on
 from tests.reports.generator import generate
 from tests.web.api.conftest import MASTER_KEY, problem, run_on_database, service, staging, start_service
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
-from largesse.database.scope import WORKER
-from largesse.delivery.webhooks.fan_out import fan_out
-from largesse.reports.keeping import take_in
+from largesse.db.pool import Database
+from largesse.db.scope import WORKER
+from largesse.encryption.vault import Vault
+from largesse.reports.updates import take_in
 from largesse.verify.audit import audit
+from largesse.webhooks.fan_out import fan_out
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncpg
 
-from largesse.reports.standing import AGE_SUMS, SUMS
+from largesse.reports.sums import AGE_SUMS, SUMS
 
 FIRST_NAMES = [
     "Ada",

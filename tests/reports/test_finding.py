@@ -12,15 +12,14 @@ import pytest
 from tests.reports.generator import MESSAGES, SOURCES, generate
 
 from largesse.base import clock
-from largesse.database.pool import Database
-from largesse.database.roles import Role
-from largesse.database.scope import for_customer
-from largesse.reports.filters import GroupFilter, OrderFilter, Place
-from largesse.reports.finding import find_orders, place_of
-from largesse.reports.searching import LOOKED_AT, MAX_MEANT, read_terms
-from largesse.reports.standing import SUMS, OrderState, Sums
-from largesse.reports.summing import _parts, add_up, together
-from largesse.reports.writing import REMOVE_WORDS
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.db.scope import for_customer
+from largesse.reports.filters import GroupFilter, OrderFilter, Place, _parts, add_up, together
+from largesse.reports.finder import find_orders, place_of
+from largesse.reports.search import LOOKED_AT, MAX_MEANT, read_terms
+from largesse.reports.store import REMOVE_WORDS
+from largesse.reports.sums import SUMS, OrderState, Sums
 from largesse.verify.audit import _run
 from largesse.verify.reports import REPORTS
 

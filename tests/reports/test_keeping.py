@@ -13,13 +13,12 @@ from tests.reports.conftest import Pooled, take_all
 from tests.web.api.conftest import MASTER_KEY
 from tests.web.claim.conftest import Recipient
 
-from largesse.base.vault import Vault
-from largesse.chains.keys import open_chains
-from largesse.database.pool import Connection, Database
-from largesse.database.scope import OPERATOR, WORKER
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR, WORKER
+from largesse.encryption.chain_keys import open_chains
+from largesse.encryption.vault import Vault
 from largesse.orders.marks import changing_orders
-from largesse.reports.keeping import forget_recipient, take_in
-from largesse.reports.rebuilding import rebuild
+from largesse.reports.updates import forget_recipient, rebuild, take_in
 
 VAULT = Vault((MASTER_KEY,))
 
@@ -167,7 +166,7 @@ def test_a_cancelled_order_and_a_scheduled_one_are_told_apart(
 
 
 async def _fan_out_mail(database: Database) -> None:
-    from largesse.delivery.mail.fan_out import fan_out
+    from largesse.mail.fan_out import fan_out
 
     async with database.transaction(WORKER) as connection:
         await fan_out(connection, 100)
@@ -228,7 +227,7 @@ def test_what_was_broken_off_is_as_if_it_had_not_begun(
     reference = service.send("gift", "coffee", value=5).json()["reference"]
 
     async def break_off(database: Database) -> None:
-        from largesse.delivery.webhooks.fan_out import fan_out
+        from largesse.webhooks.fan_out import fan_out
 
         async with database.connection(WORKER) as connection:
             await fan_out(connection, 100)
@@ -252,14 +251,14 @@ def test_a_batch_is_bounded_by_codes_too(service: Any, pooled: Pooled[Any], foll
         service.send("gift", "coffee", value=5, codeQuantity=count)
 
     async def step(database: Database) -> list[int]:
-        from largesse.delivery.webhooks.fan_out import fan_out
-        from largesse.reports import keeping
+        from largesse.reports import updates
+        from largesse.webhooks.fan_out import fan_out
 
         async with database.connection(WORKER) as connection:
             await fan_out(connection, 100)
         taken, acting = [], await acting_on(database, VAULT)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(keeping, "_CODES_AT_ONCE", 15)
+            patch.setattr(updates, "_CODES_AT_ONCE", 15)
             while True:
                 async with database.transaction(WORKER) as connection:
                     taken.append(await take_in(connection, acting))

@@ -13,8 +13,8 @@ import pytest
 from tests.reports.generator import generate
 from tests.reports.test_finding import random_filter, wanted
 
-from largesse.reports.finding import find_orders
-from largesse.reports.summing import add_up
+from largesse.reports.filters import add_up
+from largesse.reports.finder import find_orders
 
 ORDERS = int(os.environ.get("REPORT_ORDERS", "0"))
 _P95_S = 0.150

@@ -11,14 +11,14 @@ import pytest
 from tests.reports.generator import SOURCES
 from tests.reports.test_finding import wanted
 
-from largesse.database.pool import Connection, Database
-from largesse.database.roles import Role
-from largesse.database.scope import for_customer
+from largesse.db.pool import Connection, Database
+from largesse.db.roles import Role
+from largesse.db.scope import for_customer
 from largesse.reports.filters import GroupFilter, Place
-from largesse.reports.finding import find_orders
+from largesse.reports.finder import find_orders
 from largesse.reports.listing import read_choices, search_page
-from largesse.reports.searching import LOOKED_AT, MAX_MEANT, read_terms
-from largesse.reports.standing import OrderState
+from largesse.reports.search import LOOKED_AT, MAX_MEANT, read_terms
+from largesse.reports.sums import OrderState
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from largesse.reports.words import MAX_WORD, words_of, words_of_order, words_of_recipient
+from largesse.reports.search import MAX_WORD, words_of, words_of_order, words_of_recipient
 
 
 @pytest.mark.parametrize(

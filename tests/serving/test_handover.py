@@ -20,7 +20,7 @@ from tests.serving.conftest import PATIENCE_S, get
 from tests.serving.test_keeper import HEAD, Echo
 from tests.web.api.conftest import serving
 
-from largesse.connections.keeper import Keeper
+from largesse.connections.manager import Keeper
 
 # As systemd does it: the socket is descriptor 3, and the variables name the process that is to have it.
 _HANDED_OVER = 'exec 3<&{fd}; LISTEN_PID=$$ LISTEN_FDS={count} exec "$@"'

@@ -12,7 +12,7 @@ import pytest
 from tests.serving.conftest import PATIENCE_S, get
 from tests.web.api.conftest import serving
 
-from largesse.connections.keeper import Keeper
+from largesse.connections.manager import Keeper
 
 LARGE = 16 * 1024 * 1024
 CHUNKS = b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import asyncpg
 import pytest
-from tests.world.conftest import connection, load, one
-from tests.world.worlds import WHOLE
+from tests.seed.conftest import connection, load, one
+from tests.seed.worlds import WHOLE
 
 from largesse.base.errors import NotFound
-from largesse.catalogue import own
-from largesse.catalogue.own import (
+from largesse.catalogue import store as own
+from largesse.catalogue.store import (
     OwnCollection,
     TooManyCollections,
     add_collection,
     change_collection,
     remove_collection,
 )
-from largesse.templates import keeping
-from largesse.templates.keeping import (
+from largesse.templates import store
+from largesse.templates.store import (
     TemplateContent,
     TooManyTemplates,
     add_template,
@@ -113,7 +113,7 @@ async def test_there_are_so_many_at_most(
     connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acme = (await load(connection, WHOLE)).ids["customers"]["acme"]  # has three templates and one collection
-    monkeypatch.setattr(keeping, "MOST_TEMPLATES", 4)
+    monkeypatch.setattr(store, "MOST_TEMPLATES", 4)
     monkeypatch.setattr(own, "MOST_COLLECTIONS", 2)
     first = await add_template(connection, acme, COFFEE)
     with pytest.raises(TooManyTemplates):

@@ -18,22 +18,22 @@ from tests.verify.corruptions import CORRUPTIONS
 from tests.verify.forgeries import FORGERIES
 from tests.verify.report_corruptions import REPORT_CORRUPTIONS, TOLD
 
-from largesse.audit.acting import Acting, by_command
+from largesse.audit.service import Acting, by_command
 from largesse.base.settings import load_settings
-from largesse.base.vault import Vault, load_vault
-from largesse.database.pool import Database, connect_once
-from largesse.database.scope import OPERATOR, for_customer
-from largesse.delivery.maintenance import ALL_OLD
+from largesse.db.pool import Database, connect_once
+from largesse.db.scope import OPERATOR, for_customer
+from largesse.encryption.vault import Vault, load_vault
+from largesse.jobs.housekeeping import ALL_OLD
 from largesse.main import open_services
+from largesse.seed.load import load_world
+from largesse.seed.reading import demo_world
 from largesse.verify.audit import CHECKS, RULES, audit, audit_snapshot
 from largesse.verify.chains import RULES as CHAIN_RULES
+from largesse.verify.check import Progress
 from largesse.verify.orders import EVENTS_KEPT_DAYS
-from largesse.verify.progress import Progress
 from largesse.verify.reports import REPORTS
 from largesse.verify.rights import SCHEMA_IS_RELEASED
 from largesse.web.api.shapes.sending import SendCollection, SendGift, SendTemplate
-from largesse.world.load import load_world
-from largesse.world.reading import demo_world
 
 MASTER_KEY = "ab" * 32
 OTHER_KEY = "cd" * 32

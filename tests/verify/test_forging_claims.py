@@ -11,16 +11,15 @@ from tests.chained import acting_on, chain_up, forge
 from tests.verify.test_audit import MASTER_KEY, VAULT, fill
 from tests.verify.test_forging_roles import attack
 
-from largesse.database import migrate
-from largesse.database.pool import Database
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR, WORKER, for_customer
-from largesse.delivery.webhooks.fan_out import fan_out
+from largesse.db import migrate
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR, WORKER, for_customer
 from largesse.lines.states import LineKey, record_claim
-from largesse.reports.keeping import take_in
-from largesse.reports.rebuilding import rebuild
+from largesse.reports.updates import rebuild, take_in
 from largesse.verify.anchor import make_anchor
 from largesse.verify.audit import audit
+from largesse.webhooks.fan_out import fan_out
 
 LINE = LineKey(1, 3, 1)  # of a collection: nothing more happens until its recipient chooses
 OTHER = LineKey(1, 3, 2)

@@ -10,14 +10,14 @@ import pytest
 from tests.chained import chain_of, chain_up, make_early
 
 from largesse.base.errors import StartError
-from largesse.base.vault import Vault
-from largesse.database import migrate
-from largesse.database.pool import Database
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR
+from largesse.db import migrate
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
 from largesse.verify.audit import audit
-from largesse.world.load import load_world
-from largesse.world.reading import parse_world
 
 KEY = b"k" * 32
 WORLD = b"""

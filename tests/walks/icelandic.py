@@ -11,10 +11,10 @@ from tests.web.api.conftest import Service, ServiceFactory, start_service
 from tests.web.claim.conftest import Recipient, link
 
 import largesse
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
-from largesse.delivery.mail.mailbox import list_captured, open_captured
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.mail.mailbox import list_captured, open_captured
 from largesse.main import open_worker
 
 __all__ = ["start_service"]

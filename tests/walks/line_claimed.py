@@ -9,9 +9,9 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from tests.delivery.webhooks.conftest import LOOPBACK, Receiver, receiver
 from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory, start_service
 from tests.web.claim.conftest import Recipient
+from tests.webhooks.conftest import LOOPBACK, Receiver, receiver
 
 import largesse
 from largesse.main import open_worker

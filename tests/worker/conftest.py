@@ -12,18 +12,18 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.delivery.mail.conftest import Office, PostOffice
-from tests.delivery.webhooks.conftest import LOOPBACK, Receiver
+from tests.mail.conftest import Office, PostOffice
+from tests.webhooks.conftest import LOOPBACK, Receiver
 
 from largesse.base.settings import Settings, load_settings
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
-from largesse.delivery.queue.leasing import LEASE_S
-from largesse.delivery.webhooks.subscriptions import CreatedSubscription, create_subscription
-from largesse.delivery.webhooks.targets import parse_target
-from largesse.lines.issuing import SealedCode, SealedCodes, draw_codes
-from largesse.orders.reference import new_reference
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.jobs.leases import LEASE_S
+from largesse.lines.codes import SealedCode, SealedCodes, draw_codes
+from largesse.orders.ids import new_reference
+from largesse.webhooks.subscriptions import CreatedSubscription, create_subscription
+from largesse.webhooks.targets import parse_target
 
 MASTER_KEY = bytes(range(32))
 PATIENCE_S = 60.0  # until something that must happen counts as not happening

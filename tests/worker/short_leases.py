@@ -10,7 +10,7 @@ import uvloop
 
 from largesse.base.logs import configure_logs
 from largesse.base.settings import load_settings
-from largesse.base.vault import load_vault
+from largesse.encryption.vault import load_vault
 from largesse.installation import open_database
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 

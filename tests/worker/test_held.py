@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.delivery.mail.conftest import PostOffice
 from tests.faults.installation import Installation, Service
+from tests.mail.conftest import PostOffice
 from tests.worker.conftest import until
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.worker.conftest import PATIENCE_S, Works, until
 
 from largesse.base.errors import StartError
-from largesse.base.exposition import serve_metrics
+from largesse.base.metrics_server import serve_metrics
 
 
 def free_port() -> int:

@@ -9,7 +9,7 @@ import time
 import pytest
 from tests.worker.conftest import Works, until
 
-from largesse.database.scope import OPERATOR
+from largesse.db.scope import OPERATOR
 
 SECONDS = int(os.environ.get("REPORT_SECONDS", "0"))
 _ORDERS_A_SECOND = 1_000

@@ -16,8 +16,8 @@ import pytest
 from tests.faults.proxy import Proxy
 from tests.worker.conftest import PATIENCE_S, Works, until
 
-from largesse.database.pool import Database
-from largesse.delivery.queue import metrics
+from largesse.db.pool import Database
+from largesse.jobs import metrics
 from largesse.worker import DATABASE_CONNECTIONS, MAIL_CONNECTIONS, Worker
 
 LEASE_S = float(os.environ.get("LEASE_SECONDS", "2"))

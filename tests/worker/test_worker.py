@@ -15,9 +15,9 @@ import pytest
 from prometheus_client import REGISTRY, generate_latest
 from tests.worker.conftest import PATIENCE_S, Works
 
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
-from largesse.delivery.queue.notifier import notify
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.jobs.notifier import notify
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 # Few in the suite, more on demand: 10,000 orders and 20 kills are KILL_ORDERS=10000 KILL_ROUNDS=20.

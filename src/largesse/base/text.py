@@ -3,11 +3,19 @@
 Refused are control characters, which do nothing but harm where a text is shown, and bidirectional ones (Unicode Standard
 Annex 9, section 2), which make it read as another: a sender named "Bank<U+202E>moc.live" looks like someone else's address.
 A message alone may break its lines.
+
+Keys made of names: what people call a thing, as commands and world files can name it.
+
+Cells of files that spreadsheets open.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+import unicodedata
+from collections.abc import Collection, Iterable
 
 # C0, DEL, C1, and lone surrogates, which no encoding has.
 _CONTROL = r"\x00-\x1f\x7f-\x9f\ud800-\udfff"
@@ -45,3 +53,42 @@ def _named(found: re.Match[str] | None) -> str | None:
     if _IS_BIDIRECTIONAL.match(found[0]):  # invisible, so it is named
         return f"bidirectional control characters (U+{ord(found[0][0]):04X})"
     return "control characters"
+
+
+_LONGEST = 60
+_NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
+
+
+def free_key(name: str, taken: Collection[str], nameless: str) -> str:
+    """The name in small letters, digits and hyphens, numbered where that is taken; `nameless` for one that has none of them."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    wanted = _NOT_IN_A_KEY.sub("-", plain).strip("-")[:_LONGEST] or nameless
+    key, number = wanted, 1
+    while key in taken:
+        number += 1
+        key = f"{wanted}-{number}"
+    return key
+
+
+# What a spreadsheet takes for a formula when a cell begins with it (OWASP, CSV injection).
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# By which spreadsheets know UTF-8.
+_MARK = "\ufeff"
+
+
+def plain_text(text: str) -> str:
+    """A text that no spreadsheet computes: with an apostrophe before what would begin a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def without_apostrophe(text: str) -> str:
+    """What `plain_text` was given, of a cell that came back."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
+
+
+def csv_file(rows: Iterable[Iterable[str]]) -> bytes:
+    """A CSV file of texts, none of which a spreadsheet computes."""
+    written = io.StringIO(newline="")
+    written.write(_MARK)
+    csv.writer(written).writerows(map(plain_text, row) for row in rows)
+    return written.getvalue().encode()

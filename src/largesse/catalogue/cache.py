@@ -6,12 +6,11 @@ import asyncio
 import gc
 
 from largesse.base.errors import Unavailable
-from largesse.catalogue.collections import collection_from_row
-from largesse.catalogue.products import product_from_row
+from largesse.catalogue.listing import Telling
+from largesse.catalogue.model import collection_from_row, product_from_row
 from largesse.catalogue.snapshot import Snapshot
-from largesse.catalogue.telling import Telling
-from largesse.database.pool import Connection, Database, Row
-from largesse.database.scope import LOOKUP
+from largesse.db.pool import Connection, Database, Row
+from largesse.db.scope import LOOKUP
 
 
 class Catalogue:

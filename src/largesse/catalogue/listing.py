@@ -1,4 +1,7 @@
-"""What lists are made of: gifts with what callers are told of them, made when first asked for, and the filters over them."""
+"""How the catalogue is told to callers: whoever speaks to them says so, once for a process.
+
+What lists are made of: gifts with what callers are told of them, made when first asked for, and the filters over them.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,24 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Protocol, TypeVar
 
 from largesse.base.money import exponent
-from largesse.catalogue.amounts import least_collection_minor, least_gift_minor
-from largesse.catalogue.collections import Collection
-from largesse.catalogue.products import Product
-from largesse.catalogue.telling import Telling, Told
+from largesse.catalogue.model import Collection, Product, least_collection_minor, least_gift_minor
+
+# What callers are told, ready to be sent. The catalogue keeps it and never looks into it.
+Told = bytes
+
+
+class Telling(Protocol):
+    """Makes of gifts what callers are told. A snapshot keeps that, as the same is asked for again and again."""
+
+    def product(self, product: Product, country: str) -> Told:
+        """A product as sold in `country`, one it is sold in."""
+
+    def collection(self, collection: Collection) -> Told:
+        """A collection."""
+
+    def listed(self, told: Sequence[Told]) -> Told:
+        """A list of gifts that have been told."""
+
 
 # More than any gift can cost; keeps the arithmetic on a caller's number within the context's 28 digits.
 _MOST = Decimal(10**20)

@@ -1,24 +1,57 @@
-"""The catalogue in memory: immutable, of one version, with lists of what each gift is told as, made once."""
+"""A bounded memory of what was asked for last.
+
+The catalogue in memory: immutable, of one version, with lists of what each gift is told as, made once.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Hashable, Iterable, Sequence, Sized
 from decimal import Decimal
 from operator import attrgetter
+from typing import Generic, TypeVar
 
 from largesse.base.errors import NotFound
-from largesse.catalogue.collections import Collection
 from largesse.catalogue.listing import (
     CollectionItem,
     ProductItem,
+    Telling,
+    Told,
     costing_at_most,
     in_currency,
     named,
 )
-from largesse.catalogue.products import Product
-from largesse.catalogue.recent import Recent
-from largesse.catalogue.telling import Telling, Told
+from largesse.catalogue.model import Collection, Product
+
+Kept = TypeVar("Kept", bound=Sized)
+
+
+class Recent(Generic[Kept]):
+    """Keeps the most recently used values: `max_entries` at most, whose lengths add up to at most `max_total`."""
+
+    def __init__(self, *, max_total: int, max_entries: int) -> None:
+        self._max_total = max_total
+        self._max_entries = max_entries
+        self._total = 0
+        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
+
+    def get(self, key: Hashable) -> Kept | None:
+        """What is kept under the key, now the most recent; None where nothing is."""
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+        return kept
+
+    def put(self, key: Hashable, value: Kept) -> None:
+        """Keeps `value` under a new key, dropping the longest unused; one longer than all room is not kept."""
+        if len(value) > self._max_total:
+            return
+        self._kept[key] = value
+        self._total += len(value)
+        while self._total > self._max_total or len(self._kept) > self._max_entries:
+            _, dropped = self._kept.popitem(last=False)
+            self._total -= len(dropped)
+
 
 # Bounds of what one snapshot keeps: pages by their length, filtered lists by the items in them, and
 # both by number, for callers choose the filters.

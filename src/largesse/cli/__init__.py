@@ -1,12 +1,6 @@
-"""The commands an operator types, one file for each group of them.
+"""The commands an operator types, one file for each noun.
 
-Running an installation: `service` (`migrate`, `serve`, `worker`, `demo`), `world` (`load`), `check`, `verify`, `anchor`, `audit`,
-`rebuild-reports`. Looking after it: `customers`, `users`, `keys`, `accounts` with `assigning`, `funding` (`top-up`, `statement`), `top_ups`, `receivables`, `orders`,
-`mail`, `stock`, `shipments`, `resealing` (`reseal`), `service_accounts`, `privacy`.
-
-All share `running` (settings, the database, errors in one line), `instants`, `names`, `tables` (lists for people, `--json` and `--csv`) and `files`
-(progress, and files for their owner alone). A new group is a file here and a line below, which is read when the command is
-asked for; no SQL stands in this folder. `database_url` tells where the database is, for programs that speak it.
+A new command is a file here and a line in `FILES`. The file is imported when the command runs.
 """
 
 from __future__ import annotations
@@ -30,27 +24,27 @@ class _Main(Commands):
     # Its name, the file it is in, and what it is called there.
     FILES: ClassVar = {
         "accounts": "accounts:accounts",
-        "anchor": "anchor:anchor",
+        "anchor": "verify:anchor",
         "audit": "audit:audit",
         "check": "check:check",
         "customers": "customers:customers",
-        "database-url": "database_url:database_url",
+        "database-url": "service:database_url",
         "demo": "service:demo",
         "keys": "keys:keys",
-        "load": "world:load",
+        "load": "seed:load",
         "mail": "mail:mail",
         "migrate": "service:migrate",
         "orders": "orders:orders",
         "privacy": "privacy:privacy",
-        "rebuild-reports": "reports:rebuild_reports",
+        "rebuild-reports": "orders:rebuild_reports",
         "receivables": "receivables:receivables",
-        "reseal": "resealing:reseal",
+        "reseal": "key_rotation:reseal",
         "serve": "service:serve",
         "service-accounts": "service_accounts:service_accounts",
-        "shipments": "shipments:shipments",
-        "statement": "funding:statement",
-        "stock": "stock:stock",
-        "top-up": "funding:top_up_account",
+        "shipments": "fulfilment:shipments",
+        "statement": "ledger:statement",
+        "stock": "fulfilment:stock",
+        "top-up": "ledger:top_up_account",
         "top-ups": "top_ups:top_ups",
         "users": "users:users",
         "verify": "verify:verify",

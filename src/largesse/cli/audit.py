@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from largesse.audit.listing import AuditEvent, list_events
-from largesse.cli import instants
+from largesse.audit.service import AuditEvent, list_events
+from largesse.cli import running
 from largesse.cli.running import command, current_database
 from largesse.cli.tables import customer_option, format_options, listing
-from largesse.database.scope import OPERATOR
-from largesse.identity.customers import find_customer
+from largesse.customers.customers import find_customer
+from largesse.db.scope import OPERATOR
 
 _SHOWN = ("at", "customer", "who", "act", "subject", "address")
 _COLUMNS = (
@@ -34,7 +34,7 @@ _COLUMNS = (
 
 @click.command()
 @customer_option("its events")
-@click.option("--since", metavar="TIME", help=instants.HELP)
+@click.option("--since", metavar="TIME", help=running.HELP)
 @format_options
 @command
 async def audit(customer: str | None, since: str | None, form: str | None) -> None:
@@ -42,7 +42,7 @@ async def audit(customer: str | None, since: str | None, form: str | None) -> No
 
     What was before and after is in --json and --csv.
     """
-    start = None if since is None else instants.read_since(since)
+    start = None if since is None else running.read_since(since)
     async with current_database() as database, database.connection(OPERATOR) as connection:
         customer_id = None if customer is None else await find_customer(connection, customer)
         with listing(form, _COLUMNS if form else _SHOWN, empty="Nothing was done.") as add:

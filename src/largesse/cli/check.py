@@ -20,7 +20,7 @@ async def check(as_json: bool) -> None:
     Looks at every setting, the data directory, the database and the mail server, with which it speaks as a worker
     would. Changes nothing and sends nothing.
     """
-    from largesse.checkup.checks import check as check_all
+    from largesse.doctor.doctor import check as check_all
 
     report = await check_all(os.environ)
     click.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))

@@ -8,13 +8,9 @@ from dataclasses import asdict
 import click
 
 from largesse.base.errors import StartError
-from largesse.cli.names import read_name
-from largesse.cli.running import Commands, acting_operator, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
 from largesse.cli.tables import format_options, show
-from largesse.database.distribution import homes
-from largesse.database.scope import OPERATOR
-from largesse.funding.sources import SOURCES
-from largesse.identity.customers import (
+from largesse.customers.customers import (
     MOST_CUSTOMER_KEY,
     MOST_CUSTOMER_NAME,
     PLANS,
@@ -23,6 +19,9 @@ from largesse.identity.customers import (
     change_customer,
     list_customers,
 )
+from largesse.db.scope import OPERATOR
+from largesse.db.sharding import homes
+from largesse.ledger.payment_sources import SOURCES
 
 _COLUMNS = ("id", "key", "name", "plan", "funding", "service_accounts", "api_keys", "created_at")
 

@@ -10,11 +10,8 @@ import click
 
 from largesse.base.errors import StartError
 from largesse.base.settings import ENVIRONMENTS, Network
-from largesse.cli.names import read_name
-from largesse.cli.running import Commands, acting_operator, command, current_database
-from largesse.database.scope import OPERATOR
-from largesse.identity.customers import find_customer
-from largesse.identity.key_records import (
+from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
+from largesse.customers.api_keys import (
     MOST_NAME,
     KeyRecord,
     add_second_key,
@@ -24,7 +21,8 @@ from largesse.identity.key_records import (
     list_keys,
     narrow_key,
 )
-from largesse.identity.narrowing import (
+from largesse.customers.customers import find_customer
+from largesse.customers.restrictions import (
     MOST_NETWORKS,
     SCOPES,
     networks_said,
@@ -32,6 +30,7 @@ from largesse.identity.narrowing import (
     scopes_kept,
     scopes_said,
 )
+from largesse.db.scope import OPERATOR
 
 
 def narrowing_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from largesse.base.errors import StartError
-from largesse.cli import instants
+from largesse.cli import running
 from largesse.cli.running import Commands, acting_operator, command
-from largesse.database.scope import OPERATOR
-from largesse.delivery.mail.requeue import Wanted, count_given_up, requeue
+from largesse.db.scope import OPERATOR
+from largesse.mail.requeue import Wanted, count_given_up, requeue
 
 _MAX_REASON = 500
 
@@ -23,7 +23,7 @@ def mail() -> None:
     "--since",
     required=True,
     metavar="TIME",
-    help=instants.HELP,
+    help=running.HELP,
 )
 @click.option(
     "--reason",
@@ -38,7 +38,7 @@ async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
     Each message goes out as before, without codes cancelled since, and has three days to be taken. Mail that was asked
     for again meanwhile is left out. Repeating the command sends nothing twice.
     """
-    wanted = Wanted(instants.read_since(since), None if reason is None else _read_reason(reason))
+    wanted = Wanted(running.read_since(since), None if reason is None else _read_reason(reason))
     async with acting_operator() as (database, acting):
         if dry_run:
             click.echo(f"Messages that would be sent again: {await count_given_up(database, wanted):,}")

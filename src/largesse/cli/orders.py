@@ -1,14 +1,17 @@
-"""`orders`: what was placed."""
+"""`orders`: what was placed.
+
+`rebuild-reports`: the read models anew.
+"""
 
 from __future__ import annotations
 
 import click
 
-from largesse.cli.running import Commands, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database, progress
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.database.scope import OPERATOR
-from largesse.identity.customers import find_customer
-from largesse.orders.overview import list_newest_orders
+from largesse.customers.customers import find_customer
+from largesse.db.scope import OPERATOR
+from largesse.orders.listing import list_newest_orders
 
 _COLUMNS = (
     "id",
@@ -52,3 +55,18 @@ async def orders_list(customer: str | None, limit: int, before: int, form: str |
         records = await list_newest_orders(connection, customer_id, before=before, limit=limit)
     rows = (in_major_units(record, "total") for record in records)
     show(form, _COLUMNS, rows, empty="There are no orders.")
+
+
+@click.command("rebuild-reports")
+@command
+async def rebuild_reports() -> None:
+    """Make anew what people list, search and add up, from the orders.
+
+    Orders go on meanwhile, and workers help. Broken off, the workers finish it.
+    """
+    from largesse.reports.updates import rebuild
+
+    async with acting_operator() as (database, acting):
+        with progress("orders taken in") as show:
+            total = await rebuild(database, acting, show)
+    click.echo(f"The reports are made anew from {total:,} orders.")

@@ -12,12 +12,12 @@ from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, acting_operator, command
-from largesse.database.scope import OPERATOR
-from largesse.identity.customers import find_customer
+from largesse.customers.customers import find_customer
+from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
 from largesse.privacy.erasing import Receipt, erase
 from largesse.privacy.exporting import export
-from largesse.privacy.finding import find
+from largesse.privacy.lookup import find
 
 _customer = click.option("--customer", metavar="KEY", help="Only with this customer; else with all.")
 

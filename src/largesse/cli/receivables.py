@@ -6,12 +6,12 @@ import click
 
 from largesse.base.money import label
 from largesse.base.settings import ENVIRONMENTS
-from largesse.cli.funding import read_amount, read_reference
+from largesse.cli.ledger import read_amount, read_reference
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.database.scope import OPERATOR
-from largesse.funding.receivables import list_receivables, settle
-from largesse.identity.customers import find_customer
+from largesse.customers.customers import find_customer
+from largesse.db.scope import OPERATOR
+from largesse.ledger.receivables import list_receivables, settle
 
 _COLUMNS = ("customer", "name", "environment", "currency", "ordered", "settled", "owed")
 

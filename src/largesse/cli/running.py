@@ -1,20 +1,79 @@
-"""How every command runs: asynchronously, on the installation's database, its errors one line."""
+"""Instants as an operator types them.
+
+Names as operators type them.
+
+What commands show and write beside their answer: progress, and files for their owner alone.
+
+How every command runs: asynchronously, on the installation's database, its errors one line.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from functools import wraps
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 import click
 
-from largesse.audit.acting import Acting, by_command
+from largesse.audit.service import Acting, by_command
+from largesse.base import clock
 from largesse.base.errors import StartError
 from largesse.base.settings import load_settings
-from largesse.database.pool import DATABASE_FAILED, Database, in_one_line
+from largesse.base.text import unfit
+from largesse.db.pool import DATABASE_FAILED, Database, in_one_line
 from largesse.installation import chains_of, check_schema, open_database, open_vault
+
+HELP = "From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says otherwise (+01:00)."
+
+
+def read_since(text: str) -> datetime:
+    """The instant that --since gives. Raises StartError for one that is none, or lies in the future."""
+    try:
+        since = datetime.fromisoformat(text.strip())
+        since = since.replace(tzinfo=UTC) if since.tzinfo is None else since.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise StartError("--since must be an instant such as 2026-11-20 or 2026-11-20T08:30+01:00") from None
+    if since > clock.now():
+        raise StartError("--since must not lie in the future")
+    return since
+
+
+def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
+    """A name of at most so many characters, without blanks around it. Raises StartError, naming the argument."""
+    name = text.strip()
+    if not 0 < len(name) <= most:
+        raise StartError(f"{argument} must have 1 to {most} characters")
+    if (held := unfit(name)) is not None:
+        raise StartError(f"{argument} must hold no {held}")
+    return name
+
+
+def private_file(path: Path) -> TextIO:
+    """The file at `path`, for its owner's eyes."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Shows how many of how many are done: one line rewritten on a terminal, else a line now and then."""
+    is_terminal = sys.stderr.isatty()
+
+    def show(done: int, total: int) -> None:
+        if is_terminal:
+            click.echo(f"\r{done:,} of {total:,} {what}", nl=False, err=True)
+        elif done % 20_000 == 0:
+            click.echo(f"{done:,} of {total:,} {what}", err=True)
+
+    yield show
+    if is_terminal:
+        click.echo("\r\x1b[K", nl=False, err=True)
 
 
 @contextmanager

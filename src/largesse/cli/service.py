@@ -1,4 +1,7 @@
-"""`migrate`, `serve`, `worker`, `demo`: what makes an installation run."""
+"""`database-url`: how to get at the database with PostgreSQL's own programs.
+
+`migrate`, `serve`, `worker`, `demo`: what makes an installation run.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,36 @@ from contextlib import contextmanager
 import click
 from click.core import ParameterSource
 
+from largesse.base.database_address import for_programs
 from largesse.base.errors import StartError
 from largesse.base.logs import configure_logs
 from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
 from largesse.cli.running import command, one_line
-from largesse.database.embedded import EmbeddedServer
-from largesse.database.granting import as_script, is_advice
-from largesse.database.migrate import roles_to_make, upgrade
-from largesse.database.roles import Role
-from largesse.database.session import REQUESTS
+from largesse.db.embedded import EmbeddedServer, has_cluster
+from largesse.db.grants import as_script, is_advice
+from largesse.db.migrate import roles_to_make, upgrade
+from largesse.db.roles import Role
+from largesse.db.session import REQUESTS
 from largesse.installation import chain_ledger, check_schema, database_address, open_database, open_vault
+
+_ROLES = {role.removeprefix("largesse_"): role for role in Role}
+
+
+@click.command("database-url")
+@click.option(
+    "--role", type=click.Choice(list(_ROLES)), default="read", show_default=True, help="As whom to act there."
+)
+@command
+async def database_url(role: str) -> None:
+    """Print the database's address for psql and pg_dump; it may hold a password.
+
+    pg_dump wants `--role owner`. An embedded database is there as long as another process of Largesse runs.
+    """
+    settings = load_settings()
+    if settings.database_url is None and not has_cluster(settings.data_dir):
+        raise StartError("there is no embedded database yet: run `largesse migrate`")
+    async with database_address(settings, _ROLES[role]) as url:
+        click.echo(for_programs(url, _ROLES[role]))
 
 
 @click.command()
@@ -101,7 +124,7 @@ def serve(
 
     A socket that systemd hands over (see largesse-serve.socket) is listened on, instead of --host and --port.
     """
-    from largesse.checkup.starting import warn_of_doubtful_settings, warn_of_unknown_settings
+    from largesse.doctor.settings import warn_of_doubtful_settings, warn_of_unknown_settings
     from largesse.serving import Listening, inherited_socket, require_free
     from largesse.serving import serve as serve_app
 
@@ -152,8 +175,8 @@ def worker(metrics_port: int | None) -> None:
     """
     import uvloop
 
-    from largesse.base.exposition import serve_metrics
-    from largesse.checkup.starting import warn_of_unknown_settings
+    from largesse.base.metrics_server import serve_metrics
+    from largesse.doctor.settings import warn_of_unknown_settings
 
     with one_line():
         settings = load_settings()
@@ -167,7 +190,7 @@ def worker(metrics_port: int | None) -> None:
 
 async def _work(settings: Settings) -> None:
     """Works until SIGTERM or SIGINT."""
-    from largesse.checkup.starting import warn_of_doubtful_settings
+    from largesse.doctor.settings import warn_of_doubtful_settings
     from largesse.main import open_worker
 
     ended = asyncio.Event()
@@ -190,7 +213,7 @@ def _hold(settings: Settings) -> Iterator[None]:
 
 async def _check_ready(settings: Settings) -> None:
     """Raises StartError for what would keep the application from starting, before it tries."""
-    from largesse.base.vault import load_vault
+    from largesse.encryption.vault import load_vault
 
     if settings.database_url is not None:
         load_vault(settings)  # a key that is missing or malformed needs no database to be seen
@@ -211,8 +234,8 @@ def demo(host: str, port: int) -> None:
     Whoever reaches it reads its mailbox, codes and PINs: another --host than this machine's own is for a network
     that you trust.
     """
-    from largesse.checkup.starting import warn_of_unknown_settings
     from largesse.demo.prepare import prepare
+    from largesse.doctor.settings import warn_of_unknown_settings
     from largesse.serving import Listening, require_free
     from largesse.serving import serve as serve_app
 

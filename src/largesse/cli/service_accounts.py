@@ -11,20 +11,21 @@ import click
 from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import StartError
 from largesse.base.money import to_decimal
-from largesse.cli.names import read_name
-from largesse.cli.running import Commands, acting_operator, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
 from largesse.cli.tables import customer_option, format_options, show
-from largesse.database.pool import Connection
-from largesse.database.scope import OPERATOR
-from largesse.identity.customers import find_customer
-from largesse.identity.key_records import MOST_NAME
-from largesse.identity.limits import ServiceAccountRecord, limit_service_account, list_limits
-from largesse.identity.narrowing import Limit
-from largesse.identity.service_accounts import (
+from largesse.customers.api_keys import MOST_NAME
+from largesse.customers.customers import find_customer
+from largesse.customers.restrictions import Limit
+from largesse.customers.service_accounts import (
+    ServiceAccountRecord,
     TooManyServiceAccounts,
     add_service_account,
+    limit_service_account,
+    list_limits,
     switch_service_account,
 )
+from largesse.db.pool import Connection
+from largesse.db.scope import OPERATOR
 
 _COLUMNS = ("id", "customer", "key", "name", "active", "currency", "largest_order", "daily")
 _NONE = "none"

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from largesse.base.money import to_decimal
-from largesse.base.spreadsheets import plain_text
+from largesse.base.text import plain_text
 
 Row = Mapping[str, Any]
 _Command = Callable[..., Any]

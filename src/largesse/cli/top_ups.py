@@ -12,17 +12,19 @@ import click
 
 from largesse.base.errors import StartError
 from largesse.base.money import label
-from largesse.cli.funding import read_amount
+from largesse.cli.ledger import read_amount
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
-from largesse.database.scope import OPERATOR
-from largesse.funding.bank_file import Columns, read_bank_file
-from largesse.funding.payments import Match, match_payments
-from largesse.funding.top_ups import confirm_top_up, list_all_top_ups, top_ups_of_references
-from largesse.funding.transfer_references import (
+from largesse.db.scope import OPERATOR
+from largesse.ledger.bank_file import Columns, read_bank_file
+from largesse.ledger.payments import Match, match_payments
+from largesse.ledger.top_ups import (
     TransferReferenceError,
+    confirm_top_up,
+    list_all_top_ups,
     parse_transfer_reference,
     spelled_reference,
+    top_ups_of_references,
 )
 
 _COLUMNS = (

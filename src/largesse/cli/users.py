@@ -14,13 +14,13 @@ from largesse.base.settings import Settings, load_settings
 from largesse.base.text import unfit
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, show
-from largesse.database.pool import Connection
-from largesse.database.scope import OPERATOR
-from largesse.delivery.outbox import mail_invitation
-from largesse.funding.assigning import take_all_accounts
-from largesse.identity.customers import find_customer
-from largesse.people.managing import Colleague, invite, list_colleagues, remove, reset, set_role
-from largesse.people.roles import ROLES
+from largesse.customers.customers import find_customer
+from largesse.customers.members import Colleague, invite, list_colleagues, remove, reset, set_role
+from largesse.customers.roles import ROLES
+from largesse.db.pool import Connection
+from largesse.db.scope import OPERATOR
+from largesse.jobs.outbox import mail_invitation
+from largesse.ledger.access import take_all_accounts
 
 _COLUMNS = ("id", "customer", "email", "name", "role", "is_active", "has_signed_in", "last_login_at")
 

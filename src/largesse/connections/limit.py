@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from largesse.base.errors import StartError
-from largesse.base.files import allow_files
+from largesse.base.open_files import allow_files
 
 MAX_CONNECTIONS = 4_000
 # For everything else that a serving process opens: the database, the log, listening sockets, what it reads.

@@ -19,14 +19,13 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from largesse.base.errors import InvalidRequest, Problem
 from largesse.connections import metrics
 from largesse.web.kit.body import MAX_BODY_BYTES
-from largesse.web.kit.exchange import NAME as EXCHANGE
-from largesse.web.kit.failing import problem_reply
 from largesse.web.kit.headers import MAX_HEADER_BYTES
-from largesse.web.kit.problems import HeadersTooLarge, TooLarge
+from largesse.web.kit.problems import HeadersTooLarge, TooLarge, problem_reply
 from largesse.web.kit.replies import head_of, lines_of
+from largesse.web.kit.requests import NAME as EXCHANGE
 
 if TYPE_CHECKING:
-    from largesse.connections.keeper import Keeper
+    from largesse.connections.manager import Keeper
 
 # More than headers that are answered in full detail may have, for the request line and what stands between them.
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES

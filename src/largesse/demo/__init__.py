@@ -1,4 +1,1 @@
-"""`largesse demo`: a demo world on the embedded database, an API key, and requests to paste.
-
-`prepare` loads the world and draws the key, `welcome` is the text that the command prints.
-"""
+"""The demo: an installation with a catalogue, two customers and a mailbox, ready in one command."""

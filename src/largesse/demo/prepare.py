@@ -1,25 +1,31 @@
-"""Making the demo's world, and the text that welcomes to it."""
+"""Making the demo's world, and the text that welcomes to it.
+
+What `largesse demo` prints.
+"""
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
+from typing import Any
 
 from largesse.base.errors import StartError
+from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
-from largesse.base.vault import load_vault
-from largesse.chains.keys import open_chains
-from largesse.database.migrate import upgrade
-from largesse.database.pool import Connection, connect_once
-from largesse.database.roles import Role
-from largesse.database.scope import OPERATOR
-from largesse.demo.welcome import welcome
-from largesse.identity.customers import find_customer
-from largesse.identity.key_records import create_key, delete_key, key_holds, list_keys
+from largesse.customers.api_keys import create_key, delete_key, key_holds, list_keys
+from largesse.customers.customers import find_customer
+from largesse.customers.members import list_colleagues
+from largesse.customers.sign_in_links import new_link
+from largesse.db.migrate import upgrade
+from largesse.db.pool import Connection, connect_once
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
+from largesse.encryption.chain_keys import open_chains
+from largesse.encryption.vault import load_vault
 from largesse.installation import chain_ledger, database_address
-from largesse.people.links import new_link
-from largesse.people.managing import list_colleagues
-from largesse.world.load import load_world
-from largesse.world.reading import demo_world
+from largesse.seed.load import load_world
+from largesse.seed.reading import demo_world
 
 CUSTOMER = "acme"
 SERVICE_ACCOUNT = "hr-bot"
@@ -90,3 +96,48 @@ async def _demo_key(connection: Connection, data_dir: Path, environment: str) ->
     file.touch(mode=0o600)
     file.write_text(f"{secret}\n", encoding="ascii")
     return secret
+
+
+def welcome(public_url: str, secret: str, sign_in: str, *, product_id: int, account_id: int) -> str:
+    """Where everything is, the API key, the link that lets in to the web application once, and two requests that answer 200 when pasted into a shell."""
+    gift = {"productId": product_id, "value": 10, "accountId": account_id}
+    recipients = [
+        {"email": "ada@example.com", "name": "Ada"},
+        {"email": "grace@example.com", "name": "Grace"},
+    ]
+    named = by_name(public_url)
+    return f"""
+Largesse is running with its demo world.
+
+  API      {public_url}
+  App      {named}/app
+  Docs     {public_url}/docs
+  Claim    {public_url}/claim
+  Mail     {public_url}/mailbox
+  API key  {secret}
+
+Sign in to the web application, once by this link:
+
+  {named}/app/link/{sign_in}
+
+Send two people a gift of £10 each:
+
+{_curl(public_url, secret, {**gift, "recipients": recipients, "message": "Thank you!"})}
+
+Or have three codes to hand out yourself:
+
+{_curl(public_url, secret, {**gift, "codeQuantity": 3})}
+
+Ctrl-C ends it. The data and the key stay for the next start.
+"""
+
+
+def _curl(public_url: str, secret: str, body: dict[str, Any]) -> str:
+    """A command that places the order `body`, as a person would type it."""
+    parts = [
+        f"curl {public_url}/send/gift",
+        f"-H {shlex.quote(f'Authorization: Bearer {secret}')}",
+        "-H 'Content-Type: application/json'",
+        f"-d {shlex.quote(json.dumps(body))}",
+    ]
+    return " \\\n  ".join(parts)

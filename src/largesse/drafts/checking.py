@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from largesse.base.cooperative import Steps
 from largesse.base.email import MAX_EMAIL, email_key
 from largesse.base.errors import InvalidRequest
-from largesse.base.slices import Steps
 from largesse.drafts.columns import Columns, is_quantity
 from largesse.drafts.mailboxes import Mailbox, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow

@@ -7,7 +7,7 @@ import io
 import re
 from itertools import groupby
 
-from largesse.base.slices import Steps
+from largesse.base.cooperative import Steps
 from largesse.drafts.sheet import MAX_ROWS, lines_of
 
 # A quoted name, an address in brackets, a separator, and what is between them. Each character is looked at once.

@@ -1,12 +1,34 @@
-"""Mending a sheet: single rows typed anew, and rows that come to those that are fine already."""
+"""The file of the rows that are wrong, to be mended in a spreadsheet and handed in again.
+
+Mending a sheet: single rows typed anew, and rows that come to those that are fine already.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from largesse.base.text import csv_file
 from largesse.drafts.checking import Checked, CheckedRow
 from largesse.drafts.columns import Columns
 from largesse.drafts.sheet import Sheet, SheetMaker
+
+_HEADING = ("email", "name", "quantity", "row", "what is wrong")
+
+
+def bad_rows_file(checked: Checked) -> bytes:
+    """A CSV file of them, whose first columns are read again as they are, with each one's number and what is wrong with it."""
+    rows = [
+        (
+            row.email,
+            row.name,
+            row.quantity,
+            str(row.number),
+            " ".join(problem.told for problem in row.problems),
+        )
+        for row in checked.bad
+    ]
+    return csv_file([_HEADING, *rows])
+
 
 # Of a sheet that is put together here: address, name and quantity.
 _PLAIN = Columns(email=0, names=(1,), quantity=2)

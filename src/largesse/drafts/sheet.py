@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 import msgspec
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.spreadsheets import without_apostrophe
+from largesse.base.text import without_apostrophe
 from largesse.orders.recipients import MAX_CODES
 
 MAX_FILE_BYTES = 4 * 1024 * 1024

@@ -12,7 +12,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator
 
-from largesse.base.slices import Steps
+from largesse.base.cooperative import Steps
 from largesse.drafts.mailboxes import one_mailbox_a_line
 from largesse.drafts.sheet import (
     MAX_CELL,

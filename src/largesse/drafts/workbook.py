@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.turns import Turns
+from largesse.base.fair_turns import Turns
 from largesse.drafts.sheet import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 
 _PROGRAM = Path(__file__).with_name("workbook_process.py")

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from largesse.events.kind import EventType
-from largesse.events.order_created import ORDER_CREATED
+from largesse.events.kinds import ORDER_CREATED, EventType
 
 _ALL: tuple[EventType[Any], ...] = (ORDER_CREATED,)
 

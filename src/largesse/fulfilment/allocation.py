@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection, Database, Row, commit_as_one, scope_of
-from largesse.database.scope import WORKER, Scope
+from largesse.db.pool import Connection, Database, Row, commit_as_one, scope_of
+from largesse.db.scope import WORKER, Scope
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
 from largesse.fulfilment.providers import Provider, Wanted
-from largesse.lines.lines import Line, read_progress
 from largesse.lines.states import LineKey, State, record_move
+from largesse.lines.store import Line, read_progress
 
 # Lines served in one transaction: short enough that nobody waits for their locks.
 _SERVED_AT_ONCE = 50

@@ -1,26 +1,26 @@
-"""What a recipient can do with a claimed gift: choose, give an address, ask to be told. Each is one transaction with the line locked."""
+"""Which products of a collection a recipient may choose: plain rules.
+
+What a recipient can do with a claimed gift: choose, give an address, ask to be told. Each is one transaction with the line locked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
-from largesse.base.vault import Vault
-from largesse.catalogue.details import Details, read_details
-from largesse.catalogue.products import Product
-from largesse.database.pool import Connection, Database, commit_as_one
-from largesse.database.scope import LOOKUP, for_customer
+from largesse.catalogue.model import Details, Product, can_become, product_from_row, read_details
+from largesse.db.pool import Connection, Database, commit_as_one
+from largesse.db.scope import LOOKUP, for_customer
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.allocation import allocate_waiting, settle_product
-from largesse.fulfilment.choices import read_choices, read_product
 from largesse.fulfilment.notifications import seal_email
 from largesse.fulfilment.providers import Provider
 from largesse.fulfilment.shipments import Shipped, read_address, read_shipment, request_shipment
 from largesse.fulfilment.vouchers import Allocated, read_allocated
 from largesse.lines.claiming import Turns
-from largesse.lines.lines import Line, read_line, read_progress
 from largesse.lines.states import (
     LineKey,
     Progress,
@@ -30,6 +30,36 @@ from largesse.lines.states import (
     record_language,
     record_move,
 )
+from largesse.lines.store import Line, read_line, read_progress
+
+_PRODUCT = """
+    SELECT id, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor,
+           cost_minor, markup_percent, postage_minor, vat_percent, customer_ids, picture
+    FROM products
+"""
+
+
+def is_available(product: Product, line: Line) -> bool:
+    """Whether the product can be had for the line: in its currency, country and for its customer, at its value."""
+    return can_become(product, line.country, line.currency, line.value_minor, line.customer_id)
+
+
+async def read_choices(connection: Connection, line: Line) -> list[Product]:
+    """The products a collection's line may become, in the collection's order."""
+    ids: Sequence[int] | None = await connection.fetchval(
+        "SELECT product_ids FROM collections WHERE id = $1", line.collection_id
+    )
+    rows = await connection.fetch(_PRODUCT + "WHERE active AND id = ANY($1::int[])", list(ids or ()))
+    by_id = {row["id"]: product_from_row(row) for row in rows}
+    products = [by_id[product_id] for product_id in ids or () if product_id in by_id]
+    return [product for product in products if is_available(product, line)]
+
+
+async def read_product(connection: Connection, product_id: int) -> Product:
+    """A product, also one that is not sold any more: what was sent is kept."""
+    row = await connection.fetchrow(_PRODUCT + "WHERE id = $1", product_id)
+    assert row is not None, "products are never deleted"
+    return product_from_row(row)
 
 
 class Step(Enum):

@@ -1,23 +1,87 @@
-"""The voucher inventory: importing numbers, and what is left of it."""
+"""Reading an operator's CSV file, row by row.
+
+The voucher inventory: importing numbers, and what is left of it.
+"""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 from pathlib import Path
 
-from largesse.audit.acting import Acting
+from largesse.audit.service import Acting
 from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import StartError
 from largesse.base.money import label
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection, Database, Row
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import Connection, Database, Row
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.allocation import allocate_waiting
-from largesse.fulfilment.table import read_rows
 from largesse.fulfilment.vouchers import Voucher, seal_voucher
+
+_LONGEST_FIELD = 500
+_DELIMITERS = ",;\t"
+
+
+def read_rows(
+    path: Path, required: Sequence[str], optional: Sequence[str] = (), *, alone: str | None = None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Each row with its line number, fields trimmed, by the names of the heading line.
+
+    A file of one column may lack the heading when `alone` names that column. Comma, semicolon and tab all separate.
+    Raises StartError naming the line.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield from _read(file, required, optional, alone)
+    except UnicodeDecodeError:
+        raise StartError(f"{path.name} is not a text in UTF-8") from None
+    except csv.Error as error:
+        raise StartError(f"{path.name} is no CSV file: {error}") from None
+
+
+def _read(
+    file: Iterator[str], required: Sequence[str], optional: Sequence[str], alone: str | None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    first = next(file, "")
+    delimiter = max(_DELIMITERS, key=first.count)
+    names = [
+        name.strip().strip('"').lower().replace(" ", "_") for name in first.rstrip("\r\n").split(delimiter)
+    ]
+    known = {*required, *optional}
+    skipped = 1
+    if not known.intersection(names) and len(names) == 1 and alone is not None:
+        names, skipped = [alone], 0
+        file = _again(first, file)
+    missing = [name for name in required if name not in names]
+    if missing:
+        raise StartError(
+            f"line 1: the heading lacks {', '.join(missing)}; it may have {', '.join([*required, *optional])}"
+        )
+    reader = csv.reader(file, delimiter=delimiter, strict=True)
+    for fields in reader:
+        at = reader.line_num + skipped
+        if not any(field.strip() for field in fields):
+            continue
+        if len(fields) > len(names):
+            raise StartError(f"line {at}: there are {len(fields)} fields, the heading has {len(names)}")
+        row = {name: field.strip() for name, field in zip(names, fields, strict=False) if name in known}
+        if any(len(field) > _LONGEST_FIELD for field in row.values()):
+            raise StartError(f"line {at}: a field has more than {_LONGEST_FIELD} characters")
+        for name in required:
+            if not row.get(name):
+                raise StartError(f"line {at}: {name} is empty")
+        yield at, row
+
+
+def _again(first: str, rest: Iterator[str]) -> Iterator[str]:
+    if first:
+        yield first
+    yield from rest
+
 
 _IMPORTED_AT_ONCE = 1_000
 _LONGEST_NUMBER = 100
@@ -98,10 +162,10 @@ async def import_vouchers(
     line, and nothing was imported. A number already in the inventory is passed over and counted, so that a file may be
     imported again. `acting` keeps each transaction that added some; `on_progress` hears how many of how many rows are done.
     """
-    total = sum(1 for _ in _read(stocked, path, value))
+    total = sum(1 for _ in _inventory_read(stocked, path, value))
     added = duplicates = 0
     values: set[int] = set()
-    items = _read(stocked, path, value)
+    items = _inventory_read(stocked, path, value)
     while batch := list(islice(items, _IMPORTED_AT_ONCE)):
         async with database.transaction(OPERATOR) as connection:
             new = await _add(connection, vault, stocked, batch)
@@ -170,7 +234,7 @@ async def _known(connection: Connection, lookups: Sequence[int]) -> set[int]:
     return {row["lookup"] for row in rows}
 
 
-def _read(stocked: InventoryProduct, path: Path, value: str | None) -> Iterator[_Item]:
+def _inventory_read(stocked: InventoryProduct, path: Path, value: str | None) -> Iterator[_Item]:
     implied = _implied(stocked, value)
     for line, row in read_rows(path, ["number"], ["value", "pin", "use_by"], alone="number"):
         number = row["number"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from largesse.base.email import is_erased
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection
-from largesse.delivery.outbox import add_notification
+from largesse.db.pool import Connection
+from largesse.encryption.vault import Vault
+from largesse.jobs.outbox import add_notification
 from largesse.lines.states import LineKey
 
 VOUCHER_READY = "voucher_ready"

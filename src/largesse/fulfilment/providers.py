@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection
+from largesse.db.pool import Connection
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.vouchers import Voucher, seal_voucher
 from largesse.lines.states import LineKey
 

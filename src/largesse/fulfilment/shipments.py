@@ -11,15 +11,15 @@ from typing import TextIO
 
 import msgspec
 
-from largesse.audit.acting import Acting
+from largesse.audit.service import Acting
 from largesse.base.errors import StartError
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection, Database, Row, commit_as_one
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import Connection, Database, Row, commit_as_one
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.fulfilment.inventory import read_rows
 from largesse.fulfilment.notifications import SHIPPED, write_notification
-from largesse.fulfilment.table import read_rows
-from largesse.lines.lines import Line
 from largesse.lines.states import LineKey, State, record_move
+from largesse.lines.store import Line
 
 ADDRESS_FIELDS = (
     "name",

@@ -7,8 +7,8 @@ from datetime import date, datetime
 
 import msgspec
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection
+from largesse.db.pool import Connection
+from largesse.encryption.vault import Vault
 from largesse.lines.states import LineKey
 
 

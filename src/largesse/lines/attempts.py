@@ -1,4 +1,9 @@
-"""One attempt to claim: the code found, the limits held, the PIN compared.
+"""How often one may guess: rules as plain functions.
+
+Five wrong PINs in a row pause a code, each time for twice as long. A network address has an allowance of wrong
+answers that refills with time, which bounds what it can try over many codes.
+
+One attempt to claim: the code found, the limits held, the PIN compared.
 
 Whether the code is unknown, paused, or met with a wrong PIN, the same statements run and the same cryptography is
 done, so that neither the answer nor the time it takes tells them apart.
@@ -10,17 +15,64 @@ import hmac
 import os
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from largesse.base.throttle import network_of
-from largesse.base.vault import SealBroken, Vault
-from largesse.database.pool import Connection, act_for, scope_of
-from largesse.database.scope import LOOKUP, for_customer
-from largesse.lines.issuing import IssuedCode, SealedCodes, open_code
-from largesse.lines.limits import ADDRESS_ALLOWANCE, ADDRESS_REFILL, Allowance, Failures
-from largesse.lines.lines import NO_LINE, Line, find_line, progress_from_row
+from largesse.base.throttle import Rate, network_of
+from largesse.db.pool import Connection, act_for, scope_of
+from largesse.db.scope import LOOKUP, for_customer
+from largesse.encryption.vault import SealBroken, Vault
+from largesse.lines.codes import CODE_BYTES, CodeError, IssuedCode, SealedCodes, open_code, parse_code
 from largesse.lines.states import Progress
-from largesse.lines.text import CODE_BYTES, CodeError, parse_code
+from largesse.lines.store import NO_LINE, Line, find_line, progress_from_row
+
+FAILURES_TO_PAUSE = 5
+FIRST_PAUSE = timedelta(minutes=15)
+LONGEST_PAUSE = timedelta(days=1)
+_DOUBLINGS = 7  # 15 minutes doubled seven times is more than a day
+
+# Enough for the typing errors of an office behind one address, and of no use to a guesser.
+ADDRESS_ALLOWANCE = 100.0
+ADDRESS_REFILL = timedelta(minutes=15)  # from nothing to all of it
+_ADDRESS_RATE = Rate(ADDRESS_ALLOWANCE, ADDRESS_REFILL.total_seconds())
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Wrong PINs of one code since the last right one: in a row, how many pauses they led to, and until when."""
+
+    in_a_row: int = 0
+    pauses: int = 0
+    paused_until: datetime = LONG_AGO
+
+    def is_paused(self, now: datetime) -> bool:
+        """Whether no PIN is looked at just now, right or wrong."""
+        return now < self.paused_until
+
+    def with_one_more(self, now: datetime) -> Failures:
+        """These after another wrong PIN, which may pause the code."""
+        if self.in_a_row + 1 < FAILURES_TO_PAUSE:
+            return Failures(self.in_a_row + 1, self.pauses, self.paused_until)
+        pause = min(FIRST_PAUSE * 2 ** min(self.pauses, _DOUBLINGS), LONGEST_PAUSE)
+        return Failures(0, min(self.pauses + 1, _DOUBLINGS), now + pause)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many wrong answers an address had left at an instant."""
+
+    left: float = ADDRESS_ALLOWANCE
+    at: datetime = LONG_AGO
+
+    def now_left(self, now: datetime) -> float:
+        """How many wrong answers are left at `now`, after what has been refilled since."""
+        return _ADDRESS_RATE.left_after(self.left, (now - self.at).total_seconds())
+
+    def wait(self, now: datetime) -> timedelta:
+        """How long until the next attempt is allowed; zero when it is now."""
+        return timedelta(seconds=_ADDRESS_RATE.wait_s(self.now_left(now)))
+
 
 # Guesses at codes that do not exist share so many rows of `pin_failures`.
 _DECOYS = 1 << 16

@@ -12,19 +12,12 @@ from typing import Protocol
 from largesse.base import clock
 from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
-from largesse.base.vault import SealBroken, Vault
-from largesse.database.pool import Connection, Database, act_for, commit_as_one
-from largesse.database.scope import LOOKUP
+from largesse.db.pool import Connection, Database, act_for, commit_as_one
+from largesse.db.scope import LOOKUP
+from largesse.encryption.vault import SealBroken, Vault
 from largesse.lines.attempts import Attempt, Examined, Examiner, forget_failures, record_failure
-from largesse.lines.lines import Line, find_line, read_progress
-from largesse.lines.states import (
-    LineKey,
-    Progress,
-    State,
-    expiry,
-    record_claim,
-    record_opened,
-)
+from largesse.lines.states import LineKey, Progress, State, expiry, record_claim, record_opened
+from largesse.lines.store import Line, find_line, read_progress
 
 # Changes and looks of recipients under way in one process. The pool is shared with the API: a flood of them must not use it up.
 _CHANGES_AT_ONCE = 4

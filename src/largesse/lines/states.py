@@ -17,9 +17,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from largesse.database.pool import Connection
-from largesse.database.together import Part, fetch_together
-from largesse.events.changes import changed
+from largesse.db.pool import Connection
+from largesse.db.statements import Part, fetch_together
+from largesse.events.order_changes import changed
 
 
 class LineKey(NamedTuple):

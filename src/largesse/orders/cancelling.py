@@ -6,15 +6,15 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.chains.chain import Chain
-from largesse.database.pool import Connection, Row, commit_as_one
-from largesse.delivery.outbox import hold_mail_back
-from largesse.funding.ledger import Entry, lock_accounts, own_accounts, post
-from largesse.funding.sources import payment_source
-from largesse.identity.principal import Principal
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection, Row, commit_as_one
+from largesse.encryption.chain import Chain
+from largesse.jobs.outbox import hold_mail_back
+from largesse.ledger.payment_sources import payment_source
+from largesse.ledger.posting import Entry, lock_accounts, own_accounts, post
 from largesse.lines.states import lock_issued, record_cancelled
-from largesse.orders.acts import record_cancel
-from largesse.orders.finding import find_own_order
+from largesse.orders.lookup import find_own_order
+from largesse.orders.order_acts import record_cancel
 
 
 class Cancellation(msgspec.Struct, frozen=True, kw_only=True):

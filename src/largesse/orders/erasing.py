@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from largesse.base.email import email_key
-from largesse.database.pool import Connection
-from largesse.events.rewriting import rewrite_event
+from largesse.db.pool import Connection
+from largesse.events.store import rewrite_event
 from largesse.orders.options import PERSONAL
 
 _TEXTS = (*PERSONAL, "external_reference")  # columns of `orders`

@@ -14,11 +14,11 @@ from ipaddress import ip_address
 
 import msgspec
 
-from largesse.chains.chain import Chain, content
-from largesse.database.pool import Connection, Row
-from largesse.orders.kept import COLUMNS, KeptOrder, kept_order
+from largesse.db.pool import Connection, Row
+from largesse.encryption.chain import Chain, content
+from largesse.orders.new_rows import addressees
 from largesse.orders.order import Order
-from largesse.orders.rows import addressees
+from largesse.orders.row import COLUMNS, KeptOrder, kept_order
 
 OrderKey = tuple[int, int]  # customer and id
 Addressee = tuple[str | None, str | None]  # address and name of a line

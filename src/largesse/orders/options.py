@@ -1,4 +1,8 @@
-"""What a caller may say of an order and need not: each declared here, once.
+"""Texts that callers give: blank ones are as if left out, and which characters none may hold.
+
+The keys of wrappings: what `wrapping_key` may name. Mail and pages each give them their looks.
+
+What a caller may say of an order and need not: each declared here, once.
 
 A field of `Options` is a column of `orders`. From its declaration follow the member of the send bodies with its limit, how it is
 read, written and read back, the member of `GET /orders/{reference}/request`, and a line of the order's page. A text is personal
@@ -15,8 +19,64 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from largesse.orders.texts import read_text
-from largesse.orders.wrappings import WRAPPINGS
+from largesse.base.decoding import refused
+from largesse.base.text import unfit, unfit_key
+
+
+def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> str | None:
+    """`text` as it is; None when it is blank. Raises InvalidRequest, naming `member`, for what no text may hold."""
+    if text is None or not text.strip():
+        return None
+    if text.isprintable():  # which is less than may be, and takes a tenth of the time to tell
+        return text
+    if found := unfit(text, line_breaks=line_breaks):
+        raise refused(member, f"must hold no {found}")
+    return text
+
+
+def read_key(member: str, text: str | None) -> str | None:
+    """The same for what a caller names something of its own by: without surrounding blanks, and as it likes otherwise."""
+    key = text.strip() if text else ""
+    if key.isprintable():  # as in `read_text`
+        return key or None
+    if found := unfit_key(key):
+        raise refused(member, f"must hold no {found}")
+    return key
+
+
+DEFAULT_WRAPPING = "default"
+WRAPPINGS = (
+    DEFAULT_WRAPPING,
+    "confetti",
+    "birthday",
+    "thank-you",
+    "winter",
+    "elegant",
+    "stars",
+    "gold",
+    "garden",
+)
+# Other names that senders use.
+ALIASES = {
+    "balloons": "birthday",
+    "celebration": "confetti",
+    "congratulations": "confetti",
+    "christmas": "winter",
+    "flowers": "garden",
+    "plain": "elegant",
+    "spring": "garden",
+    "thanks": "thank-you",
+    "thankyou": "thank-you",
+    "thank_you": "thank-you",
+}
+
+
+def known_wrapping(key: str) -> str:
+    """The wrapping that `key` names, whatever its letter case; the default one for a key nobody knows."""
+    folded = key.strip().casefold()
+    named = ALIASES.get(folded, folded)
+    return named if named in WRAPPINGS else DEFAULT_WRAPPING
+
 
 _KNOWN_WRAPPINGS = ", ".join(f"`{key}`" for key in WRAPPINGS)
 MAX_FROM_NAME = 32  # characters

@@ -7,14 +7,14 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.database.scope import Scope, for_customers
-from largesse.funding.sources import PaymentSource, payment_source
-from largesse.identity.principal import Principal
-from largesse.lines.issuing import IssuedCode, SealedCode
-from largesse.orders.kept import KeptOrder
+from largesse.customers.principal import Principal
+from largesse.db.scope import Scope, for_customers
+from largesse.ledger.payment_sources import PaymentSource, payment_source
+from largesse.lines.codes import IssuedCode, SealedCode
+from largesse.orders.options import DEFAULT_WRAPPING
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import Wanted
-from largesse.orders.wrappings import DEFAULT_WRAPPING
+from largesse.orders.row import KeptOrder
 
 # What a caller's reference is unique for: customer, environment and the reference.
 ReferenceKey = tuple[int, str, str]

@@ -19,17 +19,17 @@ import structlog
 
 from largesse.base.batching import Batcher
 from largesse.base.errors import Problem, Unavailable
-from largesse.chains.chain import Chain
-from largesse.database.nodes import Nodes
-from largesse.database.pool import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
+from largesse.db.pool import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
+from largesse.db.shard_groups import Nodes
+from largesse.encryption.chain import Chain
 from largesse.orders import metrics
-from largesse.orders.aside import WaitingRoom
 from largesse.orders.ids import IdWatch
+from largesse.orders.lock_queue import WaitingRoom
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 from largesse.orders.reading import begin, find_free, read_context, require_begun, wait_for_accounts
 from largesse.orders.rules import BatchContext, Decided, Held, ReferenceHeld, decide
 from largesse.orders.settling import Settler, Unsettled
-from largesse.orders.writing import draw_ids, write_lines, write_orders
+from largesse.orders.store import draw_ids, write_lines, write_orders
 
 _log = structlog.get_logger(__name__)
 

@@ -18,9 +18,9 @@ import msgspec
 from largesse.base.decoding import refused
 from largesse.base.errors import InvalidRequest, QuoteChanged, QuoteExpired
 from largesse.base.money import canonical
-from largesse.base.vault import SIGNATURE_BYTES, Vault
-from largesse.identity.keys import Caller
-from largesse.identity.principal import Principal
+from largesse.customers.authenticator import Caller
+from largesse.customers.principal import Principal
+from largesse.encryption.vault import SIGNATURE_BYTES, Vault
 from largesse.orders.order import Gift
 from largesse.orders.request import Wanted
 

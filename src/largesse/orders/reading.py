@@ -11,17 +11,17 @@ from typing import Any
 
 import asyncpg
 
-from largesse.database.distribution import at_node
-from largesse.database.planning import OF_BATCH, OF_BATCH_SPREAD
-from largesse.database.pool import Connection, beside_of, is_spread
-from largesse.identity.standing import Standing, people_standing, standings
+from largesse.customers.access import Standing, people_standing, standings
+from largesse.db.pool import Connection, beside_of, is_spread
+from largesse.db.sharding import at_node
+from largesse.db.statements import OF_BATCH, OF_BATCH_SPREAD
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import BatchContext, Held, LedgerAccount
 from largesse.orders.spending import limited_daily, read_spending
 
 # The longest that a batch waits for anything that another transaction holds. Placers that share an account have it some
-# ten milliseconds each; who waits longer waits for something else, and had better make room (largesse.orders.aside).
+# ten milliseconds each; who waits longer waits for something else, and had better make room (largesse.orders.lock_queue).
 WAIT_MS = 200
 # What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up. Where customers
 # are spread it does depend on whose orders these are, as those say which node is asked.

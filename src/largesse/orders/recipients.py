@@ -7,11 +7,11 @@ from typing import Protocol
 
 import msgspec
 
+from largesse.base.cooperative import Steps
 from largesse.base.decoding import refused
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import FieldError, InvalidRequest
-from largesse.base.slices import Steps
-from largesse.orders.texts import read_text
+from largesse.orders.options import read_text
 
 MAX_CODES = 5_000
 MAX_QUANTITY = 1_000

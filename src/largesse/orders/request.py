@@ -14,11 +14,10 @@ import msgspec
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
-from largesse.identity.narrowing import CODES, require_scope
-from largesse.identity.principal import Principal
-from largesse.orders.options import Options, check_options
+from largesse.customers.principal import Principal
+from largesse.customers.restrictions import CODES, require_scope
+from largesse.orders.options import Options, check_options, read_key
 from largesse.orders.recipients import AskedRecipient, OrderRecipient, count_codes
-from largesse.orders.texts import read_key
 
 MAX_REFERENCE = 128
 MAX_SOURCE = 32

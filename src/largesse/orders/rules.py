@@ -8,11 +8,11 @@ from datetime import datetime
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.base.money import canonical
-from largesse.chains.chain import START
-from largesse.funding.ledger import Entry
-from largesse.funding.sources import FromAccount
-from largesse.identity.narrowing import CODES, SEND, Limit
-from largesse.identity.standing import PersonStanding, Standing, require_sender, require_standing
+from largesse.customers.access import PersonStanding, Standing, require_sender, require_standing
+from largesse.customers.restrictions import CODES, SEND, Limit
+from largesse.encryption.chain import START
+from largesse.ledger.payment_sources import FromAccount
+from largesse.ledger.posting import Entry
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.spending import SpendingKey, limit_of, require_within, spending_key
 

@@ -9,9 +9,9 @@ import asyncpg
 import structlog
 
 from largesse.base.errors import Unavailable
-from largesse.database.distribution import at_node
-from largesse.database.pool import DATABASE_AWAY, Connection, Database, Row
-from largesse.database.scope import LOOKUP
+from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
+from largesse.db.scope import LOOKUP
+from largesse.db.sharding import at_node
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 
 _log = structlog.get_logger(__name__)

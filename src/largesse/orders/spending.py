@@ -11,10 +11,10 @@ from datetime import datetime
 
 from largesse.base.errors import DailyLimit, OrderLimit
 from largesse.base.money import canonical
-from largesse.database.distribution import at_node
-from largesse.database.pool import Connection, is_spread
-from largesse.identity.narrowing import Limit, read_limits
-from largesse.identity.standing import Standing
+from largesse.customers.access import Standing
+from largesse.customers.restrictions import Limit, read_limits
+from largesse.db.pool import Connection, is_spread
+from largesse.db.sharding import at_node
 from largesse.orders.order import Order
 
 # Whose daily sum it is: customer, service account, environment and currency.

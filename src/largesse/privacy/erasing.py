@@ -7,18 +7,18 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.chains.chain import Chain
-from largesse.database.pool import Connection, Database, commit_as_one
-from largesse.database.scope import OPERATOR
-from largesse.delivery.mail.erasing import ErasedMail, erase_from_requeues, erase_mail
-from largesse.delivery.webhooks.erasing import erase_from_answers
-from largesse.drafts.erasing import drop_drafts_with
-from largesse.fulfilment.erasing import erase_addresses
-from largesse.lines.erasing import erase_recipients
+from largesse.db.pool import Connection, Database, commit_as_one
+from largesse.db.scope import OPERATOR
+from largesse.drafts.tasks import drop_drafts_with
+from largesse.encryption.chain import Chain
+from largesse.fulfilment.tasks import erase_addresses
+from largesse.lines.tasks import erase_recipients
+from largesse.mail.tasks import ErasedMail, erase_from_requeues, erase_mail
 from largesse.orders.erasing import Texts, erase_mentions
 from largesse.orders.marks import changing_orders
-from largesse.privacy.finding import Found, OrderKey
-from largesse.reports.keeping import forget_recipient, forget_texts
+from largesse.privacy.lookup import Found, OrderKey
+from largesse.reports.updates import forget_recipient, forget_texts
+from largesse.webhooks.tasks import erase_from_answers
 
 
 class Receipt(msgspec.Struct, frozen=True):

@@ -9,14 +9,14 @@ import msgspec
 
 from largesse.base.email import email_key
 from largesse.base.money import to_number
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection, Row
+from largesse.db.pool import Connection, Row
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.notifications import open_email
 from largesse.fulfilment.shipments import read_address
-from largesse.lines.records import read_line_records
 from largesse.lines.states import LineKey
+from largesse.lines.store import read_line_records
 from largesse.orders.options import PERSONAL
-from largesse.privacy.finding import Found, OrderKey
+from largesse.privacy.lookup import Found, OrderKey
 
 Json = dict[str, Any]
 _PERSONAL = ", ".join(f"o.{name}" for name in PERSONAL)

@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 import structlog
 from prometheus_client import Counter
 
-from largesse.audit.acting import Acting
+from largesse.audit.service import Acting
 from largesse.base import clock
-from largesse.database.distribution import arguments
-from largesse.database.planning import plan_by_index
-from largesse.database.pool import Connection, Database, commit_as_one
-from largesse.database.rounds import Customers, Rounds
-from largesse.database.scope import WORKER
-from largesse.delivery.mail.erasing import erase_old_requeues
+from largesse.db.pool import Connection, Database, commit_as_one
+from largesse.db.scope import WORKER
+from largesse.db.shard_groups import Customers, Rounds
+from largesse.db.sharding import arguments
+from largesse.db.statements import plan_by_index
+from largesse.mail.tasks import erase_old_requeues
 from largesse.orders.erasing import erase_texts
 from largesse.orders.marks import changing_orders
 from largesse.privacy.erasing import erase_lines, forget_written, keep_receipt

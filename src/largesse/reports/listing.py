@@ -6,13 +6,12 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from largesse.database.pool import Connection
-from largesse.reports.filters import OrderFilter, Place
-from largesse.reports.finding import Found, find_orders
-from largesse.reports.reading import Facts, read_facts
-from largesse.reports.searching import LOOKED_AT, read_terms
-from largesse.reports.standing import Moves, OrderState, state_of
-from largesse.reports.summing import Added
+from largesse.db.pool import Connection
+from largesse.reports.facts import Facts, read_facts
+from largesse.reports.filters import Added, OrderFilter, Place
+from largesse.reports.finder import Found, find_orders
+from largesse.reports.search import LOOKED_AT, read_terms
+from largesse.reports.sums import Moves, OrderState, state_of
 
 _FRESH_AT_ONCE = 50  # orders of a list that are shown as they stand now; longer lists are files
 MAX_CHOICES = 5_000  # groups whose names are offered

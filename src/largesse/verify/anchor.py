@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from largesse.base.errors import StartError
-from largesse.database.pool import Connection
-from largesse.funding.proving import note_anchored
+from largesse.db.pool import Connection
+from largesse.ledger.verification import note_anchored
 
 _MOST_BYTES = 1_000_000_000
 

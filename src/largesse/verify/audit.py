@@ -5,19 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Connection, Database
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.verify.anchor import Anchor
 from largesse.verify.chains import ANCHOR_RULES, check_chains
 from largesse.verify.chains import RULES as CHAIN_RULES
-from largesse.verify.check import SHOWN_IDS, Check, Finding, Report
-from largesse.verify.claims import CLAIMS
-from largesse.verify.codes import RULES as CODE_RULES
-from largesse.verify.codes import check_codes
+from largesse.verify.check import SHOWN_IDS, Check, Finding, Progress, Report
+from largesse.verify.claims import CLAIMS, check_codes
+from largesse.verify.claims import RULES as CODE_RULES
 from largesse.verify.ledger import LEDGER
 from largesse.verify.orders import ORDERS
-from largesse.verify.progress import Progress
 from largesse.verify.references import REFERENCES
 from largesse.verify.reports import REPORTS
 from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_policies, check_rights, check_schema

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 
-from largesse.audit.acting import INSTALLATION, event_content
+from largesse.audit.service import INSTALLATION, event_content
 from largesse.base.errors import StartError
-from largesse.base.vault import Vault
-from largesse.chains.chain import START, Chain, micros
-from largesse.chains.keys import Chains, open_chains
-from largesse.database.pool import Connection, Row
-from largesse.funding.chaining import ACCOUNT_COLUMNS, CONTENT_COLUMNS, Along, paid_orders
-from largesse.lines.marking import event_content as move_content
-from largesse.lines.marking import has_begun
+from largesse.db.pool import Connection, Row
+from largesse.encryption.chain import START, Chain, micros
+from largesse.encryption.chain_keys import Chains, open_chains
+from largesse.encryption.vault import Vault
+from largesse.ledger.chains import ACCOUNT_COLUMNS, CONTENT_COLUMNS, Along, paid_orders
+from largesse.lines.marks import event_content as move_content
+from largesse.lines.marks import has_begun
 from largesse.orders.marks import read_digests
 from largesse.verify.anchor import ACCOUNT_NAME, Anchor, Anchored
-from largesse.verify.check import Finding, Tally
-from largesse.verify.progress import Progress
+from largesse.verify.check import Finding, Progress, Tally
 
 ENTRIES_CHAINED = "entries-are-chained"
 LEDGER_ENDS = "accounts-are-whole"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from largesse.events.order_created import ORDER_CREATED
-from largesse.events.outbox import OLD
+from largesse.events.kinds import ORDER_CREATED
 from largesse.events.registry import EVENTS
-from largesse.funding.sources import is_payer
+from largesse.events.store import OLD
+from largesse.ledger.payment_sources import is_payer
 from largesse.verify.check import Check
 
 EVENTS_KEPT_DAYS = OLD.days  # older ones may have been pruned

@@ -1,13 +1,13 @@
-"""Checks of roles, their rights and their rows: as `largesse.database.rights` and `policies` have them, and no more."""
+"""Checks of roles, their rights and their rows: as `largesse.db.rights` and `policies` have them, and no more."""
 
 from __future__ import annotations
 
-from largesse.database.distribution import HAS_EXTENSION
-from largesse.database.granting import differences, policies_missing
-from largesse.database.manifest import schema_differences
-from largesse.database.pool import Connection
-from largesse.database.rights import TABLES
-from largesse.database.roles import ACTING, Role
+from largesse.db.grants import differences, policies_missing
+from largesse.db.manifest import schema_differences
+from largesse.db.pool import Connection
+from largesse.db.rights import TABLES
+from largesse.db.roles import ACTING, Role
+from largesse.db.sharding import HAS_EXTENSION
 from largesse.verify.check import SHOWN_IDS, Check, Finding
 
 ROLES_HAVE_THEIR_RIGHTS = "roles-have-their-rights"

@@ -12,7 +12,7 @@ from jinja2.ext import babel_extract
 
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import CATALOGUES, template_environment
-from largesse.delivery.mail import rendering as mail
+from largesse.mail import rendering as mail
 from largesse.web.claim import rendering as pages
 
 FOLDERS = (pages.TEMPLATES, mail.TEMPLATES)

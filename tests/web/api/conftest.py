@@ -25,15 +25,15 @@ from tests.background import Statements, run_in_thread
 from tests.chained import chain_of
 
 from largesse.base.settings import Settings, load_settings
-from largesse.connections.keeper import Keeper
-from largesse.database.pool import connect_once
-from largesse.database.scope import OPERATOR
-from largesse.identity.guessing import WrongKeys
+from largesse.connections.manager import Keeper
+from largesse.customers.authenticator import WrongKeys
+from largesse.db.pool import connect_once
+from largesse.db.scope import OPERATOR
 from largesse.main import build_app
+from largesse.seed.load import LoadedWorld, load_world
+from largesse.seed.reading import parse_world
 from largesse.serving import server_options
 from largesse.web.api.application import Application
-from largesse.world.load import LoadedWorld, load_world
-from largesse.world.reading import parse_world
 
 MASTER_KEY = bytes(range(32))
 PUBLIC_URL = "https://gifts.example"

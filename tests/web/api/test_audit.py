@@ -7,9 +7,9 @@ from typing import Any
 
 import asyncpg
 
-from largesse.audit.listing import list_events
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
+from largesse.audit.service import list_events
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
 from largesse.verify.audit import audit
 
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from tests.spread import IS_SPREAD, SOMEBODY_WAITS
 
-from largesse.identity.key_records import create_key, delete_key
+from largesse.customers.api_keys import create_key, delete_key
 from largesse.web.api.routes import OPERATIONS
 
 SAM = "sam@example.com"

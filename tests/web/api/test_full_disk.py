@@ -18,7 +18,7 @@ from prometheus_client import REGISTRY
 from tests.spread import IS_SPREAD
 from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory, on_database
 
-from largesse.database import disk
+from largesse.db import disk
 
 _ROOM_BYTES = 12 * 1024 * 1024
 _LONGEST_S = 60

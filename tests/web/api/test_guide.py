@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from largesse.base import clock
-from largesse.delivery.webhooks.signing import Signer, new_secret, signature
+from largesse.webhooks.signing import Signer, new_secret, signature
 
 if TYPE_CHECKING:
     from conftest import Service

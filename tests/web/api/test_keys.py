@@ -7,10 +7,10 @@ import threading
 import httpx
 import pytest
 
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
-from largesse.identity.key_records import create_key, delete_key
-from largesse.identity.keys import Authenticator
+from largesse.customers.api_keys import create_key, delete_key
+from largesse.customers.authenticator import Authenticator
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
 
 
 def get(service, *headers: tuple[str, str], path: str = "/me") -> httpx.Response:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from tests.web.api.conftest import Service
 from tests.web.half_sent import await_held, half_sent, head_of_answer
 
-from largesse.web.kit.body_memory import BYTES_EACH
+from largesse.web.kit.body import BYTES_EACH
 
 LARGE = 4_000_000
 

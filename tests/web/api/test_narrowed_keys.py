@@ -11,9 +11,9 @@ import httpx
 import pytest
 from tests.web.api.conftest import Service, on_database
 
-from largesse.identity.key_records import create_key
-from largesse.identity.limits import limit_service_account
-from largesse.identity.narrowing import SCOPES, Limit
+from largesse.customers.api_keys import create_key
+from largesse.customers.restrictions import SCOPES, Limit
+from largesse.customers.service_accounts import limit_service_account
 from largesse.web.api.operation import Operation
 from largesse.web.api.routes import OPERATIONS
 

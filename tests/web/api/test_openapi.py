@@ -14,7 +14,7 @@ from tests.web.api.document import BY_ID, DOCUMENT, SCHEMAS
 
 from largesse import __version__
 from largesse.events.registry import EVENTS
-from largesse.web.api.openapi.events import build_events_document
+from largesse.web.api.openapi.document import build_events_document
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.kit.problems import PROBLEMS, Misdirected
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.web.api.conftest import RICH_WORLD, load_document
 
-from largesse.world.reading import parse_world
+from largesse.seed.reading import parse_world
 
 SAM = {"email": "sam@example.com", "name": "Sam"}
 LATER = (datetime.now(UTC) + timedelta(days=30)).replace(microsecond=0)

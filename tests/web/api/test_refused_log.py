@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from largesse.identity.principal import Principal
-from largesse.web.kit.refused import ACTS_FOR, RefusalLog
+from largesse.customers.principal import Principal
+from largesse.web.kit.refusal_log import ACTS_FOR, RefusalLog
 
 SECRET = "SECRET-4711"
 OF_ONE, OF_ALL_UNKNOWN = 120, 1_200  # a minute

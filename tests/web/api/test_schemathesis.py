@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, settings
 from tests.web.api.conftest import RICH_WORLD
 
 from largesse.base.throttle import Rate
-from largesse.identity.guessing import WrongKeys
-from largesse.identity.secret import new_secret, secret_hash
+from largesse.customers.authenticator import WrongKeys, new_secret, secret_hash
 from largesse.web.api.openapi.document import build_document
 from largesse.web.api.operation import Operation
 from largesse.web.api.routes import OPERATIONS

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from largesse.web.claim.themes import THEMES, theme
+from largesse.web.claim.rendering import THEMES, theme
 
 SAM = {"email": "sam@example.com"}
 REFERENCE = re.compile(r"[0-9A-HJKMNP-TV-Z]{20}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from largesse.database.scope import LOOKUP
-from largesse.identity.principal import Principal
+from largesse.customers.principal import Principal
+from largesse.db.scope import LOOKUP
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ import pytest
 from prometheus_client import REGISTRY
 from tests.web.api.conftest import RICH_WORLD
 
-from largesse.database.scope import Scope
-from largesse.identity.guessing import WRONG_KEYS_A_MINUTE, WrongKeys
-from largesse.identity.key_records import create_key, delete_key
-from largesse.identity.secret import new_secret
+from largesse.customers.api_keys import create_key, delete_key
+from largesse.customers.authenticator import WRONG_KEYS_A_MINUTE, WrongKeys, new_secret
+from largesse.db.scope import Scope
 
 
 def failed(reason: str) -> float:

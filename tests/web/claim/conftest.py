@@ -14,9 +14,9 @@ import pytest
 from tests.chained import acting_on
 from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
 
 Work = Callable[[Database, Vault], Coroutine[Any, Any, Any]]
@@ -132,8 +132,8 @@ def wrong(code: dict[str, str]) -> str:
 
 
 def lookup_of(service: Any, code: dict[str, str]) -> int:
-    from largesse.base.vault import Vault
-    from largesse.lines.text import parse_code
+    from largesse.encryption.vault import Vault
+    from largesse.lines.codes import parse_code
 
     return Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
 

@@ -140,9 +140,8 @@ def test_a_staging_gift_gets_a_test_voucher(staging: Any, recipient: Any) -> Non
 def test_a_scheduled_gift_cannot_be_claimed_before_its_time(
     service: Any, recipient: Any, move_clock: Callable[[timedelta], None]
 ) -> None:
-    from largesse.base.vault import Vault
-    from largesse.lines.issuing import open_code
-    from largesse.lines.links import claim_link
+    from largesse.encryption.vault import Vault
+    from largesse.lines.codes import claim_link, open_code
 
     at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     sent = service.send(
@@ -286,7 +285,7 @@ def test_a_body_that_no_form_of_ours_posts_is_refused(service: Any, codes: Codes
 
 def stock(service: Any, product: str, value: int, count: int) -> None:
     """Puts numbers such as COFFEE-1000-0 into the stock."""
-    from largesse.base.vault import Vault
+    from largesse.encryption.vault import Vault
     from largesse.fulfilment.vouchers import Voucher, seal_voucher
 
     vault = Vault(service.settings.master_keys)

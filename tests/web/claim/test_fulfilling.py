@@ -13,14 +13,14 @@ import pytest
 from tests.chained import acting_on
 from tests.web.claim.conftest import Work
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
-from largesse.delivery.mail.letter import Letter
-from largesse.delivery.mail.messages import take
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.allocation import allocate_all_waiting
 from largesse.fulfilment.inventory import list_inventory
 from largesse.fulfilment.shipments import export_shipments, import_shipments
+from largesse.mail.letter import Letter
+from largesse.mail.messages import take
 
 Codes = Callable[..., list[dict[str, str]]]
 

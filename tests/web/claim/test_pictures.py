@@ -11,12 +11,12 @@ import pytest
 from tests.catalogue.images import png
 from tests.web.claim.conftest import form_of
 
-from largesse.base.vault import Vault
 from largesse.catalogue.pictures import read_picture, save_pictures
-from largesse.database.scope import WORKER
-from largesse.delivery.mail.fan_out import fan_out
-from largesse.delivery.mail.letter import Letter
-from largesse.delivery.mail.messages import take
+from largesse.db.scope import WORKER
+from largesse.encryption.vault import Vault
+from largesse.mail.fan_out import fan_out
+from largesse.mail.letter import Letter
+from largesse.mail.messages import take
 
 Codes = Callable[..., list[dict[str, str]]]
 

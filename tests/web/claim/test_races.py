@@ -12,11 +12,11 @@ import aiohttp
 import pytest
 from tests.chained import acting_on
 
-from largesse.base.vault import Vault
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
-from largesse.lines.text import parse_code
+from largesse.lines.codes import parse_code
 from largesse.verify.audit import audit
 
 Codes = Callable[..., list[dict[str, str]]]

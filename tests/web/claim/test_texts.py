@@ -6,8 +6,7 @@ import pytest
 
 import largesse.web.claim
 from largesse.web.claim.addresses import address_fields, check_address
-from largesse.web.claim.rendering import grouped
-from largesse.web.claim.themes import THEMES, theme
+from largesse.web.claim.rendering import THEMES, grouped, theme
 
 FOLDER = Path(largesse.web.claim.__file__).parent
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from tests.web.api.conftest import Service, on_database, service, staging, start_service
 
-from largesse.people.links import new_link
+from largesse.customers.sign_in_links import new_link
 
 __all__ = ["service", "staging", "start_service"]
 

@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 from tests.web.console.conftest import Browser
 
-from largesse.web.console.entrance import nothing
+from largesse.web.console.page_routes import Entry
 from largesse.web.console.routes import ENTRIES
-from largesse.web.console.table import Entry
+from largesse.web.console.sign_in import nothing
 
 # Forms that end what is there, or whose page is their own test's.
 LEFT_OUT = re.compile(

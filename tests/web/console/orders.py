@@ -10,9 +10,9 @@ from tests.reports.conftest import take_all
 from tests.web.api.conftest import RICH_WORLD, Service, on_database
 from tests.web.console.conftest import Browser, signed_in
 
-from largesse.database.pool import Database
-from largesse.database.scope import WORKER
-from largesse.delivery.mail.fan_out import fan_out
+from largesse.db.pool import Database
+from largesse.db.scope import WORKER
+from largesse.mail.fan_out import fan_out
 
 WORLD = RICH_WORLD.replace(
     "      - {email: bob@acme.example, name: Bob, role: member, active: false}\n",

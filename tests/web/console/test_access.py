@@ -22,8 +22,8 @@ from tests.web.console.sending import begin, quote_in, ready
 from tests.web.console.test_routes import path_of
 
 import largesse.web.console
+from largesse.web.console.page_routes import Entry, Who
 from largesse.web.console.routes import ENTRIES
-from largesse.web.console.table import Entry, Who
 
 ADA = "ada@acme.example"
 # What takes access away, and what gives it back.
@@ -250,8 +250,8 @@ def test_handlers_write_in_no_other_way() -> None:
 
 
 def test_what_reads_cannot_write(service: Service) -> None:
-    from largesse.database.pool import Database, ReadOnly
-    from largesse.database.scope import LOOKUP, for_customer
+    from largesse.db.pool import Database, ReadOnly
+    from largesse.db.scope import LOOKUP, for_customer
 
     async def write(url: str) -> None:
         database = await Database.connect(url)

@@ -11,7 +11,7 @@ from tests.chained import chain_of
 from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, on_database
 from tests.web.console.conftest import Browser
 
-from largesse.funding.receivables import settle
+from largesse.ledger.receivables import settle
 
 WORLD = """
 customers:

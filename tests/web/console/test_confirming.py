@@ -25,7 +25,7 @@ def invited(service: Service, customer: str, email: str, *, is_mailed: bool = Fa
 
 def reset_for(service: Service, email: str, *, is_mailed: bool) -> str:
     async def make(connection) -> str:
-        from largesse.people.links import new_link
+        from largesse.customers.sign_in_links import new_link
 
         person_id = await connection.fetchval("SELECT id FROM people WHERE email = $1", email)
         return await new_link(connection, "reset", person_id=person_id, is_mailed=is_mailed)

@@ -133,7 +133,7 @@ def test_who_guesses_at_many_is_counted_too(service: Service) -> None:
     ],
 )
 def test_nobody_is_sent_elsewhere(browser: Browser, elsewhere: str) -> None:
-    from largesse.web.console.entrance import own_path
+    from largesse.web.console.sign_in import own_path
 
     assert own_path(elsewhere) == "/app"
 
@@ -190,7 +190,7 @@ def test_an_invitation_to_another_customer_gives_nobody_ones_password(service: S
     )
 
     async def invite(connection) -> str:
-        from largesse.people.links import new_link
+        from largesse.customers.sign_in_links import new_link
 
         user_id = await connection.fetchval(
             "SELECT id FROM users WHERE email = $1 AND customer_id = $2",

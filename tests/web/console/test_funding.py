@@ -13,13 +13,12 @@ import pytest
 from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, on_database
 from tests.web.console.conftest import Browser
 
-from largesse.audit.acting import Acting, by_command
-from largesse.base.vault import Vault, load_vault
-from largesse.chains.keys import open_chains
-from largesse.delivery.webhooks.fan_out import fan_out
-from largesse.funding.top_ups import MAX_WAITING, confirm_top_up
-from largesse.funding.transfer_references import parse_transfer_reference
-from largesse.reports.keeping import take_in
+from largesse.audit.service import Acting, by_command
+from largesse.encryption.chain_keys import open_chains
+from largesse.encryption.vault import Vault, load_vault
+from largesse.ledger.top_ups import MAX_WAITING, confirm_top_up, parse_transfer_reference
+from largesse.reports.updates import take_in
+from largesse.webhooks.fan_out import fan_out
 
 WORLD = """
 customers:

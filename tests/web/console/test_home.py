@@ -9,7 +9,7 @@ import pytest
 from tests.web.api.conftest import Service, on_database
 from tests.web.console.conftest import Browser
 
-from largesse.funding.history import DAYS, read_history
+from largesse.ledger.statements import DAYS, read_history
 
 
 @pytest.fixture

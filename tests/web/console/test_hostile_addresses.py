@@ -16,7 +16,7 @@ from tests.web.console.orders import work
 from tests.web.hostile import VALUES
 
 from largesse.web.api.routes import OPERATIONS
-from largesse.web.console.frame import HERE as ROOM
+from largesse.web.console.layout import HERE as ROOM
 from largesse.web.console.parameters import PARAMETERS
 from largesse.web.console.routes import ENTRIES
 

@@ -10,7 +10,7 @@ import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 
-from largesse.identity.narrowing import SCOPES
+from largesse.customers.restrictions import SCOPES
 
 SignIn = Callable[[str], Browser]
 

@@ -13,7 +13,7 @@ from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.sending import WORLD, begin
 from tests.web.half_sent import await_held, half_sent, head_of_answer
 
-from largesse.web.kit.body_memory import BYTES_EACH
+from largesse.web.kit.body import BYTES_EACH
 
 URLENCODED = "application/x-www-form-urlencoded"
 LARGE = 7_000_000

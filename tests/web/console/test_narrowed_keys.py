@@ -13,8 +13,8 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.console.test_keys import account_id, key_id
 
-from largesse.identity.key_records import numbered
-from largesse.identity.narrowing import SCOPES
+from largesse.customers.api_keys import numbered
+from largesse.customers.restrictions import SCOPES
 
 SignIn = Callable[[str], Browser]
 

@@ -12,8 +12,8 @@ from tests.web.console.authenticator import PRESENT, SoftPasskey, asked
 from tests.web.console.conftest import Browser, link_for
 from tests.web.console.test_security import code_of, enter, later, set_up, with_password
 
-from largesse.people.managing import reset
-from largesse.people.webauthn import RelyingParty
+from largesse.customers.members import reset
+from largesse.customers.passkeys import RelyingParty
 
 PEOPLE = ("ada", "bea", "cem", "dan", "eve", "fay", "gus", "hal", "ida")
 WORLD = """

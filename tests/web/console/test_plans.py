@@ -12,9 +12,9 @@ from tests.spread import IS_SPREAD
 from tests.web.console.conftest import Browser, Service, link_for, on_database, signed_in
 from tests.web.console.orders import TWO, WORLD, send, work
 
-from largesse.database.policies import TABLES
-from largesse.database.roles import Role
-from largesse.database.session import Session
+from largesse.db.policies import TABLES
+from largesse.db.roles import Role
+from largesse.db.session import Session
 
 __all__ = ["WORLD"]
 

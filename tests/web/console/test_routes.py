@@ -11,10 +11,10 @@ from starlette.routing import Route
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, signed_in
 
-from largesse.people.roles import ROLES
-from largesse.web.console.guarding import console_pages
+from largesse.customers.roles import ROLES
+from largesse.web.console.guard import console_pages
+from largesse.web.console.page_routes import Entry, Who
 from largesse.web.console.routes import ENTRIES
-from largesse.web.console.table import Entry, Who
 
 WORLD = """
 customers:

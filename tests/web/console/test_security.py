@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, link_for
 
-from largesse.people.second_step import _totp
+from largesse.customers.second_step import _totp
 
 SignIn = Callable[[str], Browser]
 PASSWORD = "four plain words here"

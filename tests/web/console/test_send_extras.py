@@ -12,9 +12,9 @@ from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory
 from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD, begin, quote_in, ready
 
-from largesse.base.vault import Vault
-from largesse.delivery.mail.mailbox import sealing_context
-from largesse.templates.keeping import MAX_NAME, MOST_TEMPLATES
+from largesse.encryption.vault import Vault
+from largesse.mail.mailbox import sealing_context
+from largesse.templates.store import MAX_NAME, MOST_TEMPLATES
 
 SignIn = Callable[[str], Browser]
 SAID = {"wrapping_key": "confetti", "from_name": "Acme <b>", "message": "Thanks!\r\nAll of us"}

@@ -13,9 +13,9 @@ from tests.web.console.test_proving import carried, send
 from tests.web.console.test_routes import path_of
 from tests.web.console.test_security import PASSWORD, with_password
 
-from largesse.people.roles import Right
+from largesse.customers.roles import Right
+from largesse.web.console.page_routes import Who
 from largesse.web.console.routes import ENTRIES
-from largesse.web.console.table import Who
 
 SignIn = Callable[[str], Browser]
 ADA = "ada@acme.example"

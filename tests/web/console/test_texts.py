@@ -12,7 +12,7 @@ from babel.messages.pofile import read_po
 
 from largesse.base import amounts
 from largesse.base.i18n.languages import LANGUAGES
-from largesse.web.console.frame import CATALOGUES, HERE, TEMPLATES
+from largesse.web.console.layout import CATALOGUES, HERE, TEMPLATES
 
 PLACEHOLDER = re.compile(r"%\(\w+\)s")
 METHODS = [("**.py", "python"), ("**.html", "jinja2.ext.babel_extract")]

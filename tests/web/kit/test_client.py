@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from largesse.web.kit.client import client_address
+from largesse.web.kit.requests import client_address
 
 
 @pytest.mark.parametrize(

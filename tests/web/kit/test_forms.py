@@ -10,13 +10,18 @@ from urllib.parse import parse_qsl
 import pytest
 from starlette.requests import Request
 
+from largesse.base.cooperative import Slices
 from largesse.base.errors import Unavailable
-from largesse.base.slices import Slices
-from largesse.web.kit.body import BodyLimits
-from largesse.web.kit.body_memory import FREE_BYTES, BodyMemory, TooManyBodies
-from largesse.web.kit.forms import TOKEN_WITHIN_BYTES, BadForm, FormParser, PostedForm, UrlencodedParser
+from largesse.web.kit.body import FREE_BYTES, BodyLimits, BodyMemory, TooManyBodies
+from largesse.web.kit.forms import (
+    TOKEN_WITHIN_BYTES,
+    BadForm,
+    FormParser,
+    PostedForm,
+    UrlencodedParser,
+    form_parser,
+)
 from largesse.web.kit.problems import TooLarge
-from largesse.web.kit.uploads import form_parser
 
 LIMITS = BodyLimits(20_000_000, whole_s=30.0, pause_s=10.0)
 URLENCODED = "application/x-www-form-urlencoded"

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from structlog.testing import capture_logs
 
 from largesse.base.errors import NotFound, Problem
-from largesse.base.patience import Patience
+from largesse.base.timeouts import Patience
 from largesse.web.kit.forms import BadForm
 from largesse.web.kit.pages import guarded, page, public_path, see
 from largesse.web.kit.problems import InternalError, problem_type

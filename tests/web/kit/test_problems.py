@@ -19,8 +19,7 @@ from largesse.base.errors import (
     Unauthorized,
     Unavailable,
 )
-from largesse.web.kit.failing import problem_reply
-from largesse.web.kit.problems import PROBLEMS, MethodNotAllowed, SlowRequest, problem_type
+from largesse.web.kit.problems import PROBLEMS, MethodNotAllowed, SlowRequest, problem_reply, problem_type
 
 
 def subclasses(of: type[Problem]) -> Iterator[type[Problem]]:

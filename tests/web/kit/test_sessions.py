@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from starlette.responses import Response
 
-from largesse.base.vault import Vault
+from largesse.encryption.vault import Vault
 from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, seal_cookie
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 
-from largesse.web.kit.styles import with_named_styles
+from largesse.web.kit.security import with_named_styles
 
 MAIL = """<!doctype html>
 <html lang="de"><head><style>

@@ -9,9 +9,8 @@ import pytest
 from starlette.requests import Request
 
 from largesse.web.kit.body import BodyLimits
-from largesse.web.kit.forms import BadForm, PostedForm
+from largesse.web.kit.forms import BadForm, PostedForm, form_parser
 from largesse.web.kit.problems import TooLarge
-from largesse.web.kit.uploads import form_parser
 
 LIMITS = BodyLimits(10_000, whole_s=5.0, pause_s=5.0)
 TYPE = "multipart/form-data; boundary=abc"

@@ -8,19 +8,13 @@ from typing import Any
 
 import pytest
 from tests.background import run_in_thread
-from tests.web.api.conftest import (
-    Service,
-    service,
-    serving,
-    staging,
-    start_service,
-)
+from tests.web.api.conftest import Service, service, serving, staging, start_service
 
-from largesse.base.vault import load_vault
-from largesse.database.pool import Database
-from largesse.database.scope import OPERATOR
-from largesse.delivery.mail.fan_out import fan_out
-from largesse.delivery.mail.mailer import Mailer
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import load_vault
+from largesse.mail.fan_out import fan_out
+from largesse.mail.mailer import Mailer
 from largesse.main import build_app
 
 __all__ = ["service", "staging", "start_service"]

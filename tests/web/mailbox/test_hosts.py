@@ -10,7 +10,7 @@ from tests.web.api.conftest import PUBLIC_URL, Service, serving
 
 from largesse.base.hosts import own_hosts
 from largesse.main import build_app
-from largesse.web.kit.hosts import require_own_host
+from largesse.web.kit.headers import require_own_host
 from largesse.web.kit.problems import Misdirected
 
 PATHS = ["/mailbox", "/mailbox/1", "/mailbox/1/html", "/mailbox/1/message.eml"]

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from tests.web.api.conftest import PUBLIC_URL, Service
 
-from largesse.web.kit.styles import with_named_styles
+from largesse.web.kit.security import with_named_styles
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 

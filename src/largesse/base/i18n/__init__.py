@@ -1,7 +1,4 @@
-"""The languages that recipients read, on pages and in mail: texts, amounts, dates, and which one it is to be.
+"""Languages of recipients and people: texts, amounts, dates, countries, and the choice of a language.
 
-`languages` is the list of them, with how each writes amounts, dates and countries, and which one a browser or a country wants.
-`templates` makes the Jinja environment that speaks them. A language more is a line in `LANGUAGES` and a catalogue beside the
-others in `locale`. The templates say English, in `{% trans %}` blocks; a catalogue says each of those texts, and a test names
-what is missing.
+To add a language, add a line to `LANGUAGES` and a catalogue under `locale`. A test names the texts that a catalogue lacks.
 """

@@ -14,22 +14,19 @@ from starlette.routing import BaseRoute, Router
 from largesse.base import clock
 from largesse.base.errors import NotFound, StartError
 from largesse.base.throttle import Rate, Throttle
-from largesse.identity.keys import Authenticator, Caller
-from largesse.identity.narrowing import require_network, require_scope
-from largesse.identity.standing import require_admission
+from largesse.customers.access import require_admission
+from largesse.customers.authenticator import Authenticator, Caller
+from largesse.customers.restrictions import require_network, require_scope
 from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import header_of_names, read_query, read_secret
-from largesse.web.kit.asgi import Message, Receive, Scope, Send
 from largesse.web.kit.body import read_body, whole_body
-from largesse.web.kit.client import client_address
 from largesse.web.kit.compression import Compressing
-from largesse.web.kit.exchange import exchange_of
-from largesse.web.kit.failing import problem_of, problem_reply
 from largesse.web.kit.headers import Headers, check_size, read_headers
-from largesse.web.kit.problems import MethodNotAllowed
-from largesse.web.kit.refused import ACTS_FOR, PROBLEM, RefusalLog
+from largesse.web.kit.problems import MethodNotAllowed, problem_of, problem_reply
+from largesse.web.kit.refusal_log import ACTS_FOR, PROBLEM, RefusalLog
 from largesse.web.kit.replies import Reply, send_reply
+from largesse.web.kit.requests import Message, Receive, Scope, Send, client_address, exchange_of
 from largesse.web.kit.services import Services
 
 _Found = tuple[dict[str, Operation], dict[str, str]]  # the operations of a path by method, and its parameters

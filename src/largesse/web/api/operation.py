@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from largesse.audit.acting import Acting, by_key
+from largesse.audit.service import Acting, by_key
 from largesse.base.decoding import decode_body
 from largesse.base.errors import (
     Inactive,
@@ -27,10 +27,10 @@ from largesse.base.errors import (
     Unavailable,
 )
 from largesse.catalogue.snapshot import Snapshot
-from largesse.database.pool import Connection
-from largesse.identity.keys import Caller
-from largesse.identity.principal import Principal
-from largesse.identity.standing import hold_key
+from largesse.customers.access import hold_key
+from largesse.customers.authenticator import Caller
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection
 from largesse.web.kit.problems import (
     PROBLEMS,
     HeadersTooLarge,

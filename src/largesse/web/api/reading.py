@@ -1,16 +1,30 @@
-"""Reading what an operation is called with: the key, and the query within its limits."""
+"""Paging by offset and limit.
+
+Reading what an operation is called with: the key, and the query within its limits.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from urllib.parse import parse_qsl, quote
+
+import msgspec
+from msgspec import Meta
 
 from largesse.base.decoding import decode_query, unknown_parameters
 from largesse.base.errors import InvalidRequest, Unauthorized
 from largesse.web.kit.headers import Headers
+
+
+class Paging(msgspec.Struct, frozen=True):
+    """Which part of a list: `limit` items after the first `offset`."""
+
+    offset: Annotated[int, Meta(ge=0, le=2_147_483_647, description="Items to skip")] = 0
+    limit: Annotated[int, Meta(ge=1, le=200, description="Items to return at most")] = 100
+
 
 _MAX_QUERY_PARAMETERS = 50
 _KEPT_QUERIES = 1_000

@@ -1,20 +1,79 @@
-"""Turning what is to be shown into HTML, in the language of the request."""
+"""The language that a browser is to read: the one its user chose, else the best of those it asks for.
+
+How a wrapped gift looks on the recipient's pages before it is opened.
+
+Turning what is to be shown into HTML, in the language of the request.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from starlette.requests import Request
 
-from largesse.base.i18n.languages import LANGUAGES, Language
+from largesse.base.i18n.languages import LANGUAGES, Language, chosen_language
 from largesse.catalogue.pictures import picture_path
-from largesse.web.claim.themes import Theme, theme
+from largesse.orders.options import known_wrapping
 from largesse.web.kit.assets import Assets
+from largesse.web.kit.query import Line, query_of
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.templates import page_templates, qr_code
+
+LANGUAGE_COOKIE = "language"
+_SWITCH = "lang"  # the query parameter by which a page's switch chooses
+
+
+def chosen_by_switch(request: Request) -> str:
+    """The tag that the address names; empty where it names none."""
+    return query_of(request, {_SWITCH: Line(20)}).text(_SWITCH)
+
+
+def chosen(request: Request) -> Language | None:
+    """The language somebody chose or asks for; None where they want none that we speak."""
+    return chosen_language(
+        chosen_by_switch(request) or None,
+        request.cookies.get(LANGUAGE_COOKIE),
+        request.headers.get("accept-language", ""),
+    )
+
+
+def chosen_tag(request: Request) -> str | None:
+    """The tag of that language, as it is kept with a line."""
+    language = chosen(request)
+    return language.tag if language else None
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """A wrapping: its colours are in the style sheet under its key, `pattern` is what is printed on the paper."""
+
+    key: str
+    pattern: str
+
+
+_THEMES = (
+    Theme("default", "dots"),
+    Theme("confetti", "confetti"),
+    Theme("birthday", "balloons"),
+    Theme("thank-you", "hearts"),
+    Theme("winter", "snow"),
+    Theme("elegant", "pinstripes"),
+    Theme("stars", "stars"),
+    Theme("gold", "diamonds"),
+    Theme("garden", "leaves"),
+)
+THEMES = {theme.key: theme for theme in _THEMES}
+
+
+def theme(key: str) -> Theme:
+    """The theme of the wrapping that `key` names."""
+    return THEMES[known_wrapping(key)]
+
 
 TEMPLATES = Path(__file__).parent / "templates"
 

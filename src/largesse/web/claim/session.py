@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from largesse.base.vault import Vault
+from largesse.encryption.vault import Vault
 from largesse.lines.states import LineKey
 from largesse.web.kit.sessions import form_key, is_form_of, open_cookie, seal_cookie
 

@@ -8,7 +8,9 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
-from largesse.funding.managing import (
+from largesse.customers.roles import Right
+from largesse.ledger.accounts import SeenAccount, find_seen_account, list_seen_accounts
+from largesse.ledger.group_accounts import (
     LONGEST_NAME,
     MOST_ACCOUNTS,
     AccountRefused,
@@ -18,11 +20,8 @@ from largesse.funding.managing import (
     open_account,
     rename_account,
 )
-from largesse.funding.overview import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.funding.watching import MOST_TOLD, Watch, find_watch, list_readers, set_watch
-from largesse.people.roles import Right
-from largesse.web.console.amounts import typed_amount
-from largesse.web.console.visit import Visit
+from largesse.ledger.low_balance import MOST_TOLD, Watch, find_watch, list_readers, set_watch
+from largesse.web.console.context import Visit, typed_amount
 
 _SAID = {
     Why.TOO_MANY: text("Your company has as many accounts as it can."),

@@ -11,15 +11,11 @@ from starlette.responses import Response
 from largesse.base import clock
 from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
-from largesse.database.pool import Connection
-from largesse.funding.overview import (
-    SeenAccount,
-    find_seen_account,
-    list_seen_accounts,
-)
-from largesse.funding.owed import list_owed
-from largesse.funding.proving import prove
-from largesse.funding.statements import (
+from largesse.customers.roles import Reach, Right
+from largesse.db.pool import Connection
+from largesse.ledger.accounts import SeenAccount, find_seen_account, list_seen_accounts
+from largesse.ledger.receivables import list_owed
+from largesse.ledger.statements import (
     Statement,
     StatementEntry,
     month_of,
@@ -27,14 +23,12 @@ from largesse.funding.statements import (
     statement_entries,
     statement_page,
 )
-from largesse.funding.top_ups import list_top_ups
-from largesse.funding.transfer_references import spelled_reference
-from largesse.orders.finding import references_of
+from largesse.ledger.top_ups import list_top_ups, spelled_reference
+from largesse.ledger.verification import prove
+from largesse.orders.lookup import references_of
 from largesse.orders.marks import read_digests
-from largesse.people.roles import Reach, Right
-from largesse.reports.filters import OrderFilter
-from largesse.reports.summing import add_up
-from largesse.web.console.visit import Visit
+from largesse.reports.filters import OrderFilter, add_up
+from largesse.web.console.context import Visit
 
 _AT_ONCE = 100
 _PRINTED = 2_000

@@ -11,21 +11,20 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base import clock
-from largesse.database.pool import Connection
-from largesse.funding.history import DAYS, read_history
-from largesse.funding.overview import SeenAccount, list_seen_accounts
-from largesse.funding.top_ups import list_top_ups
-from largesse.people.roles import Right
-from largesse.reports.filters import OrderFilter
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection
+from largesse.ledger.accounts import SeenAccount, list_seen_accounts
+from largesse.ledger.statements import DAYS, read_history
+from largesse.ledger.top_ups import list_top_ups
+from largesse.reports.filters import Added, OrderFilter, add_up
 from largesse.reports.listing import OrderPage, list_page
-from largesse.reports.standing import OrderState
-from largesse.reports.summing import Added, add_up
+from largesse.reports.sums import OrderState
 from largesse.web.console.charts import line
+from largesse.web.console.context import Visit
 from largesse.web.console.funding import sees_own_of
-from largesse.web.console.order_filters import STATES
+from largesse.web.console.orders import STATES
 from largesse.web.console.periods import Period, period_of
 from largesse.web.console.reports import own_filter
-from largesse.web.console.visit import Visit
 
 _NEWEST = 8
 _UNCLAIMED_DAYS = 30

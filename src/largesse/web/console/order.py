@@ -11,35 +11,34 @@ from starlette.responses import Response
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
-from largesse.database.pool import Connection, Row
-from largesse.delivery.mail.correcting import correct_address
-from largesse.delivery.mail.records import RecipientDelivery, list_order_deliveries
-from largesse.delivery.mail.resending import (
+from largesse.customers.access import is_own
+from largesse.customers.authenticator import person_calls
+from largesse.customers.principal import Principal
+from largesse.customers.roles import Reach, Right
+from largesse.db.pool import Connection, Row
+from largesse.ledger.accounts import list_seen_accounts
+from largesse.ledger.payment_sources import OnInvoice, payment_source
+from largesse.ledger.posting import find_own_accounts
+from largesse.ledger.statements import order_entries
+from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
+from largesse.mail.resending import (
     RESENT_TO_ALL_AFTER_H,
+    correct_address,
     count_unclaimed,
     resend,
     resend_unclaimed,
 )
-from largesse.delivery.webhooks.records import list_order_webhooks
-from largesse.funding.ledger import find_own_accounts
-from largesse.funding.overview import list_seen_accounts
-from largesse.funding.sources import OnInvoice, payment_source
-from largesse.funding.statements import order_entries
-from largesse.identity.people import person_calls
-from largesse.identity.principal import Principal
-from largesse.identity.standing import is_own
-from largesse.orders.acts import OrderAct, list_acts
 from largesse.orders.cancelling import cancel_order
-from largesse.orders.finding import find_order
+from largesse.orders.lookup import find_order, read_order
 from largesse.orders.options import OPTIONS
-from largesse.orders.records import read_order
-from largesse.people.roles import Reach, Right
+from largesse.orders.order_acts import OrderAct, list_acts
 from largesse.reports.filters import Place
 from largesse.reports.listing import read_listed
+from largesse.web.console.context import Visit
 from largesse.web.console.funding import sees_own_of
-from largesse.web.console.order_filters import STATES
-from largesse.web.console.visit import Visit
+from largesse.web.console.orders import STATES
 from largesse.web.kit.spelling import spell_name
+from largesse.webhooks.delivery_log import list_order_webhooks
 
 _RECIPIENTS_AT_ONCE = 100
 # How mail is doing, as a kind of state and a word.

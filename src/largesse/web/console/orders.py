@@ -1,21 +1,76 @@
-"""Orders: the list with its filters and search, and the same as a file."""
+"""Which orders a page is about, from its address: a link to a page is the view it shows.
+
+Orders: the list with its filters and search, and the same as a file.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
+from datetime import date
+from typing import Any
 
 from starlette.responses import Response
 
+from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
-from largesse.database.pool import Connection
-from largesse.people.roles import Reach, Right
-from largesse.reports.filters import OrderFilter, Place
-from largesse.reports.finding import place_of
+from largesse.customers.roles import Reach, Right
+from largesse.db.pool import Connection
+from largesse.reports.filters import GroupFilter, OrderFilter, Place, add_up
+from largesse.reports.finder import place_of
 from largesse.reports.listing import ListedOrder, list_page, read_choices, search_page
-from largesse.reports.standing import OrderState
-from largesse.reports.summing import add_up
-from largesse.web.console.order_filters import STATES, read_filter
-from largesse.web.console.visit import Visit
+from largesse.reports.sums import OrderState
+from largesse.web.console.context import Visit
+
+STATES = {
+    OrderState.SCHEDULED: ("waiting", text("Scheduled")),
+    OrderState.BOUNCED: ("bad", text("Mail refused")),
+    OrderState.WAITING: ("waiting", text("Unclaimed codes")),
+    OrderState.CLAIMED: ("good", text("Claimed")),
+    OrderState.CANCELLED: ("still", text("Cancelled")),
+}
+_ID = re.compile(r"(product|collection|key|person)-([0-9]{1,9})")
+_COLUMN = {
+    "product": "product_id",
+    "collection": "collection_id",
+    "key": "service_account_id",
+    "person": "user_id",
+}
+NO_DAY = text("This is not a date, such as 2026-11-30.")
+
+
+def read_filter(visit: Visit) -> OrderFilter:
+    """The filter in the address of the page; of a member, their own orders. What is wrong with a day is noted in the form."""
+    person = visit.person
+    said: dict[str, Any] = {}  # by the names of the filter's fields
+    for name in ("gift", "by"):
+        if found := _ID.fullmatch(visit.query(name)):
+            said[_COLUMN[found[1]]] = int(found[2])
+    if visit.query("source"):
+        said["source"] = visit.query("source")
+    if (account_id := visit.parameters.number("account")) is not None:
+        said["account_id"] = account_id
+    if person.reach(Right.SEE_ORDERS) is Reach.OWN:
+        said["user_id"] = person.user_id
+        said.pop("service_account_id", None)
+    state = visit.query("state")
+    return OrderFilter(
+        customer_id=person.customer_id,
+        environment=person.environment,
+        group=GroupFilter(**said),
+        states=(OrderState(state),) if state in set(OrderState) else (),
+        since=read_day(visit, "since"),
+        until=read_day(visit, "until"),
+        search=visit.query("q"),
+    )
+
+
+def read_day(visit: Visit, name: str) -> date | None:
+    """The day in a parameter of the address; None for none, and for what is none, which is noted in the form."""
+    if visit.parameters.is_wrong(name):
+        visit.form.error(name, visit.say(NO_DAY))
+    return visit.parameters.day(name)
+
 
 _AT_ONCE = 50
 _OF_FILE_AT_ONCE = 1_000

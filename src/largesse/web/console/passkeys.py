@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from largesse.base.errors import NotFound
 from largesse.base.i18n.templates import text
-from largesse.database.scope import LOOKUP
-from largesse.people.passkeys import (
+from largesse.customers.passkeys import (
     MOST_PASSKEYS,
+    NotThePasskey,
     Passkey,
     Unfit,
     add_passkey,
@@ -21,9 +21,9 @@ from largesse.people.passkeys import (
     remove_passkey,
     take_new_passkey,
 )
-from largesse.people.session import Session, end_sessions
-from largesse.people.webauthn import NotThePasskey
-from largesse.web.console.visit import Visit
+from largesse.customers.sessions import Session, end_sessions
+from largesse.db.scope import LOOKUP
+from largesse.web.console.context import Visit
 
 HERE = "/app/security"
 NEW = f"{HERE}/passkeys/new"

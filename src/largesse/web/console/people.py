@@ -6,11 +6,7 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
-from largesse.database.pool import Connection
-from largesse.delivery.outbox import mail_invitation
-from largesse.funding.assigning import Holder, list_assignable, take_all_accounts
-from largesse.identity.principal import ADMIN
-from largesse.people.managing import (
+from largesse.customers.members import (
     AlreadyThere,
     Colleague,
     Invitation,
@@ -20,9 +16,13 @@ from largesse.people.managing import (
     remove,
     set_role,
 )
-from largesse.people.roles import ROLES
-from largesse.web.console.limiting import assign_to
-from largesse.web.console.visit import Visit
+from largesse.customers.principal import ADMIN
+from largesse.customers.roles import ROLES
+from largesse.db.pool import Connection
+from largesse.jobs.outbox import mail_invitation
+from largesse.ledger.access import Holder, list_assignable, take_all_accounts
+from largesse.web.console.context import Visit
+from largesse.web.console.service_accounts import assign_to
 
 ROLE_NAMES = {
     "admin": text("Administrator"),

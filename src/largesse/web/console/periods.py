@@ -1,11 +1,49 @@
-"""The periods that figures are of: whole months up to today, of which the sums are kept, or days that somebody names."""
+"""The time zones that people choose from.
+
+The periods that figures are of: whole months up to today, of which the sums are kept, or days that somebody names.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
+from zoneinfo import available_timezones
 
 from largesse.base.i18n.templates import text
+
+_PLACES = frozenset(
+    (
+        "Africa",
+        "America",
+        "Antarctica",
+        "Arctic",
+        "Asia",
+        "Atlantic",
+        "Australia",
+        "Europe",
+        "Indian",
+        "Pacific",
+    )
+)
+
+
+def zone_choices(chosen: str) -> list[tuple[str, str]]:
+    """Pairs of value and label: UTC, the zones of places, and the one that is chosen, whatever it is."""
+    names = sorted({*_of_places(), chosen} - {""})
+    return [("", "UTC"), *((name, name.replace("_", " ")) for name in names)]
+
+
+@cache
+def known_zones() -> frozenset[str]:
+    """All zones that the machine knows."""
+    return frozenset(available_timezones())
+
+
+@cache
+def _of_places() -> frozenset[str]:
+    return frozenset(name for name in known_zones() if name.partition("/")[0] in _PLACES)
+
 
 FREE = "days"
 PERIODS = {

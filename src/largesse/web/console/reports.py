@@ -13,16 +13,15 @@ from starlette.responses import Response
 from largesse.base import clock
 from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
-from largesse.database.pool import Connection
-from largesse.people.roles import Reach, Right
-from largesse.reports.filters import GroupFilter, OrderFilter
+from largesse.customers.roles import Reach, Right
+from largesse.db.pool import Connection
+from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up, together
 from largesse.reports.listing import Choices, read_choices
-from largesse.reports.standing import SUMS, Sums
-from largesse.reports.summing import Added, add_up, together
+from largesse.reports.sums import SUMS, Sums
 from largesse.web.console.charts import Bar, bars
-from largesse.web.console.order_filters import NO_DAY, read_day
+from largesse.web.console.context import Visit
+from largesse.web.console.orders import NO_DAY, read_day
 from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, Period, free_period, period_of
-from largesse.web.console.visit import Visit
 
 BY = {
     "gift": text("Gift"),

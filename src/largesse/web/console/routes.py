@@ -1,4 +1,10 @@
-"""The table of routes and roles: every address of the application, who may, and its place in the menu.
+"""The part of the table of routes that is about orders, and what they add up to.
+
+The addresses of the catalogue, of templates and of collections.
+
+The addresses of a send, for who may send.
+
+The table of routes and roles: every address of the application, who may, and its place in the menu.
 
 The menu is drawn from it, in this order; the guard asks it; tests hold every role to it. What acts is a POST, and has the right
 that it needs of its own.
@@ -6,47 +12,167 @@ that it needs of its own.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.responses import Response
+
 from largesse.base.i18n.templates import text
-from largesse.people.roles import Right
+from largesse.catalogue.store import MOST_PRODUCTS
+from largesse.customers.roles import Right
+from largesse.drafts.sheet import MAX_FILE_BYTES
 from largesse.web.console import (
     accounts,
-    entrance,
+    amounts_due,
+    audit_log,
     funding,
     home,
     keys,
-    limiting,
-    log,
-    owed,
+    order,
+    orders,
     passkeys,
     people,
-    proving,
+    reports,
     security,
     service_accounts,
+    sign_in,
+    step_up,
     top_ups,
     transfers,
     webhooks,
 )
-from largesse.web.console.gifts.routes import GIFTS
-from largesse.web.console.order_routes import ORDERS, REPORTS
-from largesse.web.console.send.routes import SEND
-from largesse.web.console.table import Entry, Group, Who
+from largesse.web.console import service_accounts as limiting
+from largesse.web.console.gifts import catalogue, collections, templates
+from largesse.web.console.gifts import collections as making
+from largesse.web.console.gifts import templates as saving
+from largesse.web.console.page_routes import Entry, Group, Who
+from largesse.web.console.send import delivery, gift, message, recipients, review, sent
+from largesse.web.console.send import recipients as mending
+from largesse.web.console.send.opening import open_draft
+from largesse.web.kit.body import BodyLimits
+
+_LIST, _ONE = "/app/orders", "/app/orders/{reference}"
+
+ORDERS = (
+    Entry("GET", _LIST, orders.show, Right.SEE_ORDERS, text("Orders"), Group.GIFTS),
+    Entry("GET", f"{_LIST}.csv", orders.download, Right.MOVE_FUNDS, text("Orders")),
+    Entry("GET", _ONE, order.show, Right.SEE_ORDERS, text("Order")),
+    Entry("POST", f"{_ONE}/resend", order.send_again, Right.SEND),
+    Entry("GET", f"{_ONE}/resend-unclaimed", order.ask_sending_again, Right.SEND, text("Send again to all")),
+    Entry("POST", f"{_ONE}/resend-unclaimed", order.send_all_again, Right.SEND),
+    Entry("POST", f"{_ONE}/correct", order.correct, Right.SEND, text("Order")),
+    Entry("GET", f"{_ONE}/codes", order.ask_codes, Right.READ_CODES, text("Codes again")),
+    Entry("POST", f"{_ONE}/codes", order.show_codes, Right.READ_CODES, text("Codes again"), step_up=True),
+    Entry("GET", f"{_ONE}/cancel", order.ask_cancelling, Right.SEND, text("Cancel what is unclaimed")),
+    Entry("POST", f"{_ONE}/cancel", order.cancel, Right.SEND),
+)
+
+REPORTS = (
+    Entry("GET", "/app/reports", reports.show, Right.SEE_ORDERS, text("Reports"), Group.MONEY),
+    Entry("GET", "/app/reports.csv", reports.download, Right.MOVE_FUNDS, text("Reports")),
+)
+
+
+_TEMPLATES, _TEMPLATE = text("Templates"), text("Template")
+_COLLECTIONS, _COLLECTION = text("Collections"), text("Collection")
+_OF_ONE, _OF_SET = "/app/templates/{template:int}", "/app/collections/{collection:int}"
+_MOST_FIELDS = 2 * MOST_PRODUCTS + 20  # one ticked too many is said beside the form
+
+GIFTS = (
+    Entry("GET", "/app/templates", templates.show, Right.TEMPLATES, _TEMPLATES, Group.GIFTS),
+    Entry("POST", "/app/templates", saving.create, Right.TEMPLATES, text("New template")),
+    Entry("GET", "/app/templates/new", saving.ask, Right.TEMPLATES, text("New template")),
+    Entry("GET", _OF_ONE, saving.edit, Right.TEMPLATES, _TEMPLATE),
+    Entry("POST", _OF_ONE, saving.change, Right.TEMPLATES, _TEMPLATE),
+    Entry("GET", f"{_OF_ONE}/remove", templates.ask_removal, Right.TEMPLATES, text("Remove a template")),
+    Entry("POST", f"{_OF_ONE}/remove", templates.remove, Right.TEMPLATES),
+    Entry("GET", "/app/collections", collections.show, Who.MEMBER, _COLLECTIONS, Group.GIFTS),
+    Entry(
+        "POST",
+        "/app/collections",
+        making.create,
+        Right.TEMPLATES,
+        text("New collection"),
+        most_fields=_MOST_FIELDS,
+    ),
+    Entry("GET", "/app/collections/new", making.ask, Right.TEMPLATES, text("New collection")),
+    Entry("GET", _OF_SET, collections.one, Who.MEMBER, _COLLECTION),
+    Entry("GET", f"{_OF_SET}/claim", collections.claim, Who.MEMBER, _COLLECTION),
+    Entry("GET", f"{_OF_SET}/edit", making.edit, Right.TEMPLATES, _COLLECTION),
+    Entry("POST", f"{_OF_SET}/edit", making.change, Right.TEMPLATES, _COLLECTION, most_fields=_MOST_FIELDS),
+    Entry("GET", f"{_OF_SET}/remove", collections.ask_removal, Right.TEMPLATES, text("Remove a collection")),
+    Entry("POST", f"{_OF_SET}/remove", collections.remove, Right.TEMPLATES),
+    Entry("GET", "/app/catalogue", catalogue.show, Who.MEMBER, text("Catalogue"), Group.GIFTS),
+    Entry("GET", "/app/catalogue/{product:int}", catalogue.one, Who.MEMBER, text("Gift")),
+)
+
+
+_TITLE = text("Send a gift")
+_DRAFT = "/app/send/{draft}"
+# What is somewhat too large is read, so that it can be said beside the form.
+_OF_ROWS = BodyLimits(2 * MAX_FILE_BYTES, whole_s=60.0, pause_s=15.0)
+_OF_MENDED = BodyLimits(1024 * 1024, whole_s=30.0, pause_s=15.0)
+
+
+def _page(path: str, handler: Callable[[Any], Awaitable[Response]], group: Group | None = None) -> Entry:
+    return Entry("GET", path, handler, Right.SEND, _TITLE, group)
+
+
+def _form(path: str, handler: Callable[[Any], Awaitable[Response]], **more: Any) -> Entry:
+    return Entry("POST", path, handler, Right.SEND, _TITLE, **more)
+
+
+def _large_form(path: str, handler: Callable[[Any], Awaitable[Response]], **more: Any) -> Entry:
+    """One that is read for whom the draft is of alone."""
+    return _form(path, handler, before_reading=open_draft, **more)
+
+
+SEND = (
+    _page("/app/send", gift.choose, Group.GIFTS),
+    _page("/app/send/gift", gift.amount),
+    _form("/app/send/gift", gift.take),
+    _form(f"{_DRAFT}/drop", gift.drop),
+    _page(f"{_DRAFT}/recipients", recipients.show),
+    _large_form(f"{_DRAFT}/recipients", recipients.take_typed, limits=_OF_ROWS, takes_files=True),
+    _large_form(f"{_DRAFT}/file", recipients.take_file, limits=_OF_ROWS, takes_files=True),
+    _form(f"{_DRAFT}/codes", recipients.take_quantity),
+    _form(f"{_DRAFT}/columns", recipients.take_columns),
+    _form(f"{_DRAFT}/start-over", recipients.start_over),
+    _large_form(f"{_DRAFT}/rows", mending.mend, limits=_OF_MENDED, most_fields=5 * recipients.MENDED_AT_ONCE),
+    _form(f"{_DRAFT}/leave-out", mending.leave_out),
+    _page(f"{_DRAFT}/bad-rows.csv", mending.bad_rows),
+    _page(f"{_DRAFT}/message", message.write),
+    _form(f"{_DRAFT}/message", message.take),
+    _page(f"{_DRAFT}/mail", message.mail),
+    _page(f"{_DRAFT}/claim", message.claim),
+    _page(f"{_DRAFT}/delivery", delivery.show),
+    _form(f"{_DRAFT}/delivery", delivery.take),
+    _page(f"{_DRAFT}/review", review.show),
+    _form(f"{_DRAFT}/place", review.place),
+    _page(f"{_DRAFT}/sent", sent.show),
+    _page(f"{_DRAFT}/codes", sent.codes),
+    _page(f"{_DRAFT}/codes.csv", sent.codes_file),
+    _form(f"{_DRAFT}/again", sent.again),
+    Entry("POST", f"{_DRAFT}/template", sent.save_template, Right.TEMPLATES, _TITLE),
+)
+
 
 ENTRIES = (
     # The way in
-    Entry("GET", "/app/sign-in", entrance.sign_in, Who.ANYONE, text("Sign in")),
-    Entry("POST", "/app/sign-in", entrance.signed_in, Who.ANYONE, text("Sign in")),
-    Entry("GET", "/app/forgot", entrance.forgot, Who.ANYONE, text("Forgotten password")),
-    Entry("POST", "/app/forgot", entrance.ask_link, Who.ANYONE, text("Forgotten password")),
-    Entry("POST", "/app/sign-out", entrance.sign_out, Who.ANYONE),
-    Entry("GET", "/app/link/{secret}", entrance.link, Who.ANYONE, text("Sign in")),
-    Entry("POST", "/app/link/{secret}", entrance.follow, Who.ANYONE, text("Sign in")),
+    Entry("GET", "/app/sign-in", sign_in.sign_in, Who.ANYONE, text("Sign in")),
+    Entry("POST", "/app/sign-in", sign_in.signed_in, Who.ANYONE, text("Sign in")),
+    Entry("GET", "/app/forgot", sign_in.forgot, Who.ANYONE, text("Forgotten password")),
+    Entry("POST", "/app/forgot", sign_in.ask_link, Who.ANYONE, text("Forgotten password")),
+    Entry("POST", "/app/sign-out", sign_in.sign_out, Who.ANYONE),
+    Entry("GET", "/app/link/{secret}", sign_in.link, Who.ANYONE, text("Sign in")),
+    Entry("POST", "/app/link/{secret}", sign_in.follow, Who.ANYONE, text("Sign in")),
     Entry("GET", "/app/second-step", security.ask_second_step, Who.ENTERING, text("Second step")),
     Entry("POST", "/app/second-step", security.second_step, Who.ENTERING, text("Second step")),
-    Entry("GET", "/app/customers", entrance.customers, Who.SIGNED_IN, text("Choose a company")),
-    Entry("POST", "/app/customers", entrance.choose_customer, Who.SIGNED_IN),
-    Entry("POST", "/app/environment", entrance.switch_environment, Who.MEMBER),
-    Entry("GET", "/app/prove", proving.ask, Who.MEMBER, proving.TITLE, before_second_step=True),
-    Entry("POST", "/app/prove", proving.prove, Who.MEMBER, proving.TITLE, before_second_step=True),
+    Entry("GET", "/app/customers", sign_in.customers, Who.SIGNED_IN, text("Choose a company")),
+    Entry("POST", "/app/customers", sign_in.choose_customer, Who.SIGNED_IN),
+    Entry("POST", "/app/environment", sign_in.switch_environment, Who.MEMBER),
+    Entry("GET", "/app/prove", step_up.ask, Who.MEMBER, step_up.TITLE, before_second_step=True),
+    Entry("POST", "/app/prove", step_up.prove, Who.MEMBER, step_up.TITLE, before_second_step=True),
     *(
         Entry(method, path, handler, Who.MEMBER, text("Security"), before_second_step=True)
         for method, path, handler in (
@@ -101,8 +227,8 @@ ENTRIES = (
         "GET", "/app/funding/{account:int}/print", funding.print_statement, Right.SEE_FUNDS, text("Statement")
     ),
     Entry("GET", "/app/funding/{account:int}/verify", funding.verify, Right.SEE_FUNDS, text("Verify")),
-    Entry("GET", "/app/funding/owed", owed.show, Right.SEE_OWED, text("What we owe")),
-    Entry("GET", "/app/funding/owed.csv", owed.download, Right.SEE_OWED, text("What we owe")),
+    Entry("GET", "/app/funding/owed", amounts_due.show, Right.SEE_OWED, text("What we owe")),
+    Entry("GET", "/app/funding/owed.csv", amounts_due.download, Right.SEE_OWED, text("What we owe")),
     Entry("GET", "/app/funding/{account:int}/account", accounts.show, Right.TRANSFER, text("Account")),
     Entry(
         "POST",
@@ -221,8 +347,8 @@ ENTRIES = (
         "GET", "/app/people/{user:int}/remove", people.ask_removal, Right.SETTINGS, text("Remove somebody")
     ),
     Entry("POST", "/app/people/{user:int}/remove", people.take_away, Right.SETTINGS, step_up=True),
-    Entry("GET", "/app/audit", log.show, Right.AUDIT, text("Audit log"), Group.SETUP),
-    Entry("GET", "/app/audit.csv", log.download, Right.AUDIT, text("Audit log")),
+    Entry("GET", "/app/audit", audit_log.show, Right.AUDIT, text("Audit log"), Group.SETUP),
+    Entry("GET", "/app/audit.csv", audit_log.download, Right.AUDIT, text("Audit log")),
     # Whatever else there is not
-    Entry("GET", "/app/{rest:path}", entrance.nothing, Who.ANYONE, text("Not found")),
+    Entry("GET", "/app/{rest:path}", sign_in.nothing, Who.ANYONE, text("Not found")),
 )

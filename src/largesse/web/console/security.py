@@ -7,13 +7,11 @@ from starlette.responses import Response
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import text
 from largesse.base.money import label
-from largesse.base.vault import SealBroken
-from largesse.database.scope import LOOKUP
-from largesse.identity.customers import confirm_above as set_confirm_above
-from largesse.identity.customers import confirmed_above, require_second_step
-from largesse.identity.principal import ADMIN
-from largesse.people.known import set_preferences
-from largesse.people.second_step import (
+from largesse.customers.customers import confirm_above as set_confirm_above
+from largesse.customers.customers import confirmed_above, require_second_step
+from largesse.customers.people import set_preferences
+from largesse.customers.principal import ADMIN
+from largesse.customers.second_step import (
     count_recovery_codes,
     forget_app,
     new_recovery_codes,
@@ -22,14 +20,15 @@ from largesse.people.second_step import (
     turn_on,
     typed_secret,
 )
-from largesse.people.session import Session, end_session_of, end_sessions, list_sessions
-from largesse.people.signing_in import Refused, Step
-from largesse.web.console.amounts import typed_amount
-from largesse.web.console.entrance import new_password, own_path
+from largesse.customers.sessions import Session, end_session_of, end_sessions, list_sessions
+from largesse.customers.sign_in import Refused, Step
+from largesse.db.scope import LOOKUP
+from largesse.encryption.vault import SealBroken
+from largesse.web.console.context import Visit, typed_amount
 from largesse.web.console.passkeys import HERE, asked, own_passkeys
-from largesse.web.console.proving import refused
-from largesse.web.console.visit import Visit
-from largesse.web.console.zones import known_zones, zone_choices
+from largesse.web.console.periods import known_zones, zone_choices
+from largesse.web.console.sign_in import new_password, own_path
+from largesse.web.console.step_up import refused
 
 _NOT_THAT_CODE = text("That is not the code that the app shows now. Wait for the next one and try again.")
 

@@ -6,20 +6,19 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
-from largesse.funding.overview import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.funding.top_ups import (
+from largesse.customers.roles import Right
+from largesse.ledger.accounts import SeenAccount, find_seen_account, list_seen_accounts
+from largesse.ledger.top_ups import (
     MAX_WAITING,
     TopUp,
     cancel_top_up,
     find_top_up,
     list_top_ups,
     request_top_up,
+    spelled_reference,
 )
-from largesse.funding.transfer_references import spelled_reference
-from largesse.people.roles import Right
-from largesse.web.console.amounts import typed_amount
+from largesse.web.console.context import Visit, typed_amount
 from largesse.web.console.funding import sees_own_of
-from largesse.web.console.visit import Visit
 
 STATES = {
     "waiting": ("waiting", text("Waits for the transfer")),

@@ -8,11 +8,10 @@ from starlette.responses import Response
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
-from largesse.funding.overview import SeenAccount, list_seen_accounts
-from largesse.funding.transfers import transfer
-from largesse.web.console.amounts import typed_amount
+from largesse.ledger.accounts import SeenAccount, list_seen_accounts
+from largesse.ledger.transfers import transfer
+from largesse.web.console.context import Visit, typed_amount
 from largesse.web.console.form import Form
-from largesse.web.console.visit import Visit
 
 _SAME = text("Choose another account than the one the money comes from.")
 _OTHER_CURRENCY = text("This account is in %(currency)s, the other one is not.")

@@ -9,7 +9,10 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
-from largesse.delivery.webhooks.records import (
+from largesse.customers.authenticator import person_calls
+from largesse.events.registry import EVENTS
+from largesse.web.console.context import Visit
+from largesse.webhooks.delivery_log import (
     DeliveryRecord,
     SubscriptionRecord,
     list_deliveries,
@@ -19,11 +22,8 @@ from largesse.delivery.webhooks.records import (
     redeliver_failed,
     send_sample,
 )
-from largesse.delivery.webhooks.subscriptions import create_subscription, delete_subscription
-from largesse.delivery.webhooks.targets import check_target, parse_target
-from largesse.events.registry import EVENTS
-from largesse.identity.people import person_calls
-from largesse.web.console.visit import Visit
+from largesse.webhooks.subscriptions import create_subscription, delete_subscription
+from largesse.webhooks.targets import check_target, parse_target
 
 STATES = {
     "pending": ("waiting", text("On its way")),

@@ -18,12 +18,10 @@ from starlette.routing import BaseRoute, Route
 from largesse import __version__
 from largesse.base.errors import NotFound
 from largesse.base.settings import Settings
-from largesse.web.api.openapi.document import build_document
-from largesse.web.api.openapi.events import build_events_document
-from largesse.web.api.openapi.problems import example_problem
+from largesse.web.api.openapi.document import build_document, build_events_document
+from largesse.web.api.openapi.parts import example_problem
 from largesse.web.api.routes import OPERATIONS
-from largesse.web.docs.reference import read_sections
-from largesse.web.docs.shapes import prose, read_tables
+from largesse.web.docs.reference import prose, read_sections, read_tables
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page
 from largesse.web.kit.problems import PROBLEMS, ProblemType

@@ -1,20 +1,210 @@
-"""The operations of the reference: the OpenAPI document cut up for reading, with code samples.
+"""Code to copy: how an operation is called with curl and from Python.
+
+Members, parameters and their rules in words, as the tables of the reference show them.
+
+The operations of the reference: the OpenAPI document cut up for reading, with code samples.
 
 Everything is read from the document, so the page cannot say anything else than the document does.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from largesse.web.docs.samples import Sample, pretty, read_samples
-from largesse.web.docs.shapes import Field, prose, read_field, type_in_words
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Code to copy."""
+
+    label: str
+    code: str
+
+
+def read_samples(method: str, url: str, examples: dict[str, Any], *, needs_key: bool) -> Iterator[Sample]:
+    """Each example body in each way; one call without a body where there is none."""
+    for name, example in (examples or {"": None}).items():
+        label = f", {_words(name)}" if len(examples) > 1 else ""
+        yield Sample(f"curl{label}", _curl(method, url, example, needs_key=needs_key))
+        yield Sample(f"Python{label}", _python(method, url, example, needs_key=needs_key))
+
+
+def _curl(method: str, url: str, body: Any, *, needs_key: bool) -> str:
+    usual = "GET" if body is None else "POST"  # what curl does unless told otherwise
+    parts = ["curl" if method == usual else f"curl -X {method}", f"'{url}'"]
+    if needs_key:
+        parts.append('-H "Authorization: Bearer $LARGESSE_API_KEY"')
+    if body is not None:
+        parts += ["-H 'Content-Type: application/json'", f"-d '{pretty(body)}'"]
+    first = " ".join(parts[:2])
+    return " \\\n  ".join([first, *parts[2:]])
+
+
+def _python(method: str, url: str, body: Any, *, needs_key: bool) -> str:
+    imports = ["import os", "", "import httpx"] if needs_key else ["import httpx"]
+    arguments = [f'    "{url}",']
+    if needs_key:
+        arguments.append("""    headers={"Authorization": f"Bearer {os.environ['LARGESSE_API_KEY']}"},""")
+    if body is not None:
+        literal = "\n    ".join(_python_literal(body).splitlines())
+        arguments.append(f"    json={literal},")
+    call = [f"answer = httpx.{method.lower()}(", *arguments, ")", "answer.raise_for_status()"]
+    if method != "DELETE":
+        call.append("print(answer.json())")
+    return "\n".join([*imports, "", *call])
+
+
+def _python_literal(value: Any) -> str:
+    """JSON as Python writes it; examples hold no text that would look like a constant."""
+    text = json.dumps(value, indent=4, ensure_ascii=False)
+    return text.replace(": null", ": None").replace(": true", ": True").replace(": false", ": False")
+
+
+def pretty(value: Any) -> str:
+    """JSON as people read it."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _words(name: str) -> str:
+    """`codeBatch` as "code batch"."""
+    return re.sub(r"([A-Z])", r" \1", name).lower()
+
 
 Json = dict[str, Any]
+
+_CODE = re.compile(r"`([^`]+)`")
+_LINK = re.compile(r"\[([^\]]+)\]\((/[^)\s]*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A row of a table: a member of a body or answer, or a parameter. Texts are HTML."""
+
+    name: str
+    place: str  # path, query or header; empty for members
+    kind: Markup
+    required: bool
+    rules: Markup
+    description: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The fields of one named schema."""
+
+    name: str
+    description: Markup
+    fields: list[Field]
+    used_by: list[str]  # operation ids
+
+
+def read_tables(document: Json) -> list[Table]:
+    """The document's schemas, each a table."""
+    users = _users(document)
+    return [
+        Table(
+            name,
+            prose(schema.get("description", "")),
+            [
+                read_field(member, "", value, required=member in schema.get("required", ()))
+                for member, value in schema["properties"].items()
+            ],
+            users.get(name, []),
+        )
+        for name, schema in document["components"]["schemas"].items()
+    ]
+
+
+def prose(text: str) -> Markup:
+    """A text of the document as HTML: code in backticks, links to pages of ours, nothing else."""
+    html = str(escape(text))
+    html = _CODE.sub(r"<code>\1</code>", html)
+    return Markup(_LINK.sub(r'<a href="\2">\1</a>', html))  # noqa: S704 - escaped first
+
+
+def read_field(name: str, place: str, schema: Json, *, required: bool) -> Field:
+    """A member or parameter of that schema; `place` as in Field."""
+    return Field(
+        name=name,
+        place=place,
+        kind=type_in_words(schema),
+        required=required,
+        rules=Markup(", ").join(_rules(schema)),
+        description=prose(schema.get("description", "")),
+    )
+
+
+def type_in_words(schema: Json) -> Markup:
+    """The type in words, with links to the tables of other schemas."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return Markup('<a href="#schema-{0}">{0}</a>').format(name)
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    words = []
+    for kind in kinds:
+        if kind == "array":
+            words.append(Markup("array of {}").format(type_in_words(schema["items"])))
+        elif kind == "object" and "additionalProperties" in schema:
+            words.append(Markup("object of {}").format(type_in_words(schema["additionalProperties"])))
+        elif kind != "null" and "format" in schema:
+            words.append(escape(f"{kind} ({schema['format']})"))
+        else:
+            words.append(escape(kind))
+    return Markup(" or ").join(words)
+
+
+def _rules(schema: Json) -> Iterator[Markup]:
+    """What a value must keep to, in words."""
+    if "enum" in schema:
+        yield Markup(" or ").join(Markup("<code>{}</code>").format(value) for value in schema["enum"])
+    lowest, highest = schema.get("minimum"), schema.get("maximum")
+    if lowest is not None and highest is not None:
+        yield Markup("{} to {}").format(_number(lowest), _number(highest))
+    elif lowest is not None:
+        yield Markup("at least {}").format(_number(lowest))
+    if "maxLength" in schema:
+        yield Markup("at most {} characters").format(_number(schema["maxLength"]))
+    if "maxItems" in schema:
+        yield Markup("at most {} items").format(_number(schema["maxItems"]))
+    if "pattern" in schema:
+        yield Markup("matches <code>{}</code>").format(schema["pattern"])
+    if "default" in schema:
+        yield Markup("default <code>{}</code>").format(schema["default"])
+
+
+def _number(number: float) -> str:
+    return f"{number:,}"
+
+
+def _users(document: Json) -> dict[str, list[str]]:
+    """Which operations take or answer each schema, directly or within another."""
+    schemas = document["components"]["schemas"]
+    users: dict[str, list[str]] = {}
+    for methods in document.get("paths", {}).values():
+        for operation in methods.values():
+            for name in _reached(operation, schemas, set()):
+                users.setdefault(name, []).append(operation["operationId"])
+    return users
+
+
+def _reached(node: Any, schemas: Json, seen: set[str]) -> set[str]:
+    if isinstance(node, dict):
+        name = str(node.get("$ref", "")).removeprefix("#/components/schemas/")
+        if name in schemas and name not in seen:
+            seen.add(name)
+            _reached(schemas[name], schemas, seen)
+        for value in node.values():
+            _reached(value, schemas, seen)
+    elif isinstance(node, list):
+        for item in node:
+            _reached(item, schemas, seen)
+    return seen
 
 
 @dataclass(frozen=True, slots=True)

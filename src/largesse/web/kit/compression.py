@@ -13,7 +13,7 @@ import re
 import struct
 import zlib
 
-from largesse.web.kit.asgi import Message, Scope, Send
+from largesse.web.kit.requests import Message, Scope, Send
 
 LEVEL = 5
 _MIN_BYTES = 1_000  # less is not worth a header

@@ -1,13 +1,17 @@
-"""Reading the head of a request: the headers that matter here, within their limit."""
+"""Reading the head of a request: the headers that matter here, within their limit.
+
+Answering to our own host names alone, where only the user of the machine may look.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from largesse.web.kit.problems import HeadersTooLarge
+from largesse.base.hosts import NOT_OURS, is_own_host
+from largesse.web.kit.problems import HeadersTooLarge, Misdirected
 
 MAX_HEADER_BYTES = 32 * 1024
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -54,3 +58,9 @@ def check_size(headers: Headers) -> None:
     """Raises HeadersTooLarge."""
     if headers.size > MAX_HEADER_BYTES:
         raise HeadersTooLarge(f"The headers have {headers.size} bytes; at most {MAX_HEADER_BYTES} are read.")
+
+
+def require_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> None:
+    """Raises Misdirected unless the one Host header `given` names a host of ours; the rest as `is_own_host`."""
+    if not is_own_host(hosts, given, connected_to):
+        raise Misdirected(NOT_OURS)

@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from largesse.base.errors import Problem
-from largesse.base.patience import Patience
-from largesse.web.kit.failing import problem_of
+from largesse.base.timeouts import Patience
+from largesse.web.kit.problems import problem_of
 from largesse.web.kit.query import require_fit_path
-from largesse.web.kit.refused import PROBLEM
+from largesse.web.kit.refusal_log import PROBLEM
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from largesse.web.kit.asgi import Scope, Send
-from largesse.web.kit.exchange import exchange_of
+from largesse.web.kit.requests import Scope, Send, exchange_of
 
 encode_json = msgspec.json.Encoder().encode
 

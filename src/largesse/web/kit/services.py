@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from largesse.base.patience import Patience
+from largesse.base.cooperative import Slices
+from largesse.base.fair_turns import Turns
 from largesse.base.settings import Settings
-from largesse.base.slices import Slices
-from largesse.base.turns import Turns
-from largesse.base.vault import Vault
+from largesse.base.timeouts import Patience
 from largesse.catalogue.cache import Catalogue
-from largesse.chains.keys import Chains
-from largesse.database.pool import Database
-from largesse.delivery.webhooks.resolver import Resolver
-from largesse.delivery.webhooks.throttle import DeliveryThrottle
-from largesse.drafts.desk import Desk
+from largesse.customers.authenticator import Authenticator
+from largesse.customers.sign_in import SigningIn
+from largesse.db.pool import Database
+from largesse.drafts.service import Desk
+from largesse.encryption.chain_keys import Chains
+from largesse.encryption.vault import Vault
 from largesse.fulfilment.gifts import ClaimedGifts
-from largesse.identity.keys import Authenticator
 from largesse.lines.claiming import Claiming
 from largesse.orders.listing import OrderLists
-from largesse.orders.quoting import Quoter
-from largesse.orders.sending import Intake
-from largesse.people.signing_in import SigningIn
-from largesse.web.kit.body_memory import BodyMemory
+from largesse.orders.quoter import Quoter
+from largesse.orders.service import Intake
+from largesse.web.kit.body import BodyMemory
+from largesse.webhooks.resolver import Resolver
+from largesse.webhooks.subscriptions import DeliveryThrottle
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from starlette.responses import Response
 
-from largesse.base.vault import SealBroken, Vault
+from largesse.encryption.vault import SealBroken, Vault
 
 _LONGEST = 400
 _MARK_BYTES = 12

@@ -1,4 +1,1 @@
-"""The captured mailbox at `/mailbox`: what recipients would have got, for staging and the demo.
-
-`pages` has its list and its letters; the mail itself is read by `largesse.delivery.mail.mailbox`.
-"""
+"""The captured mail of the demo and of test mode, at `/mailbox`."""

@@ -14,15 +14,14 @@ from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.hosts import own_hosts
-from largesse.database.scope import LOOKUP
-from largesse.delivery.mail.mailbox import OpenedMail, list_captured, open_captured
+from largesse.db.scope import LOOKUP
+from largesse.mail.mailbox import OpenedMail, list_captured, open_captured
 from largesse.web.kit.assets import Assets
-from largesse.web.kit.hosts import require_own_host
+from largesse.web.kit.headers import require_own_host
 from largesse.web.kit.pages import Endpoint, page, public_path
 from largesse.web.kit.query import INT64, Whole, query_of, require_fit_path
-from largesse.web.kit.security import UNLISTED, content_policy, page_headers
+from largesse.web.kit.security import UNLISTED, content_policy, page_headers, with_named_styles
 from largesse.web.kit.services import Services
-from largesse.web.kit.styles import with_named_styles
 from largesse.web.kit.templates import page_templates
 
 PAGE_MESSAGES = 50

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from largesse.catalogue.collections import Collection
-from largesse.catalogue.products import Product
+from largesse.catalogue.model import Collection, Product
 from largesse.web.api.shapes.catalogue import CollectionShape, ProductShape, collection_shape, product_shape
 
 GB = frozenset({"GB"})

@@ -1,4 +1,8 @@
-"""The OpenAPI 3.1 document, built from the operations that the application serves.
+"""The OpenAPI document of events: what subscriptions are sent.
+
+A document of its own: generators of clients take what a document holds for something that they can call.
+
+The OpenAPI 3.1 document, built from the operations that the application serves.
 
 Schemas come from the types that requests are decoded into and answers are encoded from, so the limits in the document
 are the ones that hold. It is written so that generators make usable clients of it (tests/generators): no alternatives of
@@ -14,22 +18,97 @@ from typing import Any
 import msgspec
 
 from largesse.base.errors import FieldError, NotFound
-from largesse.web.api.openapi.parameters import path_parameters, query_parameters
-from largesse.web.api.openapi.parts import Json, info, schema_components
-from largesse.web.api.openapi.problems import (
+from largesse.events.kinds import EventType
+from largesse.events.registry import EVENTS
+from largesse.web.api.openapi.parts import (
     HEADERS,
     PROBLEM_SCHEMA,
+    Json,
     by_status,
     headers_of,
+    info,
     method_not_allowed,
+    path_parameters,
     problem_responses,
+    query_parameters,
     response_name,
+    schema_components,
 )
 from largesse.web.api.operation import Operation
 from largesse.web.api.shapes.sending import SendBody
 from largesse.web.kit.problems import problem_type
 
 _DESCRIPTION = """\
+What a subscription's address is sent. How to subscribe, and everything else that can be called, is in [the main document](/openapi.json).
+"""
+
+
+def build_events_document() -> Json:
+    """The document, ready to be encoded."""
+    payloads = [event.payload for event in EVENTS.values()]
+    schema_of, schemas = schema_components(payloads)
+    return {
+        "openapi": "3.1.0",
+        "info": info("Largesse events", _DESCRIPTION),
+        "servers": [{"url": "/", "description": "The address that was subscribed"}],
+        "tags": [{"name": "Webhooks", "description": "Requests that your receiver answers."}],
+        "webhooks": {
+            event.name: {"post": _webhook(event, schema_of[id(event.payload)])} for event in EVENTS.values()
+        },
+        "components": {"schemas": schemas},
+    }
+
+
+def _webhook(event: EventType[Any], payload: Json) -> Json:
+    def header(name: str, description: str, example: str) -> Json:
+        return {
+            "name": name,
+            "in": "header",
+            "required": True,
+            "description": description,
+            "schema": {"type": "string"},
+            "example": example,
+        }
+
+    return {
+        "operationId": event.operation_id,
+        "summary": event.summary,
+        "description": f"Sent to every subscription of `{event.name}`. {event.description} Deliveries are at-least-once. "
+        "Check the signature over the raw body before reading it.",
+        "tags": ["Webhooks"],
+        "security": [],
+        "parameters": [
+            header("X-Service-Event", "The event's name", event.name),
+            header(
+                "X-Service-Signature",
+                "`sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the subscription's secret",
+                f"sha256={'0f' * 32}",
+            ),
+            header("webhook-id", "The delivery, the same over all its attempts", "7"),
+            header(
+                "webhook-timestamp",
+                "When this attempt was made, in seconds since 1970: refuse one that is more than five minutes off",
+                "1893488400",
+            ),
+            header(
+                "webhook-signature",
+                "`v1,` and the base64 HMAC-SHA256 of `webhook-id`, `webhook-timestamp` and the raw body, joined with "
+                "full stops, keyed with the bytes that the secret's base64 (what follows `whsec_`) stands for: the "
+                "scheme of Standard Webhooks",
+                f"v1,{'0f' * 21}0=",
+            ),
+        ],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": payload}}},
+        "responses": {
+            "2XX": {"description": "Delivered"},
+            "410": {"description": "The subscription is deleted"},
+            "4XX": {"description": "This delivery is dropped (but 429 is retried)"},
+            "5XX": {"description": "Retried with growing pauses, up to 12 attempts in all"},
+        },
+    }
+
+
+_DOCUMENT_DESCRIPTION = """\
 Place gift orders and issue redeemable codes.
 
 Every request but `GET /health` carries an API key, as `Authorization: Bearer …` or as `X-Api-Key: …`, never both.
@@ -105,7 +184,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schema_of)
     return {
         "openapi": "3.1.0",
-        "info": info("Largesse", _DESCRIPTION),
+        "info": info("Largesse", _DOCUMENT_DESCRIPTION),
         "servers": [{"url": "/", "description": "The service that serves this document"}],
         "security": [{"bearer": []}, {"apiKey": []}],
         "tags": [{"name": name, "description": description} for name, description in _TAGS.items()],

@@ -2,16 +2,23 @@
 
 What JSON Schema calls a format, and types cannot say, is filled in here: an integer is an int32 and a number a double unless
 its type says otherwise.
+
+What a document says of parameters: those of the path, and the members of a query type.
+
+What a document says of errors: the problem body, the answers it comes with, and their headers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
 
 from largesse import __version__
+from largesse.web.api.operation import NoQuery, Operation
+from largesse.web.kit.problems import MethodNotAllowed, ProblemType, problem_type
 
 Json = dict[str, Any]
 
@@ -76,3 +83,195 @@ def _shortened(schema: Json) -> Json:
 
 def _public_name(name: str) -> str:
     return name.removesuffix("Shape")
+
+
+def path_parameters(operation: Operation) -> Iterator[Json]:
+    """The parameters in an operation's path, each required."""
+    for name, schema in operation.path_types.items():
+        yield _parameter(name, "path", publish(schema), required=True)
+
+
+def query_parameters(query: type[msgspec.Struct]) -> Iterator[Json]:
+    """The members of a query type as parameters; a query cannot hold null, so only absence says nothing."""
+    if query is NoQuery:
+        return
+    schema = msgspec.json.schema(query)["$defs"][query.__name__]
+    required = schema.get("required", ())
+    for name, member in schema["properties"].items():
+        published = publish(member)
+        if isinstance(published.get("type"), list):
+            published["type"] = next(kind for kind in published["type"] if kind != "null")
+        yield _parameter(name, "query", published, required=name in required)
+
+
+def _parameter(name: str, place: str, schema: Json, *, required: bool) -> Json:
+    parameter: Json = {"name": name, "in": place, "required": required}
+    if "description" in schema:
+        parameter["description"] = schema.pop("description")
+    if "examples" in schema:
+        parameter["example"] = schema.pop("examples")[0]
+    return {**parameter, "schema": schema}
+
+
+_EXAMPLE_REQUEST_ID = "5b1f0c9a7e3d2846"
+
+# What a detail reads like; the text is for people and may change, `type` and `status` are for programs.
+_DETAILS = {
+    "invalid-request": "`codeQuantity` must be at most 5000.",
+    "unauthorized": "The API key is not valid here.",
+    "plan-required": "The API is available on the Pro plan and above; this customer is on Starter.",
+    "insufficient-balance": "The order costs 250.00 GBP, the account holds 100.00 GBP.",
+    "inactive-service-account": "The service account 'HR bot' is not active.",
+    "other-service-account": "Another service account placed order 0WBQK7M2PXR4D9VA1C3E: a key of that one is needed here.",
+    "scope-required": "This API key may not be used for `send`, only for `read`.",
+    "network-not-allowed": "This API key may not be used from 203.0.113.7.",
+    "order-limit": "The order costs 250.00 GBP, and the service account 'HR bot' may order 100.00 GBP at once.",
+    "daily-limit": "The order costs 50.00 GBP, and the service account 'HR bot' has ordered 480.00 of the 500.00 GBP that it may "
+    "order in a day (UTC).",
+    "not-found": "There is nothing at this address.",
+    "method-not-allowed": "PUT is not allowed here; GET, POST is.",
+    "reference-used": "`externalReference` is already used by order 0WBQK7M2PXR4D9VA1C3E; nothing was placed.",
+    "quote-changed": "The order was quoted at 10.00 GBP and would cost 12.00 GBP; nothing was placed.",
+    "quote-expired": "The quote held until 2030-01-02T09:15:00Z; nothing was placed.",
+    "slow-request": "The body did not arrive within 30 seconds, or nothing of it for 10.",
+    "too-large": "At most 4194304 bytes of a body are read.",
+    "misdirected": "This is for the user of the machine it runs on, and answers to that machine's names alone.",
+    "unsupported-body": "The `Content-Type` must be application/json.",
+    "headers-too-large": "The headers have 40000 bytes; at most 32768 are read.",
+    "too-many-requests": "This key may send 600 requests a minute.",
+    "internal-error": "The failure was logged under the request id of this answer.",
+    "unavailable": "The database cannot be reached.",
+}
+
+_INSTANCES = {"reference-used": "/orders/0WBQK7M2PXR4D9VA1C3E"}
+
+PROBLEM_SCHEMA: Json = {
+    "title": "Problem",
+    "description": "An error (RFC 9457).",
+    "type": "object",
+    "properties": {
+        "type": {
+            "description": "Address of a page that explains this kind of error; the part to write programs against",
+            "type": ["string", "null"],
+            "format": "uri-reference",
+        },
+        "title": {"description": "The kind of error in a few words", "type": ["string", "null"]},
+        "status": {"description": "The HTTP status", "type": ["integer", "null"], "format": "int32"},
+        "detail": {
+            "description": "What is wrong with this request; names the member and the limit",
+            "type": ["string", "null"],
+        },
+        "instance": {
+            "description": "Address of what the error is about, such as the order that holds a reference",
+            "type": ["string", "null"],
+            "format": "uri-reference",
+        },
+        "errors": {
+            "description": "What is wrong member by member: the recipients, the first 100 at most, and of a quote all there is",
+            "type": "array",
+            "items": {"$ref": "#/components/schemas/FieldError"},
+        },
+    },
+    "required": ["type", "title", "status", "detail", "instance"],
+}
+
+HEADERS: Json = {
+    "X-Request-Id": {
+        "description": "Names this request in the service's log. It is the request's own `X-Request-Id` when that has "
+        "1 to 64 letters, digits, dots, hyphens and underscores.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+        "example": _EXAMPLE_REQUEST_ID,
+    },
+    "X-Ignored": {
+        "description": "The query parameters and members of the body that there are none of, and that were ignored: misspelt ones, perhaps. "
+        "A member of a list is named once, as `recipients[].emial`. Other characters than letters, digits and `._-~[]` are "
+        "percent-encoded. `...` says that there were more, or that a name was longer. Left out if nothing was ignored.",
+        "required": False,
+        "schema": {"type": "string", "pattern": r"^[A-Za-z0-9._~%\[\], -]*$"},
+        "example": "externalRef, recipients[].emial",
+    },
+    "Retry-After": {
+        "description": "Seconds to wait before trying again",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 1},
+        "example": 1,
+    },
+    "WWW-Authenticate": {
+        "description": "How to authenticate",
+        "required": True,
+        "schema": {"type": "string"},
+        "example": 'Bearer realm="Largesse"',
+    },
+}
+
+_HEADERS_OF_STATUS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
+
+
+def problem_responses(operations: Iterable[Operation]) -> Json:
+    """Every set of problems that share a status in some operation."""
+    responses: Json = {}
+    for operation in operations:
+        for status, problems in by_status(operation.all_problems):
+            responses[response_name(problems)] = _problem_response(status, problems)
+    return responses
+
+
+def method_not_allowed() -> Json:
+    """What no operation answers, but any address does when it has not the method: no component, as nothing refers to it."""
+    problem = problem_type(MethodNotAllowed)
+    response = _problem_response(problem.status, [problem])
+    response["headers"]["Allow"] = {
+        "description": "The methods this address has",
+        "required": True,
+        "schema": {"type": "string"},
+        "example": "GET, POST",
+    }
+    return response
+
+
+def _problem_response(status: int, problems: list[ProblemType]) -> Json:
+    lines = [f"[{problem.title}](/problems/{problem.slug}). {problem.explanation}" for problem in problems]
+    return {
+        "description": "\n\n".join(lines),
+        "headers": headers_of(status),
+        "content": {
+            "application/problem+json": {
+                "schema": {"$ref": REF.format(name="Problem")},
+                "examples": {
+                    problem.slug: {"summary": problem.title, "value": example_problem(problem)}
+                    for problem in problems
+                },
+            }
+        },
+    }
+
+
+def example_problem(problem: ProblemType) -> Json:
+    """What a problem body of this kind reads like."""
+    return {
+        "type": f"/problems/{problem.slug}",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": _DETAILS[problem.slug],
+        "instance": _INSTANCES.get(problem.slug),
+    }
+
+
+def by_status(problems: Iterable[ProblemType]) -> Iterator[tuple[int, list[ProblemType]]]:
+    """The problems of each status together, as one answer tells of them."""
+    for status, group in groupby(problems, key=lambda problem: problem.status):
+        yield status, list(group)
+
+
+def response_name(problems: Sequence[ProblemType]) -> str:
+    """What the answer that tells of these problems is called among the components."""
+    return "Or".join(problem.name for problem in problems)
+
+
+def headers_of(status: int) -> Json:
+    """The headers that every answer of that status has, as references."""
+    names = ["X-Request-Id", "X-Ignored"]
+    if status in _HEADERS_OF_STATUS:
+        names.append(_HEADERS_OF_STATUS[status])
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}

@@ -1,8 +1,4 @@
-"""All operations, in the order the documentation shows them.
-
-One file for each group of paths: `orders` (sending and reading back), `quotes`, `catalogue`, `wrappings`, `templates`, `funding`,
-`webhooks`, `deliveries` (what became of webhooks and mail), `identity`, `health`. Each ends with its `OPERATIONS`.
-"""
+"""All operations of the API, in the order the documentation shows them."""
 
 from largesse.web.api.routes import (
     catalogue,

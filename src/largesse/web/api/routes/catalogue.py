@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
-from largesse.catalogue.details import NOTHING_SAID, read_details
-from largesse.identity.narrowing import READ
+from largesse.catalogue.model import NOTHING_SAID, read_details
+from largesse.customers.restrictions import READ
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.shapes.catalogue import (

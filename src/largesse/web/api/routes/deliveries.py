@@ -8,17 +8,17 @@ import msgspec
 from msgspec import Meta
 
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
-from largesse.delivery.mail.records import list_order_deliveries
-from largesse.delivery.mail.resending import resend
-from largesse.delivery.webhooks.records import list_deliveries, redeliver, send_sample
-from largesse.events.order_created import ORDER_CREATED
-from largesse.identity.narrowing import READ, SEND, WEBHOOKS
+from largesse.customers.restrictions import READ, SEND, WEBHOOKS
+from largesse.events.kinds import ORDER_CREATED
+from largesse.mail.order_mail import list_order_deliveries
+from largesse.mail.resending import resend
 from largesse.web.api.operation import INT64, Call, Operation
-from largesse.web.api.paging import Paging
+from largesse.web.api.reading import Paging
 from largesse.web.api.shapes import in_shape
 from largesse.web.api.shapes.deliveries import DeliveryRecordShape, RecipientDeliveryShape, Resend
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
+from largesse.webhooks.delivery_log import list_deliveries, redeliver, send_sample
 
 _ADDITION = "An addition to the specification."
 _WEBHOOK: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from largesse import __version__
-from largesse.database.pool import DATABASE_AWAY
+from largesse.db.pool import DATABASE_AWAY
 from largesse.orders.ids import FEW_IDS, read_ids_left
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json

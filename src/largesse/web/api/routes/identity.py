@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.identity.narrowing import READ
-from largesse.identity.users import User, list_users
-from largesse.people.roles import ROLES
+from largesse.customers.members import User, list_users
+from largesse.customers.restrictions import READ
+from largesse.customers.roles import ROLES
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.paging import Paging
+from largesse.web.api.reading import Paging
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 

@@ -20,14 +20,12 @@ from largesse.base.errors import (
     QuoteExpired,
     ReferenceUsed,
 )
-from largesse.events.kind import Sampled
-from largesse.events.order_created import ORDER_CREATED, OrderRecord
-from largesse.identity.narrowing import READ, SEND
+from largesse.customers.restrictions import READ, SEND
+from largesse.events.kinds import ORDER_CREATED, OrderRecord, Sampled
 from largesse.orders.cancelling import cancel_order
+from largesse.orders.lookup import read_order, read_request
 from largesse.orders.options import OPTIONS
-from largesse.orders.records import read_order
 from largesse.orders.request import MAX_REFERENCE, Asked
-from largesse.orders.requested import read_request
 from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.api.shapes.orders import (
     EXAMPLE_RESPONSE,

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from largesse.base.errors import DailyLimit, InsufficientBalance, OrderLimit, ReferenceUsed
-from largesse.identity.narrowing import SEND
-from largesse.orders.findings import Findings
+from largesse.customers.restrictions import SEND
+from largesse.orders.faults import Findings
 from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.api.shapes.orders import QuoteShape, quote_shape
 from largesse.web.api.shapes.quoting import read_quoted

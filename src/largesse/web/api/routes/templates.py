@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from largesse.catalogue.snapshot import Snapshot
-from largesse.identity.narrowing import READ
-from largesse.templates.listing import Template, list_templates
+from largesse.customers.restrictions import READ
+from largesse.templates.store import Template, list_templates
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.paging import Paging
+from largesse.web.api.reading import Paging
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 

@@ -10,18 +10,14 @@ import msgspec
 from msgspec import Meta
 
 from largesse.base.errors import NotFound
-from largesse.delivery.webhooks.subscriptions import (
-    create_subscription,
-    delete_subscription,
-    list_subscriptions,
-)
-from largesse.delivery.webhooks.targets import check_target, parse_target
-from largesse.events.order_created import ORDER_CREATED
+from largesse.customers.restrictions import WEBHOOKS
+from largesse.events.kinds import ORDER_CREATED
 from largesse.events.registry import EVENTS
-from largesse.identity.narrowing import WEBHOOKS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
+from largesse.webhooks.subscriptions import create_subscription, delete_subscription, list_subscriptions
+from largesse.webhooks.targets import check_target, parse_target
 
 _EXAMPLE_ID = "7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"
 _ID = {"id": {"type": "string", "format": "uuid", "examples": [_EXAMPLE_ID]}}

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from largesse.identity.narrowing import READ
-from largesse.orders.wrappings import ALIASES, WRAPPINGS
+from largesse.customers.restrictions import READ
+from largesse.orders.options import ALIASES, WRAPPINGS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services

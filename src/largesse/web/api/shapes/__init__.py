@@ -1,8 +1,4 @@
-"""The JSON of the API: what bodies are read into, and what answers are made of.
-
-A file for each room below that it speaks for: `catalogue`, `orders`, `deliveries`, and of what callers ask `sending` and `quoting`. The rooms know nothing of it: they get and give plain values, and name what is
-wrong by the names of their own.
-"""
+"""The JSON of the API: the types that bodies are decoded into and answers are encoded from."""
 
 from __future__ import annotations
 

@@ -9,12 +9,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from largesse.base.money import canonical, label, prefix, to_number
-from largesse.catalogue.collections import Collection
-from largesse.catalogue.details import Details
+from largesse.catalogue.listing import Told
+from largesse.catalogue.model import Collection, Details, Product, delivered_minor
 from largesse.catalogue.pictures import picture_path
-from largesse.catalogue.prices import delivered_minor
-from largesse.catalogue.products import Product
-from largesse.catalogue.telling import Told
 
 _encode = msgspec.json.Encoder().encode
 

@@ -10,10 +10,10 @@ from msgspec import Meta
 
 from largesse.base.money import to_number
 from largesse.orders.cancelling import Cancellation
-from largesse.orders.kept import Receipt
+from largesse.orders.lookup import OrderRequest
 from largesse.orders.options import OPTIONS
-from largesse.orders.quoting import Quote
-from largesse.orders.requested import OrderRequest
+from largesse.orders.quoter import Quote
+from largesse.orders.row import Receipt
 
 
 class IssuedCodeShape(msgspec.Struct, rename="camel", gc=False):

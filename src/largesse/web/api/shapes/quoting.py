@@ -12,7 +12,7 @@ import msgspec
 
 from largesse.base.decoding import Unreadable, WrongItem, decode_body
 from largesse.base.errors import InvalidRequest
-from largesse.orders.findings import Findings
+from largesse.orders.faults import Findings
 from largesse.orders.request import Asked
 from largesse.web.api.shapes.sending import Recipient, SendBody, recipients_in
 from largesse.web.kit.spelling import spell_name

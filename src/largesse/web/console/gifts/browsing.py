@@ -8,15 +8,12 @@ from typing import Any
 
 from largesse.base.amounts import ANY_CURRENCY
 from largesse.base.money import to_decimal
-from largesse.catalogue.amounts import gift_price
-from largesse.catalogue.collections import Collection
-from largesse.catalogue.products import Product
+from largesse.catalogue.model import Collection, Product, gift_price
 from largesse.catalogue.snapshot import Snapshot
+from largesse.customers.roles import Right
 from largesse.orders.request import DEFAULT_COUNTRY
-from largesse.people.roles import Right
-from largesse.web.console.amounts import typed_amount
+from largesse.web.console.context import Visit, typed_amount
 from largesse.web.console.form import Form
-from largesse.web.console.visit import Visit
 
 CARDS = 60
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.catalogue.details import NOTHING_SAID, read_details
+from largesse.catalogue.model import NOTHING_SAID, read_details
+from largesse.web.console.context import Visit
 from largesse.web.console.gifts.browsing import (
     CARDS,
     country_asked,
@@ -17,7 +18,6 @@ from largesse.web.console.gifts.browsing import (
     search_values,
 )
 from largesse.web.console.send.opening import person_as_caller
-from largesse.web.console.visit import Visit
 
 
 async def show(visit: Visit) -> Response:

@@ -10,17 +10,15 @@ import msgspec
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.base.money import to_number
-from largesse.catalogue.collections import Collection
-from largesse.catalogue.products import Product
+from largesse.catalogue.model import Collection, Product
 from largesse.catalogue.snapshot import Snapshot
-from largesse.drafts.draft import Draft, DraftContent
-from largesse.identity.keys import Caller
+from largesse.customers.authenticator import Caller
+from largesse.drafts.model import Draft, DraftContent
 from largesse.orders.order import Gift
 from largesse.orders.request import DEFAULT_COUNTRY, Choice, CollectionChoice, ProductChoice, TemplateChoice
-from largesse.templates.listing import Template, read_template
-from largesse.web.console.amounts import typed_amount
+from largesse.templates.store import Template, read_template
+from largesse.web.console.context import Visit, typed_amount
 from largesse.web.console.gifts.browsing import delivered
-from largesse.web.console.visit import Visit
 
 _NOT_THIS_AMOUNT = text("It cannot be sent for this amount.")
 

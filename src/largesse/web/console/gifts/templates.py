@@ -1,16 +1,44 @@
-"""Templates: the list, with how often each was used; removing one. `saving` makes and changes them."""
+"""Templates: the list, with how often each was used; removing one. `saving` makes and changes them.
+
+The form of a template: what it says, and beside it what its recipients will see of it, as it is typed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
 from starlette.responses import Response
 
-from largesse.reports.templates import MOST_COUNTED, template_uses
-from largesse.templates.keeping import remove_template
-from largesse.templates.listing import Template, list_templates
+from largesse.base.errors import NotFound
+from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
+from largesse.base.i18n.templates import text
+from largesse.base.money import canonical
+from largesse.catalogue.snapshot import Snapshot
+from largesse.customers.authenticator import Caller
+from largesse.drafts.model import Draft, DraftContent
+from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, WRAPPINGS, known_wrapping
+from largesse.orders.order import Gift
+from largesse.orders.request import TemplateChoice
+from largesse.reports.usage import MOST_COUNTED, template_uses
+from largesse.templates.store import (
+    MAX_EXPIRY_DAYS,
+    MAX_NAME,
+    Template,
+    TemplateContent,
+    TooManyTemplates,
+    add_template,
+    change_template,
+    list_templates,
+    remove_template,
+)
+from largesse.web.console.context import Visit
 from largesse.web.console.gifts.browsing import page_number
-from largesse.web.console.gifts.picking import read_picked
-from largesse.web.console.send.opening import person_as_caller
-from largesse.web.console.visit import Visit
+from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
+from largesse.web.console.send.message import NAMES
+from largesse.web.console.send.opening import Chosen, Open, chosen, person_as_caller
+from largesse.web.console.send.preview import held
+from largesse.web.kit.security import with_documents
 
 _SHOWN = 50
 
@@ -72,3 +100,231 @@ def kept(template: Template) -> dict[str, object]:
         "value": template.value,
         "currency": template.currency,
     }
+
+
+_NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
+_TOO_MANY = text("You have as many templates as there may be. Remove one first.")
+_SAVED = text("The template was saved. It can be sent at once.")
+_GIFT = ("product", "country", "collection")
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """What a form says: its gift, what would be sent, and what is to be saved; the two where nothing is wrong with it."""
+
+    picked: Picked
+    said: Chosen | None = None
+    content: TemplateContent | None = None
+
+
+async def ask(visit: Visit) -> Response:
+    """The form of a new template, of the gift that the address names, or like the template that it names."""
+    caller, snapshot = await _opened(visit)
+    like = None
+    given: Callable[[str], str] = visit.query
+    if visit.query("copy"):
+        copied = {"template": visit.query("copy")}
+        like = (await read_picked(visit, caller, snapshot, lambda name: copied.get(name, ""))).template
+        given = _gift_of(like) if like else given
+    picked = await _read_gift(visit, caller, snapshot, given)
+    if picked is None and like is None:
+        return visit.see("/app/catalogue?template=new")
+    return await _show(visit, picked, await _said(visit, like) if like else None, like=like)
+
+
+async def create(visit: Visit) -> Response:
+    """Makes a template, or shows what is typed. Raises NotFound for a gift that is none."""
+    caller, snapshot = await _opened(visit)
+    typed = await _typed(visit, caller, snapshot, None)
+    if typed.content is None or _looks(visit):
+        return await _show(visit, typed.picked, typed.said)
+    try:
+        async with visit.writing() as connection:
+            template_id = await add_template(connection, visit.person.customer_id, typed.content)
+            await visit.record(
+                connection, "template.created", f"template {template_id}", after=_kept(typed.content)
+            )
+    except TooManyTemplates:
+        visit.form.error("name", visit.say(_TOO_MANY))
+        return await _show(visit, typed.picked, typed.said)
+    return visit.see(f"/app/templates/{template_id}", visit.say(_SAVED))
+
+
+async def edit(visit: Visit) -> Response:
+    """The form of a template, with another gift where the address names one. Raises NotFound."""
+    template = await read_own(visit)
+    caller, snapshot = await _opened(visit)
+    if visit.query("product") or visit.query("collection"):
+        other = await _read_gift(visit, caller, snapshot, visit.query)
+        return await _show(visit, other, None, template=template)
+    picked = await _read_gift(visit, caller, snapshot, _gift_of(template))
+    return await _show(visit, picked, await _said(visit, template), template=template)
+
+
+async def change(visit: Visit) -> Response:
+    """Changes a template, or shows what is typed. Raises NotFound."""
+    template = await read_own(visit)
+    caller, snapshot = await _opened(visit)
+    typed = await _typed(visit, caller, snapshot, template)
+    if typed.content is None or _looks(visit):
+        return await _show(visit, typed.picked, typed.said, template=template)
+    async with visit.writing() as connection:
+        await change_template(connection, visit.person.customer_id, template.id, typed.content)
+        await visit.record(
+            connection,
+            "template.changed",
+            f"template {template.id}",
+            before=kept(template),
+            after=_kept(typed.content),
+        )
+    return visit.see(f"/app/templates/{template.id}", visit.say(_SAVED))
+
+
+async def _opened(visit: Visit) -> tuple[Caller, Snapshot]:
+    caller = await person_as_caller(visit)
+    return caller, await visit.services.catalogue.at(caller.catalogue_version)
+
+
+def _gift_of(template: Template) -> Callable[[str], str]:
+    """What names the gift of a template, as an address would."""
+    named: Mapping[str, object] = {
+        "product": template.product_id,
+        "collection": template.collection_id,
+        "country": template.country,
+    }
+    return lambda name: str(named.get(name) or "")
+
+
+async def _read_gift(
+    visit: Visit, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
+) -> Picked | None:
+    """The product or collection that is named; None for one that is gone, or none."""
+    try:
+        return await read_picked(visit, caller, snapshot, lambda name: given(name) if name in _GIFT else "")
+    except NotFound:
+        return None
+
+
+def _looks(visit: Visit) -> bool:
+    """Whether what is typed is to be shown and not saved; the field holds the language."""
+    return bool(visit.form["look"])
+
+
+async def _typed(visit: Visit, caller: Caller, snapshot: Snapshot, before: Template | None) -> _Typed:
+    """What the form says, with what is wrong noted in it. Raises NotFound for a gift that is none."""
+    form = visit.form
+    picked = await _read_gift(visit, caller, snapshot, form.__getitem__)
+    if picked is None:
+        raise NotFound("There is no such gift.")
+    choice, gift = await priced(visit, caller, picked)
+    name = form.text("name", MAX_NAME, required=not _looks(visit))
+    draft = DraftContent(
+        wrapping_key=form.choice("wrapping_key", WRAPPINGS),
+        from_name=form.text("from_name", MAX_FROM_NAME, required=False) or None,
+        message=form.text("message", MAX_MESSAGE, required=False, lines=True) or None,
+    )
+    days = before.expiry_after_days if before else None
+    if visit.person.plan == "enterprise":
+        days = _days(visit)
+    if form.errors or gift is None:
+        return _Typed(picked)
+    said = await chosen(visit, Open(caller, Draft("", draft.chosen(choice), caller.now), snapshot))
+    return _Typed(picked, said, _content(picked, gift, draft, name, days))
+
+
+def _content(picked: Picked, gift: Gift, draft: DraftContent, name: str, days: int | None) -> TemplateContent:
+    named = picked.product or picked.collection
+    assert named is not None, "a template has a gift"
+    assert draft.wrapping_key is not None, "one of those offered"
+    return TemplateContent(
+        name=name,
+        product_id=gift.product_id,
+        collection_id=gift.collection_id,
+        gift_name=named.name,
+        value_minor=gift.value_minor,
+        currency=gift.currency,
+        country=gift.country,
+        wrapping_key=draft.wrapping_key,
+        from_name=draft.from_name,
+        message=draft.message,
+        expiry_after_days=days,
+    )
+
+
+def _days(visit: Visit) -> int | None:
+    """After how many days the gift expires; None where nothing is said."""
+    typed = visit.form["expiry_after_days"].strip()
+    if not typed:
+        return None
+    days = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 7 else 0
+    if not 1 <= days <= MAX_EXPIRY_DAYS:
+        visit.form.error("expiry_after_days", visit.say(_NO_DAYS, most=MAX_EXPIRY_DAYS))
+    return days
+
+
+def _kept(content: TemplateContent) -> dict[str, object]:
+    """What the audit log keeps, as `templates.kept`."""
+    return {
+        "name": content.name,
+        "gift": content.gift_name,
+        "value": float(canonical(content.value_minor, content.currency)),
+        "currency": content.currency,
+    }
+
+
+async def _said(visit: Visit, template: Template) -> Chosen | None:
+    """What the template sends; None where it cannot be sent any more."""
+    caller, snapshot = await _opened(visit)
+    content = DraftContent().chosen(TemplateChoice(template.id))
+    return await chosen(visit, Open(caller, Draft("", content, caller.now), snapshot))
+
+
+async def _show(
+    visit: Visit,
+    picked: Picked | None,
+    said: Chosen | None,
+    *,
+    template: Template | None = None,
+    like: Template | None = None,
+) -> Response:
+    """The form, with what it looks like: as it was saved, and once it was posted as it is typed."""
+    start = None if visit.request.method == "POST" else template or like
+    language = _shown_in(visit, said)
+    shown = await held(visit, said, language) if said else None
+    name = called(start) if start else ""
+    wrapping = visit.form["wrapping_key"] or (start and start.wrapping_key) or DEFAULT_WRAPPING
+    response = visit.page(
+        "gifts/template.html",
+        status=422 if visit.form.errors else 200,
+        saved=template,
+        saved_name=called(template) if template else "",
+        amounts=amount_values(visit, picked) if picked else None,
+        gift=picked and (picked.product or picked.collection),
+        name=visit.say("Copy of %(name)s", name=name)[:MAX_NAME] if like else name,
+        value=_value(visit, start, picked),
+        wrappings=WRAPPINGS,
+        wrapping_names={key: visit.say(one) for key, one in NAMES.items()},
+        wrapping=known_wrapping(wrapping),
+        start=start,
+        shown=shown,
+        shown_in=language,
+        most_name=MAX_NAME,
+        most_from_name=MAX_FROM_NAME,
+        most_message=MAX_MESSAGE,
+    )
+    if shown:
+        response.headers.update(with_documents(shown.styles))
+    return response
+
+
+def _shown_in(visit: Visit, said: Chosen | None) -> Language:
+    """The language asked for, else that of the country the gift is for, which is the mail's."""
+    of_mail = language_of_country(said.gift.country) if said else visit.language
+    return LANGUAGES.get(visit.form["look"]) or of_mail
+
+
+def _value(visit: Visit, start: Template | None, picked: Picked | None) -> str:
+    """The amount that the field begins with: that of the template, where the gift has the same currency."""
+    if start is None or picked is None or picked.currency != start.currency:
+        return ""
+    return visit.language.typed(start.value_minor, start.currency)

@@ -8,11 +8,11 @@ from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.base.text import unfit_key
-from largesse.funding.accounts import list_funding_accounts
-from largesse.funding.sources import names_account
+from largesse.ledger.accounts import list_funding_accounts
+from largesse.ledger.payment_sources import names_account
 from largesse.orders.request import MAX_REFERENCE
+from largesse.web.console.context import Visit
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
-from largesse.web.console.visit import Visit
 
 _LOCAL = "%Y-%m-%dT%H:%M"  # as browsers post `datetime-local`
 _NO_TIME = text("Choose a day and a time.")

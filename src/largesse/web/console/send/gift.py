@@ -7,10 +7,11 @@ from typing import Any
 from starlette.responses import Response
 
 from largesse.catalogue.snapshot import Snapshot
-from largesse.drafts.draft import Draft, DraftContent
-from largesse.drafts.keeping import begin_draft, drop_draft, list_drafts, sent_lately
+from largesse.drafts.model import Draft, DraftContent
+from largesse.drafts.store import begin_draft, drop_draft, list_drafts, sent_lately
 from largesse.orders.request import DEFAULT_COUNTRY
-from largesse.templates.listing import Template, list_templates
+from largesse.templates.store import Template, list_templates
+from largesse.web.console.context import Visit
 from largesse.web.console.gifts.browsing import (
     CARDS,
     delivered,
@@ -21,7 +22,6 @@ from largesse.web.console.gifts.browsing import (
 )
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
 from largesse.web.console.send.opening import change, open_draft, person_as_caller
-from largesse.web.console.visit import Visit
 
 TABS = ("gifts", "collections", "templates")
 _MAX_TEMPLATES = 200

@@ -5,12 +5,11 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
-from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
-from largesse.orders.wrappings import DEFAULT_WRAPPING, WRAPPINGS
+from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, WRAPPINGS
+from largesse.web.console.context import Visit
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 from largesse.web.console.send.preview import claim_document, language_of, letter_shown, mail_document
-from largesse.web.console.send.trying import may_try, send_test
-from largesse.web.console.visit import Visit
+from largesse.web.console.send.test_mail import may_try, send_test
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 # How wrappings are called.

@@ -10,16 +10,14 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
-from largesse.catalogue.collections import Collection
-from largesse.catalogue.products import Product
+from largesse.catalogue.model import Collection, Product
 from largesse.catalogue.snapshot import Snapshot
-from largesse.drafts.draft import Draft, DraftContent
-from largesse.drafts.keeping import read_draft, save_draft
-from largesse.identity.keys import Caller
-from largesse.identity.people import person_calls
+from largesse.customers.authenticator import Caller, person_calls
+from largesse.drafts.model import Draft, DraftContent
+from largesse.drafts.store import read_draft, save_draft
 from largesse.orders.options import Options
 from largesse.orders.order import Gift
-from largesse.web.console.visit import Visit
+from largesse.web.console.context import Visit
 
 STEPS = (
     ("gift", text("Gift")),

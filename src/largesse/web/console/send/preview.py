@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
-from largesse.catalogue.details import NOTHING_SAID, read_details
+from largesse.catalogue.model import NOTHING_SAID, read_details
 from largesse.catalogue.pictures import picture_path
-from largesse.delivery.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
-from largesse.orders.wrappings import DEFAULT_WRAPPING
-from largesse.web.claim.preview import Previews
+from largesse.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
+from largesse.orders.options import DEFAULT_WRAPPING
+from largesse.web.claim.pages import Previews
+from largesse.web.console.context import Visit
 from largesse.web.console.send.opening import Chosen
-from largesse.web.console.visit import Visit
 from largesse.web.kit.pages import page, public_path
-from largesse.web.kit.security import content_policy, page_headers
-from largesse.web.kit.styles import with_named_styles
+from largesse.web.kit.security import content_policy, page_headers, with_named_styles
 
 OF_CLAIM = page_headers(content_policy(style_src="'self'", img_src="'self'", frame_ancestors="'self'"))
 _HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")

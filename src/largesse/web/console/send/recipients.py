@@ -1,9 +1,13 @@
-"""Who gets it: typed or pasted, from a file, or nobody by name: a batch of codes."""
+"""What is done about rows that are wrong: mended in place, left out, or taken away as a file.
+
+Who gets it: typed or pasted, from a file, or nobody by name: a batch of codes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import zip_longest
 
 import msgspec
 from starlette.responses import Response
@@ -11,7 +15,9 @@ from starlette.responses import Response
 from largesse.base.i18n.templates import text
 from largesse.drafts.checking import Checked
 from largesse.drafts.columns import Columns, as_labelled, fits, guess_columns, heading_key
-from largesse.drafts.keeping import (
+from largesse.drafts.mending import bad_rows_file, mended_sheet, merged_sheet
+from largesse.drafts.sheet import Sheet, SheetRefused
+from largesse.drafts.store import (
     read_draft,
     read_sheet,
     remember_columns,
@@ -19,14 +25,60 @@ from largesse.drafts.keeping import (
     save_draft,
     save_sheet,
 )
-from largesse.drafts.mending import merged_sheet
-from largesse.drafts.sheet import Sheet, SheetRefused
 from largesse.drafts.text_sheet import written_as_text
 from largesse.drafts.workbook import SeveralSheets
 from largesse.orders.recipients import MAX_CODES
-from largesse.reports.earlier import earlier_gifts
+from largesse.reports.usage import earlier_gifts
+from largesse.web.console.context import Visit
 from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
-from largesse.web.console.visit import Visit
+from largesse.web.kit.security import OF_FORMS
+
+
+async def mend(visit: Visit) -> Response:
+    """Takes the rows as they were mended; what is still wrong is shown again."""
+    opened = await open_draft(visit)
+    principal, columns = opened.caller.principal, opened.content.columns
+    back = visit.see(f"{opened.path}/recipients")
+    if columns is None:
+        return back
+    typed = {
+        int(number): cells
+        for number, *cells in zip_longest(
+            *(visit.form.all(name) for name in ("number", "email", "name", "quantity")), fillvalue=""
+        )
+        if number.isascii() and number.isdigit() and len(number) < 10
+    }
+    async with visit.database.connection(principal.scope) as connection:
+        sheet = await read_sheet(connection, principal, opened.draft.id)
+    try:
+        mended = mended_sheet(sheet, columns, typed)
+    except SheetRefused as refusal:
+        notice = visit.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
+        return visit.see(f"{opened.path}/recipients", notice)
+    await keep_sheet(visit, opened, mended, columns)
+    return back
+
+
+async def leave_out(visit: Visit) -> Response:
+    """Leaves out all rows that are wrong."""
+    opened = await open_draft(visit)
+    principal, columns = opened.caller.principal, opened.content.columns
+    if columns is not None:
+        checked = await visit.services.drafts.recipients(principal, opened.draft)
+        bad = {row.number for row in checked.bad}
+        async with visit.database.connection(principal.scope) as connection:
+            sheet = await read_sheet(connection, principal, opened.draft.id)
+        await keep_sheet(visit, opened, sheet.without(bad), columns)
+    return visit.see(f"{opened.path}/recipients")
+
+
+async def bad_rows(visit: Visit) -> Response:
+    """The rows that are wrong, as a file for a spreadsheet."""
+    opened = await open_draft(visit)
+    checked = await visit.services.drafts.recipients(opened.caller.principal, opened.draft)
+    headers = {**OF_FORMS, "Content-Disposition": 'attachment; filename="bad-rows.csv"'}
+    return Response(bad_rows_file(checked), media_type="text/csv", headers=headers)
+
 
 MENDED_AT_ONCE = 200
 

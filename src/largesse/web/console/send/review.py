@@ -17,14 +17,14 @@ from largesse.base.errors import (
     ReferenceUsed,
 )
 from largesse.base.i18n.templates import text
+from largesse.customers.customers import confirmed_above
 from largesse.drafts.checking import Checked
-from largesse.drafts.price import PriceLines, price_lines
-from largesse.funding.accounts import list_funding_accounts
-from largesse.identity.customers import confirmed_above
+from largesse.drafts.model import PriceLines, price_lines
+from largesse.ledger.accounts import list_funding_accounts
 from largesse.orders.order import Order
-from largesse.orders.quoting import Quote
+from largesse.orders.quoter import Quote
+from largesse.web.console.context import Visit
 from largesse.web.console.send.opening import Open, chosen, open_draft, person_as_caller, step
-from largesse.web.console.visit import Visit
 
 # What keeps a send from being placed, by the member that it is about: the step to mend it in, and what to do there.
 _MEND = {

@@ -9,17 +9,16 @@ from starlette.responses import Response
 from largesse.base.errors import NotFound
 from largesse.base.i18n.templates import text
 from largesse.base.money import to_number
-from largesse.database.pool import Row
-from largesse.drafts.draft import DraftContent
-from largesse.drafts.keeping import begin_draft
-from largesse.identity.keys import Caller
-from largesse.orders.finding import find_order
-from largesse.orders.kept import Receipt
-from largesse.orders.records import read_order
-from largesse.people.roles import Right
-from largesse.templates.keeping import MAX_NAME, TemplateContent, TooManyTemplates, add_template
+from largesse.customers.authenticator import Caller
+from largesse.customers.roles import Right
+from largesse.db.pool import Row
+from largesse.drafts.model import DraftContent
+from largesse.drafts.store import begin_draft
+from largesse.orders.lookup import find_order, read_order
+from largesse.orders.row import Receipt
+from largesse.templates.store import MAX_NAME, TemplateContent, TooManyTemplates, add_template
+from largesse.web.console.context import Visit
 from largesse.web.console.send.opening import person_as_caller
-from largesse.web.console.visit import Visit
 
 # For so long who has placed a batch has its codes from here; later only with their second step, on the order's page.
 CODES_FOR = timedelta(hours=1)

@@ -1,0 +1,238 @@
+"""Who acts, and keeping what they do.
+
+    acting = Acting(by_person(user.id, user.email, address, request_id), chains)
+    async with database.transaction(scope) as connection:
+        …                                                         # the act
+        await acting.record(connection, "key.deleted", f"API key {key.id}", customer_id=key.customer_id)
+
+`record` is the last thing in its transaction: it locks where the customer's log ends, and who locked anything else after that could wait
+for somebody who waits for it.
+
+Reading the audit log: all of it, oldest first, or a customer's, newest first; in pages that follow each other by key.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from largesse.audit.model import ACTS
+from largesse.db.pool import Connection, Row, commit_as_one
+from largesse.encryption.chain import START, content, micros
+from largesse.encryption.chain_keys import Chains
+
+INSTALLATION = 0  # whose what no customer's is
+
+_MOST_SUBJECT = 200
+_MOST_JSON_BYTES = 16_384
+_SECRET_MEMBERS = frozenset({"secret", "hash", "password", "pin", "code", "codes", "token", "sealed"})
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class Who(msgspec.Struct, frozen=True):
+    """Who acts, as the log keeps it: `name` is what people know them by, `id` a person's or an API key's."""
+
+    kind: str  # person, key, command or worker
+    id: int | None
+    name: str
+    address: str | None = None
+    request_id: str | None = None
+
+
+def by_person(user_id: int, name: str, address: str | None, request_id: str | None) -> Who:
+    """A person, who is known by their e-mail address."""
+    return Who("person", user_id, name, address, request_id)
+
+
+def by_key(key_id: int, name: str, address: str | None, request_id: str | None) -> Who:
+    """An API key, known by the name of its service account."""
+    return Who("key", key_id, name, address, request_id)
+
+
+def by_command(command: str) -> Who:
+    """An operator at a shell: the command, and the machine's name for whoever ran it."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        user = f"uid {os.getuid()}"
+    return Who("command", None, f"{command} ({user})")
+
+
+def by_worker(job: str) -> Who:
+    """A worker, which does by itself what it was set to do."""
+    return Who("worker", None, job)
+
+
+class Acting(msgspec.Struct, frozen=True):
+    """Who acts, with the chains that what they do is kept in."""
+
+    who: Who
+    chains: Chains
+
+    async def record(
+        self,
+        connection: Connection,
+        act: str,
+        subject: str,
+        *,
+        customer_id: int = INSTALLATION,
+        environment: str | None = None,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keeps that this was done to `subject`, and what of it changed: no secrets. Call it last inside the act's transaction.
+
+        Raises ValueError for an act that ACTS does not list, and for what is too long or looks like a secret: mistakes of the code.
+        """
+        if act not in ACTS:
+            raise ValueError(f"no act of the audit log: {act}")
+        if not 0 < len(subject) <= _MOST_SUBJECT:
+            raise ValueError(f"a subject of 1 to {_MOST_SUBJECT} characters, not {len(subject)}")
+        who = self.who
+        told = (
+            environment,
+            who.kind,
+            who.id,
+            who.name,
+            who.address,
+            who.request_id,
+            act,
+            subject,
+            _json(before),
+            _json(after),
+        )
+        await commit_as_one(connection)
+        row = await _lock_head(connection, customer_id)
+        mac, head = self.chains.audit.add(row["head"], event_content(customer_id, row["at_us"], *told))
+        await connection.execute(_ADD, customer_id, row["at"], *told, mac, head)
+
+
+def event_content(customer_id: int, at_us: int, *told: Any) -> bytes:
+    """What the mark of an event is made of: all its columns but the id, its time in microseconds of the epoch."""
+    return content(customer_id, at_us, *told)
+
+
+async def _lock_head(connection: Connection, customer_id: int) -> Row:
+    """Where the customer's log ends, locked until the transaction ends, and the transaction's time."""
+    row = await connection.fetchrow(_LOCK, customer_id)
+    if row is None:  # its first act
+        await connection.execute(
+            "INSERT INTO audit_heads (customer_id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            customer_id,
+            START,
+        )
+        row = await connection.fetchrow(_LOCK, customer_id)
+    assert row is not None, "heads are never deleted"
+    return row
+
+
+def _json(changed: Mapping[str, Any] | None) -> str | None:
+    if changed is None:
+        return None
+    if secret := _SECRET_MEMBERS.intersection(changed):
+        raise ValueError(f"the audit log keeps no secrets: {', '.join(sorted(secret))}")
+    text = _encode(changed)
+    if len(text) > _MOST_JSON_BYTES:
+        raise ValueError(f"{len(text)} bytes of change, of {_MOST_JSON_BYTES}")
+    return text.decode()
+
+
+_LOCK = f"""
+    SELECT head, at, {micros("at")} AS at_us FROM audit_heads, LATERAL (SELECT clock_now() AS at) AS clock
+    WHERE customer_id = $1 FOR NO KEY UPDATE OF audit_heads
+"""  # noqa: S608 - constants
+_ADD = """
+    WITH added AS (
+        INSERT INTO audit_events (customer_id, at, environment, actor, actor_id, actor_name, address, request_id,
+            act, subject, before, after, mac)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13))
+    UPDATE audit_heads SET head = $14 WHERE customer_id = $1
+"""
+
+
+_AT_ONCE = 1_000
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+_COLUMNS = """
+    e.id, e.at, c.key AS customer, e.environment, e.actor, e.actor_id, e.actor_name, e.address, e.request_id, e.act, e.subject,
+    e.before::text, e.after::text
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One event as people read it; `customer` is its key, None for the installation's own."""
+
+    id: int
+    at: datetime
+    customer: str | None
+    environment: str | None
+    actor: str
+    actor_id: int | None
+    actor_name: str
+    address: str | None
+    request_id: str | None
+    act: str
+    subject: str
+    before: str | None  # JSON
+    after: str | None
+
+
+async def newest_events(
+    connection: Connection,
+    customer_id: int,
+    *,
+    act: str = "",
+    who: str = "",
+    before: int | None = None,
+    limit: int = 50,
+) -> list[AuditEvent]:
+    """The newest events of a customer: of one act, by whom that text is part of the name of, older than the event `before`."""
+    rows = await connection.fetch(
+        f"""
+        SELECT {_COLUMNS}
+        FROM audit_events e LEFT JOIN customers c ON c.id = e.customer_id
+        WHERE e.customer_id = $1 AND ($2::bigint IS NULL OR e.id < $2) AND ($3 = '' OR e.act = $3)
+          AND ($4 = '' OR strpos(lower(e.actor_name), lower($4)) > 0)
+        ORDER BY e.id DESC LIMIT $5
+        """,  # noqa: S608 - constants
+        customer_id,
+        before,
+        act,
+        who,
+        limit,
+    )
+    return [AuditEvent(**row) for row in rows]
+
+
+async def list_events(
+    connection: Connection, *, customer_id: int | None = None, since: datetime | None = None
+) -> AsyncIterator[list[AuditEvent]]:
+    """The events from `since` on, of one customer or of all and the installation, some thousand at a time.
+
+    `connection` must not be in a transaction, which would stay open between the pages.
+    """
+    at, after = since or _FIRST, 0
+    own = "" if customer_id is None else "AND e.customer_id = $4"
+    query = f"""
+        SELECT {_COLUMNS}
+        FROM audit_events e LEFT JOIN customers c ON c.id = e.customer_id
+        WHERE (e.at, e.id) > ($1, $2) {own}
+        ORDER BY e.at, e.id LIMIT $3
+    """  # noqa: S608 - constants
+    while True:
+        # Each page by itself: whoever takes them may be slow.
+        async with connection.transaction():
+            rows = await connection.fetch(
+                query, at, after, _AT_ONCE, *(() if customer_id is None else (customer_id,))
+            )
+        if rows:
+            yield [AuditEvent(**row) for row in rows]
+        if len(rows) < _AT_ONCE:
+            return
+        at, after = rows[-1]["at"], rows[-1]["id"]

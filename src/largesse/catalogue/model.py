@@ -1,0 +1,321 @@
+"""What people are told of products beyond their names: read when it is shown, and not in the snapshot, which it would swell.
+
+What a physical gift costs, in whole minor units.
+
+    value = cost marked up, rounded half up to the minor unit
+    total = marked-up cost and postage with the country's VAT on both, rounded half up once per code
+
+All is exact until that one rounding: no binary floats, and no penny lost or made on the way.
+
+Products: one gift each, digital or physical.
+
+Collections: what a recipient chooses a gift from.
+
+Which amounts a gift or collection can be sent for (docs/contract.md, Sending).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+
+import msgspec
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.money import AmountError, canonical, to_minor
+from largesse.db.pool import Connection, Row
+
+MAX_DESCRIPTION = 500
+MAX_HOW_TO_REDEEM = 1_000
+MAX_TERMS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Texts about a product, each with line breaks, in the one language that its name is in; None where nothing is said."""
+
+    description: str | None = None
+    how_to_redeem: str | None = None
+    terms: str | None = None
+
+
+NOTHING_SAID = Details()
+
+
+async def read_details(connection: Connection, product_ids: Iterable[int]) -> dict[int, Details]:
+    """The details of each of the products, by id."""
+    rows = await connection.fetch(
+        "SELECT id, description, how_to_redeem, terms FROM products WHERE id = ANY($1::int[])",
+        list(product_ids),
+    )
+    return {row["id"]: Details(row["description"], row["how_to_redeem"], row["terms"]) for row in rows}
+
+
+_NO_VAT = Decimal(0)
+
+
+def marked_up_minor(product: Product) -> int:
+    """The value of a physical gift: its cost marked up, without postage and VAT."""
+    return _round_half_up(_marked_up(product))
+
+
+def delivered_minor(product: Product, country: str) -> int:
+    """The delivered total of a physical gift in `country`, one it is sold in (else KeyError)."""
+    net_minor = _marked_up(product) + product.postage_minor[country]
+    return _round_half_up(net_minor * (100 + Fraction(product.vat_percent.get(country, _NO_VAT))) / 100)
+
+
+def _marked_up(product: Product) -> Fraction:
+    return product.cost_minor * (100 + Fraction(product.markup_percent)) / 100
+
+
+def _round_half_up(minor: Fraction) -> int:
+    return math.floor(minor + Fraction(1, 2))
+
+
+_POSTAGE = msgspec.json.Decoder(dict[str, int])
+_VAT = msgspec.json.Decoder(dict[str, Decimal])
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A gift, as the database has it.
+
+    Digital: sent at one of `denominations_minor` (ascending), or where there are none at any amount of
+    `range_minor`; sold in `countries`. Physical: `cost_minor` marked up; sold where postage is known.
+    """
+
+    id: int
+    name: str
+    is_digital: bool
+    currency: str
+    countries: frozenset[str] = frozenset()
+    denominations_minor: tuple[int, ...] = ()
+    range_minor: tuple[int, int] | None = None
+    cost_minor: int = 0
+    markup_percent: Decimal = Decimal(0)
+    postage_minor: Mapping[str, int] = field(default_factory=dict)  # by country
+    vat_percent: Mapping[str, Decimal] = field(default_factory=dict)  # by country; a missing one has none
+    customer_ids: frozenset[int] | None = None  # None: sold to all customers
+    picture: str | None = None  # its name (`catalogue.pictures`)
+
+    @property
+    def sold_countries(self) -> frozenset[str]:
+        """Where it is sold: ISO 3166-1 alpha-2 codes."""
+        if self.is_digital:
+            return self.countries
+        return frozenset(self.postage_minor)
+
+    @property
+    def limits_minor(self) -> tuple[int, int] | None:
+        """The lowest and the highest amount it can be sent at; None for a physical gift, which has one price."""
+        if self.denominations_minor:
+            return self.denominations_minor[0], self.denominations_minor[-1]
+        return self.range_minor
+
+    def sold_in(self, country: str) -> bool:
+        """Whether it is sold in a country (ISO 3166-1 alpha-2): the quick form of `sold_countries`."""
+        return country in (self.countries if self.is_digital else self.postage_minor)
+
+    def sold_to(self, customer_id: int) -> bool:
+        """Whether a customer may send it."""
+        return self.customer_ids is None or customer_id in self.customer_ids
+
+
+def product_from_row(row: Row) -> Product:
+    """The product of a row of `products`; jsonb columns come as text."""
+    customer_ids = row["customer_ids"]
+    lowest, highest = row["min_amount_minor"], row["max_amount_minor"]
+    return Product(
+        id=row["id"],
+        name=row["name"],
+        is_digital=row["is_digital"],
+        currency=row["currency"],
+        countries=frozenset(row["countries"]),
+        denominations_minor=tuple(sorted(set(row["denominations_minor"]))),
+        range_minor=None if lowest is None or highest is None else (lowest, highest),
+        cost_minor=row["cost_minor"] or 0,
+        markup_percent=row["markup_percent"] or Decimal(0),
+        postage_minor=_POSTAGE.decode(row["postage_minor"]),
+        vat_percent=_VAT.decode(row["vat_percent"]),
+        customer_ids=None if customer_ids is None else frozenset(customer_ids),
+        picture=row["picture"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A collection, as the database has it.
+
+    Curated (`customer_id` None): sent at one of `value_points_minor` (ascending), or at any positive amount
+    where `allow_custom_value`. Custom: one customer's own, always sent at `value_minor`.
+    """
+
+    id: int
+    name: str
+    country: str
+    currency: str
+    customer_id: int | None = None
+    value_minor: int | None = None
+    value_points_minor: tuple[int, ...] = ()
+    allow_custom_value: bool = False
+    product_ids: tuple[int, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """`custom` or `curated`."""
+        return "curated" if self.customer_id is None else "custom"
+
+    def sold_to(self, customer_id: int) -> bool:
+        """Whether a customer may send it: a curated one all may, a custom one its owner alone."""
+        return self.customer_id is None or self.customer_id == customer_id
+
+
+def collection_from_row(row: Row) -> Collection:
+    """The collection of a row of `collections`."""
+    return Collection(
+        id=row["id"],
+        name=row["name"],
+        country=row["country"],
+        currency=row["currency"],
+        customer_id=row["customer_id"],
+        value_minor=row["value_minor"],
+        value_points_minor=tuple(sorted(set(row["value_points_minor"]))),
+        allow_custom_value=row["allow_custom_value"],
+        product_ids=tuple(row["product_ids"]),
+    )
+
+
+_MOST_LISTED = 30  # amounts named in an error; more are given by their ends
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one code is worth and what is charged for it, in minor units of `currency`."""
+
+    currency: str
+    value_minor: int
+    unit_cost_minor: int
+
+
+def gift_price(product: Product, country: str, value: float | None) -> Price:
+    """The price of one code of `product` sent in `country` at `value` (major units; None when not given).
+
+    Raises InvalidRequest, naming the limit, when it cannot be sent so.
+    """
+    currency = product.currency
+    if not product.sold_in(country):
+        raise InvalidRequest(f"`product_id` {product.id} is not available in {country}.")
+    if not product.is_digital:
+        value_minor = _implied(value, marked_up_minor(product), currency)
+        return Price(currency, value_minor, delivered_minor(product, country))
+    if len(product.denominations_minor) == 1:
+        value_minor = _implied(value, product.denominations_minor[0], currency)
+    elif product.denominations_minor:
+        value_minor = _one_of(value, product.denominations_minor, currency)
+    elif product.range_minor is not None:
+        value_minor = _within(value, product.range_minor, currency)
+    else:
+        raise InvalidRequest(f"`product_id` {product.id} has no amount it can be sent for.")
+    return Price(currency, value_minor, value_minor)
+
+
+def collection_price(collection: Collection, value: float | None) -> Price:
+    """The price of one code of `collection` at `value` (major units; ignored for a custom collection).
+
+    Raises InvalidRequest, naming the limit, when it cannot be sent so.
+    """
+    currency = collection.currency
+    if collection.value_minor is not None:
+        value_minor = collection.value_minor
+    elif collection.allow_custom_value:
+        value_minor = _positive(value, currency)
+    elif collection.value_points_minor:
+        value_minor = _one_of(value, collection.value_points_minor, currency)
+    else:
+        raise InvalidRequest(f"`collection_id` {collection.id} has no amount it can be sent for.")
+    return Price(currency, value_minor, value_minor)
+
+
+def least_gift_minor(product: Product, country: str) -> int | None:
+    """The least `product` can be sent for in `country`, where it is sold; None when for nothing at all."""
+    if not product.is_digital:
+        return delivered_minor(product, country)
+    return None if product.limits_minor is None else product.limits_minor[0]
+
+
+def least_collection_minor(collection: Collection) -> int | None:
+    """The least `collection` can be sent for: 0 where any positive amount will do; None when for nothing at all."""
+    if collection.value_minor is not None:
+        return collection.value_minor
+    if collection.allow_custom_value:
+        return 0
+    return collection.value_points_minor[0] if collection.value_points_minor else None
+
+
+def can_become(product: Product, country: str, currency: str, value_minor: int, customer_id: int) -> bool:
+    """Whether who chooses a gift of that value in `country` can have `product`, from that customer.
+
+    A digital one must be sold at exactly that value, a physical one must be covered by it, delivery and tax included.
+    """
+    if product.currency != currency or not product.sold_in(country):
+        return False
+    if not product.sold_to(customer_id):
+        return False
+    if not product.is_digital:
+        return delivered_minor(product, country) <= value_minor
+    if product.denominations_minor:
+        return value_minor in product.denominations_minor
+    return product.range_minor is not None and product.range_minor[0] <= value_minor <= product.range_minor[1]
+
+
+def _implied(value: float | None, implied_minor: int, currency: str) -> int:
+    if value is not None and _minor(value, currency) != implied_minor:
+        raise InvalidRequest(f"`value` must be {canonical(implied_minor, currency)} or left out.")
+    return implied_minor
+
+
+def _one_of(value: float | None, allowed_minor: Sequence[int], currency: str) -> int:
+    if value is None:
+        raise InvalidRequest(f"`value` is required: {_listed(allowed_minor, currency)}.")
+    value_minor = _minor(value, currency)
+    if value_minor not in allowed_minor:
+        raise InvalidRequest(f"`value` must be {_listed(allowed_minor, currency)}.")
+    return value_minor
+
+
+def _within(value: float | None, range_minor: tuple[int, int], currency: str) -> int:
+    lowest, highest = range_minor
+    limits = f"{canonical(lowest, currency)} to {canonical(highest, currency)}"
+    if value is None:
+        raise InvalidRequest(f"`value` is required: {limits}.")
+    value_minor = _minor(value, currency)
+    if not lowest <= value_minor <= highest:
+        raise InvalidRequest(f"`value` must be from {limits}.")
+    return value_minor
+
+
+def _positive(value: float | None, currency: str) -> int:
+    if value is None:
+        raise InvalidRequest("`value` is required: any amount above 0.")
+    value_minor = _minor(value, currency)
+    if value_minor <= 0:
+        raise InvalidRequest("`value` must be more than 0.")
+    return value_minor
+
+
+def _minor(value: float, currency: str) -> int:
+    try:
+        return to_minor(value, currency)
+    except AmountError as error:
+        raise InvalidRequest(f"`value` {error}.") from None
+
+
+def _listed(allowed_minor: Sequence[int], currency: str) -> str:
+    if len(allowed_minor) > _MOST_LISTED:
+        ends = f"{canonical(allowed_minor[0], currency)} to {canonical(allowed_minor[-1], currency)}"
+        return f"one of the {len(allowed_minor)} amounts listed with the gift, {ends}"
+    return "one of " + ", ".join(canonical(minor, currency) for minor in allowed_minor)

@@ -1,0 +1,150 @@
+"""`stock`: voucher numbers.
+
+`shipments`: parcels out, tracking numbers in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from largesse.base.money import label, to_number
+from largesse.base.settings import ENVIRONMENTS, load_settings
+from largesse.cli.running import Commands, acting_operator, command, current_database, private_file, progress
+from largesse.db.scope import OPERATOR
+from largesse.installation import open_vault
+
+
+@click.group(cls=Commands)
+def stock() -> None:
+    """Import voucher numbers, and see what is left of them."""
+
+
+@stock.command("import")
+@click.argument("product")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--value", help="What each number of the file is worth, where it has no column `value`.")
+@command
+async def stock_import(product: str, file: Path, value: str | None) -> None:
+    """Add the voucher numbers of the CSV file FILE to the stock of PRODUCT.
+
+    PRODUCT is a key of the world file or an id. FILE has a column `number`, or is a list of numbers without a
+    heading; it may have `value` (in major units; needed where the gift has several amounts), `pin` and `use_by`.
+    Numbers already in the stock are refused and counted. Gifts that wait are served from the new numbers, the
+    oldest first, and their recipients are mailed.
+    """
+    from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
+
+    async with acting_operator() as (database, acting):
+        async with database.connection(OPERATOR) as connection:
+            stocked = await find_inventory_product(connection, product)
+        with progress("numbers") as on_progress:
+            imported = await import_vouchers(
+                database,
+                await open_vault(database, load_settings()),
+                stocked,
+                file,
+                acting=acting,
+                value=value,
+                on_progress=on_progress,
+            )
+    click.echo(
+        f"{stocked.name}: numbers added {imported.added:,}, duplicates refused {imported.duplicates:,}, "
+        f"waiting gifts served {imported.served:,}."
+    )
+
+
+@stock.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command
+async def stock_list(as_json: bool) -> None:
+    """List the stock of each gift and amount: free, handed out, and how many recipients wait."""
+    from largesse.fulfilment.inventory import list_inventory
+
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        levels = await list_inventory(connection)
+    if as_json:
+        click.echo(
+            json.dumps(
+                [
+                    {
+                        "product": level.product,
+                        "value": to_number(level.value_minor, level.currency),
+                        "currency": level.currency,
+                        "free": level.free,
+                        "handed_out": level.handed_out,
+                        "waiting": level.waiting,
+                    }
+                    for level in levels
+                ],
+                indent=2,
+            )
+        )
+        return
+    if not levels:
+        click.echo("The stock is empty, and nobody waits.")
+    for level in levels:
+        waiting = f"  {level.waiting:,} WAITING" if level.waiting else ""
+        click.echo(
+            f"{level.product:24}  {label(level.value_minor, level.currency):>12}  "
+            f"{level.free:9,} free  {level.handed_out:9,} handed out{waiting}"
+        )
+
+
+@click.group(cls=Commands)
+def shipments() -> None:
+    """Hand parcels to whoever packs them, and say which are on their way."""
+
+
+@shipments.command("export")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of standard output."
+)
+@click.option("--again", is_flag=True, help="Everything not shipped yet, exported before or not.")
+@click.option("--environment", type=click.Choice(ENVIRONMENTS), help="Instead of LARGESSE_ENVIRONMENT.")
+@command
+async def shipments_export(output: Path | None, again: bool, environment: str | None) -> None:
+    """Write the parcels to send as CSV, each once. It holds names and addresses: keep it safe."""
+    from largesse.fulfilment.shipments import export_shipments
+
+    settings = load_settings()
+    async with acting_operator() as (database, acting):
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(private_file(output)) if output is not None else sys.stdout
+            count = await export_shipments(
+                database,
+                await open_vault(database, settings),
+                environment or settings.environment,
+                file,
+                acting=acting,
+                again=again,
+            )
+    click.echo(f"Parcels to send: {count:,}.", err=True)
+
+
+@shipments.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--environment", type=click.Choice(ENVIRONMENTS), help="Instead of LARGESSE_ENVIRONMENT.")
+@command
+async def shipments_import(file: Path, environment: str | None) -> None:
+    """Mark the parcels of the CSV file FILE as shipped and mail their recipients.
+
+    FILE has the columns `shipment` (the number of the export), `carrier` and `tracking_number`. It is taken whole or
+    not at all; a parcel shipped before is left as it is.
+    """
+    from largesse.fulfilment.shipments import import_shipments
+
+    settings = load_settings()
+    async with acting_operator() as (database, acting):
+        shipped, before = await import_shipments(
+            database,
+            await open_vault(database, settings),
+            environment or settings.environment,
+            file,
+            acting=acting,
+        )
+    click.echo(f"Parcels shipped: {shipped:,}; shipped before: {before:,}.")

@@ -1,0 +1,232 @@
+"""Who may do what: what a key may do at all, and with what another service account has made.
+
+Whatever a key asks for, it is there, and its customer's plan and its service account allow it.
+
+Asked when a request comes in, and again inside the transaction that writes what it asked for: a body may be long under
+way. There the key's row is locked as well, so that a deletion waits for the transaction, or the transaction for the
+deletion, and nothing is ever written with a key after its deletion.
+
+Transactions of a person: each holds the session, the membership and the role that it relies on until it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
+from largesse.customers.principal import ADMIN, SENDERS, Principal
+from largesse.customers.restrictions import parse_network, require_network, require_scope
+from largesse.customers.sessions import Person
+from largesse.db.pool import Connection, Database, beside_of
+
+
+class Standing(NamedTuple):
+    """What a key that is there stands on."""
+
+    plan: str
+    service_account_active: bool
+    limits: str | None = None  # what the service account may order, for `read_limits`
+    scopes: Sequence[str] | None = None  # what the key is for; None: everything
+    networks: Sequence[str] | None = None  # where it may be used, as text; None: everywhere
+
+    @classmethod
+    def of(cls, principal: Principal) -> Self:
+        """Returns that of a key whose principal was read just now."""
+        networks = None if principal.networks is None else [str(one) for one in principal.networks]
+        return cls(
+            principal.plan, principal.service_account_active, principal.limits, principal.scopes, networks
+        )
+
+
+class HeldPerson(NamedTuple):
+    """Who is signed in with a session, as the transaction that locked it found them."""
+
+    user_id: int
+    customer_id: int
+    environment: str  # that the session's pages are about
+    role: str
+
+
+class PersonStanding(NamedTuple):
+    """What a person stands on who may still sign in."""
+
+    role: str
+    account_ids: Collection[int] = ()  # funding accounts that are theirs to use, beside those open to all
+
+
+def standings(key_ids: str) -> str:
+    """SQL for the standing of each key of those ids that is there: `id` and the fields of a Standing; locks the keys.
+
+    `key_ids` is SQL for an array of integers. Nothing but deleting or narrowing a key waits for the locks. A subquery for each, not a join: the planner
+    must look each up, however many keys it thinks there are. And not in the index of those that are there, which it took for next to nothing.
+    """
+    return f"""
+        SELECT found.* FROM unnest({key_ids}) AS asked (id) CROSS JOIN LATERAL (
+            SELECT k.id, c.plan, s.active, s.limits, k.scopes, k.networks::text[] AS networks FROM api_keys k
+            JOIN customers c ON c.id = k.customer_id JOIN service_accounts s ON s.id = k.service_account_id
+            WHERE k.id = asked.id AND (k.deleted_at IS NULL) IS TRUE FOR KEY SHARE OF k) AS found
+    """  # noqa: S608 - put together from constants
+
+
+async def hold_key(
+    connection: Connection, principal: Principal, *scopes: str, address: str | None = None
+) -> None:
+    """Looks at the principal's key again, and keeps it from being deleted or narrowed until the transaction ends.
+
+    The first statement of every transaction that writes for an API key. Raises what `require_standing` does.
+    """
+    row = await connection.fetchrow(standings("ARRAY[$1::int]"), principal.key_id)
+    require_standing(principal, None if row is None else Standing(*row[1:]), *scopes, address=address)
+
+
+def require_standing(
+    principal: Principal, standing: Standing | None, *scopes: str, address: str | None = None
+) -> None:
+    """Raises what keeps a key of that standing, None for a deleted one, from doing what it asked for a moment ago.
+
+    That takes those `scopes`, and came from that network address. Raises Unauthorized, PlanRequired, Inactive, NetworkNotAllowed
+    or ScopeRequired.
+    """
+    if standing is None:
+        raise Unauthorized("The API key was deleted.")
+    require_plan(standing.plan)
+    require_active(standing.service_account_active, principal.service_account_name)
+    if standing.scopes is None and standing.networks is None:
+        return
+    networks = None if standing.networks is None else [parse_network(one) for one in standing.networks]
+    now = replace(principal, scopes=standing.scopes, networks=networks)
+    require_network(now, address)
+    for scope in scopes:
+        require_scope(now, scope)
+
+
+async def people_standing(connection: Connection, session_ids: Collection[int]) -> dict[int, PersonStanding]:
+    """Returns what those people stand on whose sessions are still open, by session, which are locked as `hold_people` does."""
+    held = await hold_people(connection, session_ids)
+    accounts: dict[int, list[int]] = {}
+    # An administrator uses every account. A statement of its own, by the customer, as accounts may lie elsewhere than people.
+    if some := [person for person in held.values() if person.role != ADMIN]:
+        rows = await connection.fetch(
+            "SELECT user_id, account_id FROM account_users WHERE customer_id = ANY($1::int[]) AND user_id = ANY($2::int[])",
+            list({person.customer_id for person in some}),
+            [person.user_id for person in some],
+        )
+        for row in rows:
+            accounts.setdefault(row["user_id"], []).append(row["account_id"])
+    return {
+        session_id: PersonStanding(person.role, accounts.get(person.user_id, ()))
+        for session_id, person in held.items()
+    }
+
+
+async def hold_people(connection: Connection, session_ids: Collection[int]) -> dict[int, HeldPerson]:
+    """Returns who is signed in with those sessions, by session; one that has ended, or whose membership has, is left out.
+
+    Locks session and membership: whatever ends one of them, or changes a role, waits until the transaction ends.
+    """
+    beside = beside_of(connection)
+    sessions = await beside.fetch(
+        """
+        SELECT found.* FROM unnest($1::bigint[]) AS wanted (id) CROSS JOIN LATERAL (
+            SELECT id, user_id, environment FROM sessions
+            WHERE id = wanted.id AND ended_at IS NULL AND NOT awaits_second_step AND ends_at > clock_now() FOR SHARE) AS found
+        """,
+        sorted(session_ids),
+    )
+    # A statement of its own: on a cluster, sessions are the coordinator's, and users are on every node.
+    users = await beside.fetch(
+        """
+        SELECT found.* FROM unnest($1::int[]) AS wanted (id) CROSS JOIN LATERAL (
+            SELECT id, customer_id, role FROM users WHERE id = wanted.id AND is_active FOR SHARE) AS found
+        """,
+        sorted({row["user_id"] for row in sessions if row["user_id"] is not None}),
+    )
+    members = {row["id"]: row for row in users}
+    return {
+        row["id"]: HeldPerson(member["id"], member["customer_id"], row["environment"], member["role"])
+        for row in sessions
+        if (member := members.get(row["user_id"])) is not None
+    }
+
+
+def require_sender(principal: Principal, standing: PersonStanding | None) -> None:
+    """Raises Unauthorized where a person of that standing, None for who is no longer signed in, may not send what it asked for."""
+    if standing is None or standing.role != principal.role or standing.role not in SENDERS:
+        raise Unauthorized("This person may no longer send for this customer.")
+
+
+def require_admission(principal: Principal, *, inactive_too: bool = False) -> None:
+    """Raises what keeps a key that was just looked up from being let in: PlanRequired, or Inactive unless `inactive_too`."""
+    require_plan(principal.plan)
+    if not inactive_too:
+        require_active(principal.service_account_active, principal.service_account_name)
+
+
+def is_own(principal: Principal, service_account_id: int | None, user_id: int | None) -> bool:
+    """Whether an order that a service account, or a person, has placed is the principal's to decide over.
+
+    Of people, an administrator decides over all.
+    """
+    if principal.user_id is not None:
+        return principal.role == ADMIN or user_id == principal.user_id
+    return service_account_id == principal.service_account_id
+
+
+def require_own(
+    principal: Principal, service_account_id: int | None, user_id: int | None, reference: str
+) -> None:
+    """Raises OtherServiceAccount unless the order of that reference, placed by one of the two, is the principal's to decide over."""
+    if is_own(principal, service_account_id, user_id):
+        return
+    if principal.user_id is not None:
+        raise OtherServiceAccount(
+            f"Somebody else placed order {reference}: they, or an administrator, decide over it."
+        )
+    if service_account_id is None:
+        raise OtherServiceAccount(
+            f"A person placed order {reference} in the web application, and decides over it there."
+        )
+    raise OtherServiceAccount(
+        f"Another service account placed order {reference}: a key of that one is needed here."
+    )
+
+
+def require_plan(plan: str) -> None:
+    """Raises PlanRequired when the customer's plan does not include the API."""
+    if plan == "starter":
+        raise PlanRequired("The API is available on the Pro plan and above; this customer is on Starter.")
+
+
+def require_active(active: bool, name: str) -> None:
+    """Raises Inactive when the service account of that name has been switched off."""
+    if not active:
+        raise Inactive(f"The service account {name!r} is not active.")
+
+
+class AccessChanged(Exception):
+    """The person is no longer signed in, or no longer with the role, customer and environment that the request began with."""
+
+
+@asynccontextmanager
+async def writing(
+    database: Database, person: Person, *, changes_access: bool = False
+) -> AsyncIterator[Connection]:
+    """Begins a transaction for what the person writes, which first locks their session and their role. Raises AccessChanged.
+
+    With `changes_access` it goes on to end sessions, or to change who may do what. Such transactions of a customer, and of
+    a person, wait for each other before they lock anything else, so that no two of them wait for each other's sessions.
+    """
+    async with database.transaction(person.scope) as connection:
+        if changes_access:
+            await connection.execute(
+                "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", person.customer_id
+            )
+            await connection.execute("SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE", person.person_id)
+        held = await hold_people(connection, [person.session_id])
+        expected = HeldPerson(person.user_id, person.customer_id, person.environment, person.role)
+        if held.get(person.session_id) != expected:
+            raise AccessChanged
+        yield connection

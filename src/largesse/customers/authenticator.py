@@ -1,0 +1,284 @@
+"""The secrets of API keys: `lgs_live_` or `lgs_test_`, 256 random bits, a checksum.
+
+The prefix tells people and secret scanners what was found, the checksum sorts out typing errors and made-up
+keys before any look-up. Only the hash is ever stored.
+
+Wrong API keys, counted by the network address they come from.
+
+Nobody guesses 256 bits. But who tries must not cost the database a look-up each time, and must be seen. Only wrong keys
+are ever refused for it: behind one address an office shares, right ones go on working.
+
+API keys: looking up who calls.
+
+A key is looked up on every request and cached nowhere, so a deletion holds at once. Look-ups that wait are
+answered together by one query, which also tells the catalogue's current version.
+
+A person who acts in the web application, as what orders are placed for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import re
+import secrets
+import zlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import msgspec
+import structlog
+from prometheus_client import Counter
+
+from largesse.base import clock
+from largesse.base.batching import Batcher
+from largesse.base.errors import TooManyRequests, Unauthorized
+from largesse.base.throttle import Pacer, Rate, Throttle, network_of
+from largesse.customers.principal import Principal
+from largesse.db.pool import DATABASE_AWAY, Connection, Database
+from largesse.db.scope import LOOKUP
+
+_PREFIXES = {"production": "lgs_live_", "staging": "lgs_test_"}
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_RANDOM_BITS = 256
+_RANDOM_LENGTH = 43  # 62**43 > 2**256
+_CHECKSUM_LENGTH = 6  # 62**6 > 2**32
+
+_SHAPE = re.compile(f"lgs_(?:live|test)_[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}}")
+
+
+def new_secret(environment: str) -> str:
+    """A fresh secret for a key of `environment` (production or staging)."""
+    body = _PREFIXES[environment] + _base62(secrets.randbits(_RANDOM_BITS), _RANDOM_LENGTH)
+    return body + _checksum(body)
+
+
+def secret_hash(secret: str) -> bytes:
+    """The SHA-256 by which the database knows the secret: 32 bytes.
+
+    A plain hash is enough for 256 random bits: there is no dictionary to try.
+    """
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def well_formed(secret: str) -> bool:
+    """Whether `secret` has the prefix, length, alphabet and checksum of a secret; it may still be unknown."""
+    if _SHAPE.fullmatch(secret) is None:
+        return False
+    return _checksum(secret[:-_CHECKSUM_LENGTH]) == secret[-_CHECKSUM_LENGTH:]
+
+
+def _checksum(body: str) -> str:
+    return _base62(zlib.crc32(body.encode()), _CHECKSUM_LENGTH)
+
+
+def _base62(number: int, width: int) -> str:
+    digits = []
+    for _ in range(width):
+        number, digit = divmod(number, 62)
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))
+
+
+# Wrong keys from one address (an IPv4 address, or the /64 of an IPv6 one), all of them at once or one after another.
+WRONG_KEYS_A_MINUTE = 200
+MOST_WRONG = Rate(WRONG_KEYS_A_MINUTE, 60.0)
+_LINES_OF_AN_ADDRESS = Rate(1, 60.0)
+_LINES = Rate(10, 60.0)
+
+_FAILED = Counter("largesse_failed_authentications", "Requests with a wrong API key, by why.", ["reason"])
+MALFORMED = _FAILED.labels("malformed")
+UNKNOWN = _FAILED.labels("unknown")
+_LIMITED = _FAILED.labels("limited")
+
+_log = structlog.get_logger(__name__)
+
+
+class WrongKeys:
+    """How many wrong keys each address may still send."""
+
+    def __init__(self, rate: Rate = MOST_WRONG, *, now_s: Callable[[], float] = clock.passed_s) -> None:
+        self._most = rate.most
+        self._left: Throttle[bytes] = Throttle(rate, now_s=now_s)
+        self._lines_of: Throttle[bytes] = Throttle(_LINES_OF_AN_ADDRESS, now_s=now_s)
+        self._lines: Throttle[None] = Throttle(_LINES, now_s=now_s)
+
+    def are_too_many(self, address: str | None) -> bool:
+        """Whether the next wrong key from there is one too many."""
+        return bool(self._left) and self._left.wait_s(network_of(address or "")) > 0
+
+    def count(self, address: str | None) -> None:
+        """Counts one from there. Raises TooManyRequests when it is one too many, which is logged now and then."""
+        network = network_of(address or "")
+        wait_s = self._left.take(network)
+        if not wait_s:
+            return
+        _LIMITED.inc()
+        if not self._lines_of.take(network) and not self._lines.take(None):
+            _log.warning("wrong_keys_limited", address=address, a_minute=self._most)
+        raise TooManyRequests(
+            f"The API key is not known here, and {self._most:g} wrong ones came from this address within a minute.",
+            retry_after_s=wait_s,
+        )
+
+
+_UNKNOWN_KEY = "The API key is not known here."
+_LAST_SEEN_EVERY_S = 60.0
+_FLUSH_EVERY_S = 2.0
+_DOUBTED_LOOKUPS_A_SECOND = 5
+_RIGHT_KEYS_KEPT = 10_000
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who calls and from which network address; the catalogue's version and the database's clock when that was looked up."""
+
+    principal: Principal
+    catalogue_version: int
+    now: datetime  # what deliveries go by
+    address: str | None = None
+
+
+class Authenticator:
+    """Tells who calls by the secret of an API key of one environment."""
+
+    def __init__(self, database: Database, environment: str, wrong_keys: WrongKeys | None = None) -> None:
+        self._database = database
+        self._environment = environment
+        self._lookups: Batcher[bytes, Caller] = Batcher(
+            self._look_up, tasks=1, max_items=500, max_waiting=10_000
+        )
+        # From an address that sends too many wrong keys, those not known to be right wait here, so that guessing costs the
+        # database next to nothing and a right key passes all the same.
+        self._doubted: Batcher[bytes, Caller] = Batcher(
+            self._look_up_by_turns, tasks=1, max_items=500, max_waiting=500
+        )
+        self._turns = Pacer(_DOUBTED_LOOKUPS_A_SECOND)
+        self._wrong_keys = wrong_keys or WrongKeys()
+        self._right: set[bytes] = set()  # hashes that were found once; the key may have been deleted since
+        self._seen: dict[int, str | None] = {}  # keys by id, each with the address it was last used from
+        self._written_at: dict[int, float] = {}
+        self._writer = asyncio.create_task(self._write_last_seen_for_ever())
+
+    async def authenticate(self, secret: str, address: str | None = None) -> Caller:
+        """Who calls with `secret` from that network address.
+
+        Raises Unauthorized; TooManyRequests when too many wrong keys came from there.
+        """
+        hash_ = secret_hash(secret)
+        is_right = hash_ in self._right
+        if not is_right and not well_formed(secret):
+            self._wrong_keys.count(address)
+            MALFORMED.inc()
+            raise Unauthorized(_UNKNOWN_KEY)
+        is_doubted = not is_right and self._wrong_keys.are_too_many(address)
+        try:
+            found = await (self._doubted if is_doubted else self._lookups).submit(hash_)
+        except Unauthorized:
+            # Who goes on with a key that was deleted is no guesser, and hears of the deletion each time.
+            if not is_right:
+                self._wrong_keys.count(address)
+            UNKNOWN.inc()
+            raise
+        if not is_right:
+            self._remember(hash_)
+        assert found.principal.key_id is not None, "what is looked up is a key"
+        self._seen[found.principal.key_id] = address
+        return Caller(found.principal, found.catalogue_version, found.now, address)
+
+    def _remember(self, hash_: bytes) -> None:
+        if len(self._right) >= _RIGHT_KEYS_KEPT:
+            self._right.clear()
+        self._right.add(hash_)
+
+    async def close(self) -> None:
+        """Ends the look-ups, and writes down once more when which key was last used, where the database allows."""
+        await asyncio.gather(self._lookups.close(), self._doubted.close())
+        self._writer.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._writer
+        with contextlib.suppress(*DATABASE_AWAY):
+            await self._write_last_seen()
+
+    async def _look_up_by_turns(self, hashes: list[bytes]) -> Sequence[Caller | Exception]:
+        await self._turns.turn()
+        return await self._look_up(hashes)
+
+    async def _look_up(self, hashes: list[bytes]) -> Sequence[Caller | Exception]:
+        rows = await self._database.fetch(
+            LOOKUP,
+            """
+            SELECT k.hash, k.key_id, k.environment, k.customer_id, k.customer_name, k.plan, k.funding,
+                   k.service_account_id, k.service_account_name, k.active, NULL::int, NULL::text,
+                   k.scopes, k.networks, k.limits, v.version, (SELECT clock_now())
+            FROM callers($1, $2) k CROSS JOIN catalogue_version v
+            """,
+            list(set(hashes)),
+            self._environment,
+        )
+        callers = {row[0]: Caller(Principal(*tuple(row)[1:15]), row[15], row[16]) for row in rows}
+        return [callers.get(hash_) or Unauthorized(_UNKNOWN_KEY) for hash_ in hashes]
+
+    async def _write_last_seen_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_FLUSH_EVERY_S)
+            try:
+                await self._write_last_seen()
+            except DATABASE_AWAY as error:
+                _log.warning("last_seen_not_written", error=type(error).__name__)
+
+    async def _write_last_seen(self) -> None:
+        """Notes when keys were last seen and from where, at most once a minute each, off the request."""
+        now = clock.passed_s()
+        self._written_at = {k: at for k, at in self._written_at.items() if now - at < _LAST_SEEN_EVERY_S}
+        due = {key: self._seen[key] for key in sorted(self._seen.keys() - self._written_at.keys())}
+        self._seen.clear()
+        if due:
+            await self._database.execute(
+                LOOKUP,
+                "SELECT note_keys_seen($1, $2)",
+                list(due),
+                list(due.values()),
+            )
+            self._written_at.update(dict.fromkeys(due, now))
+
+
+async def person_calls(
+    connection: Connection,
+    *,
+    user_id: int,
+    customer_id: int,
+    environment: str,
+    session_id: int,
+    address: str | None = None,
+) -> Caller:
+    """Returns the person of that customer as a caller in an environment, signed in with that session, from that network address.
+
+    Raises Unauthorized for who is no person of it, or no longer.
+    """
+    row = await connection.fetchrow(
+        """
+        SELECT c.id, c.name, c.plan, c.funding, u.id, u.role, v.version, clock_now()
+        FROM users u JOIN customers c ON c.id = u.customer_id CROSS JOIN catalogue_version v
+        WHERE u.id = $1 AND u.customer_id = $2 AND u.is_active
+        """,
+        user_id,
+        customer_id,
+    )
+    if row is None:
+        raise Unauthorized("This person may no longer sign in for this customer.")
+    principal = Principal(
+        key_id=None,
+        environment=environment,
+        customer_id=row[0],
+        customer_name=row[1],
+        plan=row[2],
+        funding=row[3],
+        service_account_id=None,
+        service_account_name="",
+        service_account_active=True,
+        user_id=row[4],
+        role=row[5],
+        session_id=session_id,
+    )
+    return Caller(principal, row[6], row[7], address)

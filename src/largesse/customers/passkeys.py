@@ -1,0 +1,310 @@
+"""What is said between us and a passkey (WebAuthn level 3): what a browser is asked, and whether its answer holds.
+
+The library is imported when it is first needed: most processes never see a passkey.
+
+Passkeys of people: kept by name, asked for as a second step, each challenge taken once and within some minutes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.hosts import by_name
+from largesse.customers.second_step import begin_recovery, end_recovery
+from largesse.db.pool import Connection, open_credentials
+
+if TYPE_CHECKING:
+    from fido2.server import Fido2Server
+    from fido2.webauthn import PublicKeyCredentialDescriptor
+
+CHALLENGE_BYTES = 32
+_HANDLE_BYTES = 16  # by which authenticators keep accounts apart; we know passkeys by their own ids
+_PORTS = {"http": 80, "https": 443}
+
+
+class NotThePasskey(Exception):
+    """What came is no answer of a passkey to what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A passkey that signed: what is kept of it, its id, and how often it has signed (0: it does not count)."""
+
+    credential_id: bytes
+    credential: bytes
+    sign_count: int
+
+
+class RelyingParty:
+    """An installation as passkeys know it: by the name of its public address."""
+
+    def __init__(self, public_url: str) -> None:
+        parts = urlsplit(by_name(public_url))
+        self._host = parts.hostname or ""
+        port = "" if parts.port in {None, _PORTS.get(parts.scheme)} else f":{parts.port}"
+        self._origin = f"{parts.scheme}://{self._host}{port}"
+        self._made: Fido2Server | None = None
+
+    @property
+    def has_name(self) -> bool:
+        """Whether there can be passkeys at all: they are for a name, never for a number."""
+        try:
+            ipaddress.ip_address(self._host)
+        except ValueError:
+            return True
+        return False
+
+    def ask_new(self, challenge: bytes, email: str, known: Sequence[bytes]) -> str:
+        """What a browser is asked so that a passkey is made, as JSON; not by an authenticator that has one of those known."""
+        from fido2.webauthn import (
+            PublicKeyCredentialUserEntity,
+            ResidentKeyRequirement,
+            UserVerificationRequirement,
+        )
+
+        options, _ = self._server.register_begin(
+            PublicKeyCredentialUserEntity(
+                id=secrets.token_bytes(_HANDLE_BYTES), name=email, display_name=email
+            ),
+            _descriptors(known),
+            resident_key_requirement=ResidentKeyRequirement.PREFERRED,
+            user_verification=UserVerificationRequirement.REQUIRED,
+            challenge=challenge,
+        )
+        return _json(options.public_key)
+
+    def ask(self, challenge: bytes, known: Sequence[bytes]) -> str:
+        """What a browser is asked so that one of those passkeys signs, as JSON."""
+        from fido2.webauthn import UserVerificationRequirement
+
+        options, _ = self._server.authenticate_begin(
+            _descriptors(known), UserVerificationRequirement.REQUIRED, challenge
+        )
+        return _json(options.public_key)
+
+    def read_new(self, challenge: bytes, answer: str) -> Signed:
+        """The passkey that a browser made when it was asked with that challenge. Raises NotThePasskey."""
+        try:
+            made = self._server.register_complete(_state(challenge), _object(answer))
+            credential = made.credential_data
+        except Exception as error:  # whatever a browser may send
+            raise NotThePasskey from error
+        if credential is None:
+            raise NotThePasskey
+        return Signed(credential.credential_id, bytes(credential), made.counter)
+
+    def read(self, challenge: bytes, credentials: Sequence[bytes], answer: str) -> Signed:
+        """Which of those kept signed the challenge. Raises NotThePasskey."""
+        from fido2.webauthn import AttestedCredentialData, AuthenticationResponse
+
+        try:
+            given = AuthenticationResponse.from_dict(_object(answer))
+            known = [AttestedCredentialData(credential) for credential in credentials]
+            found = self._server.authenticate_complete(_state(challenge), known, given)
+            counter = given.response.authenticator_data.counter
+        except Exception as error:  # whatever a browser may send
+            raise NotThePasskey from error
+        return Signed(found.credential_id, bytes(found), counter)
+
+    @property
+    def _server(self) -> Fido2Server:
+        if self._made is None:
+            from fido2.server import Fido2Server
+            from fido2.webauthn import PublicKeyCredentialRpEntity
+
+            entity = PublicKeyCredentialRpEntity(id=self._host, name="Largesse")
+            self._made = Fido2Server(entity, verify_origin=self._is_ours)
+        return self._made
+
+    def _is_ours(self, origin: str) -> bool:
+        return origin == self._origin
+
+
+def _state(challenge: bytes) -> dict[str, Any]:
+    """What the library keeps between asking and the answer."""
+    from fido2.utils import websafe_encode
+    from fido2.webauthn import UserVerificationRequirement
+
+    return {
+        "challenge": websafe_encode(challenge),
+        "user_verification": UserVerificationRequirement.REQUIRED,
+    }
+
+
+def _descriptors(known: Sequence[bytes]) -> list[PublicKeyCredentialDescriptor]:
+    from fido2.webauthn import PublicKeyCredentialDescriptor, PublicKeyCredentialType
+
+    return [PublicKeyCredentialDescriptor(type=PublicKeyCredentialType.PUBLIC_KEY, id=one) for one in known]
+
+
+def _json(options: Any) -> str:
+    return msgspec.json.encode(dict(options), enc_hook=dict).decode()
+
+
+def _object(answer: str) -> dict[str, Any]:
+    return msgspec.json.decode(answer.encode(), type=dict[str, Any])
+
+
+MOST_PASSKEYS = 10
+CHALLENGE_LASTS = timedelta(minutes=10)
+_RENEWED_AFTER = timedelta(minutes=5)  # so that each page has at least the rest of the ten
+
+
+class Unfit(InvalidRequest):
+    """A passkey that cannot be kept: one too many, or somebody's already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passkey:
+    """A passkey as its person sees it."""
+
+    id: int
+    name: str
+    created_at: datetime
+    used_at: datetime | None
+
+
+async def list_passkeys(connection: Connection, person_id: int) -> list[Passkey]:
+    """The passkeys of a person, the oldest first."""
+    rows = await connection.fetch(
+        "SELECT id, name, created_at, used_at FROM passkeys WHERE person_id = $1 ORDER BY id", person_id
+    )
+    return [Passkey(**row) for row in rows]
+
+
+async def ask_passkey(
+    connection: Connection, party: RelyingParty, session_id: int, person_id: int
+) -> str | None:
+    """What a page of the session asks the person's passkeys to sign, as JSON; None where they have none."""
+    known = await _credential_ids(connection, person_id)
+    return party.ask(await _challenge(connection, session_id), known) if known else None
+
+
+async def ask_new_passkey(
+    connection: Connection, party: RelyingParty, session_id: int, person_id: int, email: str
+) -> str:
+    """What a page of the session asks a browser so that it makes one more passkey, as JSON."""
+    known = await _credential_ids(connection, person_id)
+    return party.ask_new(await _challenge(connection, session_id), email, known)
+
+
+async def take_new_passkey(
+    connection: Connection, party: RelyingParty, session_id: int, answer: str
+) -> Signed:
+    """The passkey that a browser made when a page of the session asked. Raises NotThePasskey; what was asked is used up all the same."""
+    return party.read_new(await _take_challenge(connection, session_id), answer)
+
+
+async def add_passkey(connection: Connection, person_id: int, name: str, made: Signed) -> list[str]:
+    """Keeps a passkey that was made; recovery codes, where it is the person's first second step. Raises Unfit."""
+    await open_credentials(connection)
+    # Whose passkeys they are waits here, so that two at once are not one too many.
+    await connection.execute("SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE", person_id)
+    if len(await _credential_ids(connection, person_id)) >= MOST_PASSKEYS:
+        raise Unfit(f"At most {MOST_PASSKEYS} passkeys.")
+    added = await connection.fetchval(
+        """
+        INSERT INTO passkeys (person_id, credential_id, credential, name, sign_count) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (credential_id) DO NOTHING RETURNING id
+        """,
+        person_id,
+        made.credential_id,
+        made.credential,
+        name,
+        made.sign_count,
+    )
+    if added is None:
+        raise Unfit("This passkey is kept already.")
+    return await begin_recovery(connection, person_id)
+
+
+async def remove_passkey(connection: Connection, person_id: int, passkey_id: int) -> str | None:
+    """The name of the passkey that was removed; None where the person has none of that id."""
+    await open_credentials(connection)
+    name: str | None = await connection.fetchval(
+        "DELETE FROM passkeys WHERE id = $1 AND person_id = $2 RETURNING name", passkey_id, person_id
+    )
+    await end_recovery(connection, person_id)
+    return name
+
+
+async def take_passkey(
+    connection: Connection, party: RelyingParty, session_id: int, person_id: int, answer: str
+) -> bool:
+    """Whether one of the person's passkeys signed what a page of the session asked: each challenge is taken once.
+
+    A count that does not go on is that of a copy, and refused.
+    """
+    await open_credentials(connection)
+    rows = await connection.fetch(
+        "SELECT credential FROM passkeys WHERE person_id = $1 ORDER BY id FOR NO KEY UPDATE", person_id
+    )
+    try:
+        challenge = await _take_challenge(connection, session_id)
+        signed = party.read(challenge, [bytes(row["credential"]) for row in rows], answer)
+    except NotThePasskey:
+        return False
+    return await _count_on(connection, signed)
+
+
+async def _count_on(connection: Connection, signed: Signed) -> bool:
+    counted = await connection.fetchval(
+        """
+        UPDATE passkeys SET sign_count = $2, used_at = clock_now()
+        WHERE credential_id = $1 AND ($2 > sign_count OR ($2 = 0 AND sign_count = 0)) RETURNING true
+        """,
+        signed.credential_id,
+        signed.sign_count,
+    )
+    return bool(counted)
+
+
+async def _credential_ids(connection: Connection, person_id: int) -> list[bytes]:
+    rows = await connection.fetch(
+        "SELECT credential_id FROM passkeys WHERE person_id = $1 ORDER BY id", person_id
+    )
+    return [bytes(row["credential_id"]) for row in rows]
+
+
+async def _challenge(connection: Connection, session_id: int) -> bytes:
+    """What pages of the session ask for now. A young one stays: two pages side by side ask for the same."""
+    challenge: bytes = await connection.fetchval(
+        """
+        UPDATE sessions SET
+            challenge = CASE WHEN challenged_at > clock_now() - $3::interval THEN challenge ELSE $2 END,
+            challenged_at = CASE WHEN challenged_at > clock_now() - $3::interval THEN challenged_at ELSE clock_now() END
+        WHERE id = $1 RETURNING challenge
+        """,
+        session_id,
+        secrets.token_bytes(CHALLENGE_BYTES),
+        _RENEWED_AFTER,
+    )
+    return bytes(challenge)
+
+
+async def _take_challenge(connection: Connection, session_id: int) -> bytes:
+    """What pages of the session asked for, once. Raises NotThePasskey where it is over, or was taken."""
+    row = await connection.fetchrow(
+        """
+        WITH asked AS (
+            SELECT id, challenge, challenged_at > clock_now() - $2::interval AS holds FROM sessions
+            WHERE id = $1 AND challenge IS NOT NULL FOR NO KEY UPDATE
+        )
+        UPDATE sessions s SET challenge = NULL, challenged_at = NULL FROM asked WHERE s.id = asked.id
+        RETURNING asked.challenge, asked.holds
+        """,
+        session_id,
+        CHALLENGE_LASTS,
+    )
+    if row is None or not row["holds"]:
+        raise NotThePasskey
+    return bytes(row["challenge"])

@@ -1,0 +1,47 @@
+"""Whom a request acts for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from largesse.base.settings import Network
+from largesse.db.scope import Scope, for_customer
+
+ADMIN = "admin"
+# The roles of people who may send.
+SENDERS = (ADMIN, "member")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The customer and service account an API key belongs to, or the customer and the person, read afresh for each request.
+
+    Of a person, what is of a key is None, and the service account none that is there.
+    """
+
+    key_id: int | None
+    environment: str  # production or staging
+    customer_id: int
+    customer_name: str
+    plan: str  # starter, pro or enterprise
+    funding: str  # balance or invoiced
+    service_account_id: int | None
+    service_account_name: str
+    service_account_active: bool
+    user_id: int | None = None
+    role: str | None = None  # of the person
+    scopes: Sequence[str] | None = None  # what the key is for; None: everything
+    networks: Sequence[Network] | None = None  # where it may be used; None: everywhere
+    limits: str | None = None  # what the service account may order, for `read_limits`
+    session_id: int | None = None  # of the person: the browser they signed in with
+
+    @property
+    def draws_on_all(self) -> bool:
+        """Whether it may draw from each funding account of the customer, whoever that is assigned to."""
+        return self.role == ADMIN
+
+    @property
+    def scope(self) -> Scope:
+        """For whom its transactions act."""
+        return for_customer(self.customer_id, self.environment)

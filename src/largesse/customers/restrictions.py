@@ -1,0 +1,108 @@
+"""How far a key or a service account is narrowed: what for, from where, and how much.
+
+    read       everything that only tells: the catalogue, templates, accounts, orders, how they are doing
+    send       orders and quotes, cancellations, mail once more
+    codes      codes and PINs in answers: orders of code batches, and reading those again
+    webhooks   subscriptions and their deliveries
+
+A key has all of these unless it was told otherwise. `GET /me` takes none.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from largesse.base.errors import NetworkNotAllowed, ScopeRequired
+from largesse.base.money import label
+from largesse.base.settings import Network
+from largesse.customers.principal import Principal
+
+READ, SEND, CODES, WEBHOOKS = SCOPES = ("read", "send", "codes", "webhooks")
+MOST_NETWORKS = 100  # of a key
+
+
+class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a service account may order in one currency, in its minor units; None: as much as it likes."""
+
+    largest_order_minor: int | None = None
+    daily_minor: int | None = None  # in a day of UTC
+
+    def told(self, currency: str) -> dict[str, str]:
+        """It in words of the audit log."""
+        return {
+            "largest_order": _amount_said(self.largest_order_minor, currency),
+            "daily": _amount_said(self.daily_minor, currency),
+        }
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Limit]).decode
+
+
+@lru_cache(maxsize=1_000)
+def read_limits(limits: str | None) -> Mapping[str, Limit]:
+    """The limits of a service account by currency, from what the database keeps of them."""
+    return {} if limits is None else _decode(limits)
+
+
+def write_limits(limits: Mapping[str, Limit]) -> str | None:
+    """What the database keeps of limits by currency; those that limit nothing are left out."""
+    kept = {currency: limit for currency, limit in sorted(limits.items()) if limit != Limit()}
+    return _encode(kept).decode() if kept else None
+
+
+def parse_network(typed: str) -> Network:
+    """The network of a CIDR, or of one address. Raises ValueError, which says what is wrong."""
+    return ipaddress.ip_network(typed.strip())
+
+
+def scopes_kept(scopes: Collection[str]) -> list[str] | None:
+    """What is kept of the scopes of a key, in their usual order; None where it has all, or none was named."""
+    kept = [scope for scope in SCOPES if scope in scopes]
+    return kept if 0 < len(kept) < len(SCOPES) else None
+
+
+def scopes_said(scopes: Sequence[str] | None) -> str:
+    """What a key is for, in words of the audit log."""
+    return "everything" if scopes is None else ", ".join(scopes)
+
+
+def networks_said(networks: Sequence[Network] | None) -> str:
+    """From where a key may be used, in words of the audit log."""
+    return "everywhere" if networks is None else ", ".join(map(str, networks))
+
+
+def _amount_said(minor: int | None, currency: str) -> str:
+    return f"any amount of {currency}" if minor is None else label(minor, currency)
+
+
+def require_scope(principal: Principal, scope: str) -> None:
+    """Raises ScopeRequired unless the key was made for that, too."""
+    if principal.scopes is not None and scope not in principal.scopes:
+        raise ScopeRequired(
+            f"This API key may not be used for `{scope}`, only for {_listed(principal.scopes)}."
+        )
+
+
+def require_network(principal: Principal, address: str | None) -> None:
+    """Raises NetworkNotAllowed where the key may be used from some networks and `address` is in none of them."""
+    if principal.networks is not None and not _is_within(address, principal.networks):
+        raise NetworkNotAllowed(f"This API key may not be used from {address or 'an unknown address'}.")
+
+
+def _is_within(address: str | None, networks: Sequence[Network]) -> bool:
+    try:
+        found = ipaddress.ip_address(address or "")
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return any(found in network for network in networks)
+
+
+def _listed(scopes: Sequence[str]) -> str:
+    return ", ".join(f"`{scope}`" for scope in SCOPES if scope in scopes)

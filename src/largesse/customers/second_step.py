@@ -1,0 +1,183 @@
+"""The second step of signing in: codes of an app (TOTP, RFC 6238) here, passkeys in `passkeys`, and recovery codes for when both are lost."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
+
+from largesse.db.pool import Connection, credentials_key, open_credentials
+from largesse.encryption.vault import Vault
+
+DIGITS = 6
+STEP_S = 30
+_SECRET_BYTES = 20
+_RECOVERY_CODES = 10
+_RECOVERY_CHARACTERS = 16  # 80 bits: its plain hash tells nobody anything
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no letter that looks like a digit
+_ALIKE = str.maketrans("OIL", "011")
+# Whether a row `p` of people has one, in SQL.
+HAS_PASSKEY = "EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id)"
+HAS_ONE = f"(p.has_app OR {HAS_PASSKEY})"
+
+
+def new_totp_secret() -> bytes:
+    """A fresh secret for an app."""
+    return secrets.token_bytes(_SECRET_BYTES)
+
+
+def totp_address(secret: bytes, email: str) -> str:
+    """What an app reads from a QR code."""
+    return _totp(secret).get_provisioning_uri(email, "Largesse")
+
+
+def typed_secret(secret: bytes) -> str:
+    """The secret as it is typed into an app that reads no QR code, in groups of four."""
+    text = base64.b32encode(secret).decode("ascii")
+    return " ".join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+async def turn_on(
+    connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str
+) -> list[str] | None:
+    """Asks for codes of that secret from now on. None where `code` is none of it; else recovery codes, as `begin_recovery`."""
+    step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
+    if step is None:
+        return None
+    await open_credentials(connection)
+    await connection.execute(
+        "UPDATE people SET totp = $2, totp_step = $3 WHERE id = $1",
+        person_id,
+        vault.second_steps.seal(secret, totp_context(person_id)),
+        step,
+    )
+    return await begin_recovery(connection, person_id)
+
+
+async def forget_app(connection: Connection, person_id: int) -> None:
+    """Asks for no codes of an app any longer."""
+    await open_credentials(connection)
+    await connection.execute("UPDATE people SET totp = NULL WHERE id = $1", person_id)
+    await end_recovery(connection, person_id)
+
+
+async def forget_second_step(connection: Connection, person_id: int) -> None:
+    """Asks for no second step any longer: app, passkeys and recovery codes are forgotten."""
+    await open_credentials(connection)
+    await connection.execute("DELETE FROM passkeys WHERE person_id = $1", person_id)
+    await forget_app(connection, person_id)
+
+
+async def begin_recovery(connection: Connection, person_id: int) -> list[str]:
+    """Recovery codes, told only here, for who has none yet; who has some keeps them, and none are told."""
+    has_some = await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM recovery_codes WHERE person_id = $1)", person_id
+    )
+    return [] if has_some else await new_recovery_codes(connection, person_id)
+
+
+async def end_recovery(connection: Connection, person_id: int) -> None:
+    """Forgets the recovery codes of who has no second step left."""
+    if not await asks_second_step(connection, person_id):
+        await open_credentials(connection)
+        await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
+
+
+async def new_recovery_codes(connection: Connection, person_id: int) -> list[str]:
+    """Fresh recovery codes, told only here; those of before hold no longer."""
+    await open_credentials(connection)
+    codes = [
+        "".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS))
+        for _ in range(_RECOVERY_CODES)
+    ]
+    await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
+    await connection.execute(
+        "INSERT INTO recovery_codes (person_id, hash) SELECT $1, hash FROM unnest($2::bytea[]) AS new (hash)",
+        person_id,
+        [_hash(code) for code in codes],
+    )
+    return ["-".join(code[at : at + 4] for at in range(0, len(code), 4)) for code in codes]
+
+
+async def count_recovery_codes(connection: Connection, person_id: int) -> int:
+    """How many of a person's recovery codes were not used."""
+    count: int = await connection.fetchval(
+        "SELECT count(*) FROM recovery_codes WHERE person_id = $1 AND used_at IS NULL", person_id
+    )
+    return count
+
+
+async def asks_second_step(connection: Connection, person_id: int) -> bool:
+    """Whether a person has a second step."""
+    has_one: bool = await connection.fetchval(f"SELECT {HAS_ONE} FROM people p WHERE p.id = $1", person_id)  # noqa: S608 - put together from constants
+    return has_one
+
+
+async def take_code(connection: Connection, vault: Vault, person_id: int, typed: str) -> bool:
+    """Whether what was typed is a code of the person's app, or a recovery code: each is taken once."""
+    await open_credentials(connection)
+    if (code := _digits(typed)) is None:
+        return await _take_recovery_code(connection, person_id, typed)
+    taken = await connection.fetchval(
+        "SELECT totp_step FROM people WHERE id = $1 AND has_app FOR NO KEY UPDATE", person_id
+    )
+    # Read after the lock is there, as another transaction may change it until then.
+    sealed = await connection.fetchval("SELECT totp_of($1, $2)", credentials_key(connection), person_id)
+    if taken is None or sealed is None:
+        return False
+    secret = vault.second_steps.open(sealed, totp_context(person_id))
+    step = _step_of(secret, code, await _now_s(connection), after=taken)
+    if step is None:
+        return False
+    await connection.execute("UPDATE people SET totp_step = $2 WHERE id = $1", person_id, step)
+    return True
+
+
+def totp_context(person_id: int) -> bytes:
+    """Where the sealed secret of a person belongs."""
+    return b"totp/%d" % person_id
+
+
+async def _take_recovery_code(connection: Connection, person_id: int, typed: str) -> bool:
+    taken = await connection.fetchval(
+        """
+        UPDATE recovery_codes SET used_at = clock_now() WHERE person_id = $1 AND hash = $2 AND used_at IS NULL
+        RETURNING true
+        """,
+        person_id,
+        _hash(typed),
+    )
+    return bool(taken)
+
+
+def _digits(typed: str) -> str | None:
+    """The six digits of an app's code, however they are grouped; None for any other text."""
+    code = "".join(typed.split())
+    return code if len(code) == DIGITS and code.isascii() and code.isdigit() else None
+
+
+def _step_of(secret: bytes, code: str | None, now_s: float, *, after: int) -> int | None:
+    """Which step the code is of: this one, the one before or the next, as clocks differ, but none up to `after`."""
+    if code is None:
+        return None
+    now = int(now_s // STEP_S)
+    shown = {step: _totp(secret).generate(step * STEP_S) for step in (now - 1, now, now + 1) if step > after}
+    return next((step for step, one in shown.items() if secrets.compare_digest(one, code.encode())), None)
+
+
+def _totp(secret: bytes) -> TOTP:
+    # SHA-1, as some apps know nothing else; within an HMAC it is sound.
+    return TOTP(secret, DIGITS, SHA1(), STEP_S)  # noqa: S303
+
+
+async def _now_s(connection: Connection) -> float:
+    now_s: float = await connection.fetchval("SELECT extract(epoch FROM clock_now())::float8")
+    return now_s
+
+
+def _hash(code: str) -> bytes:
+    plain = "".join(character for character in code.upper() if character.isalnum()).translate(_ALIKE)
+    return hashlib.sha256(plain.encode()).digest()

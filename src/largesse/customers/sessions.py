@@ -1,0 +1,349 @@
+"""Sessions: browsers that signed in. They are rows, so that they can be listed and taken back; the cookie is only their secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.base.text import cleaned
+from largesse.customers.roles import RIGHTS, Reach, Right
+from largesse.customers.second_step import HAS_PASSKEY, asks_second_step
+from largesse.customers.secrets import new_secret, secret_hash
+from largesse.db.pool import Connection, Database, open_credentials
+from largesse.db.scope import LOOKUP, Scope, for_customer
+
+LASTS = timedelta(days=14)
+PROVED = timedelta(minutes=10)  # for so long nobody is asked again who they are
+IDLE = timedelta(hours=12)  # without a request, it ends
+_LONGEST_BROWSER = 300  # characters kept of what a browser calls itself
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who signed in and chose a customer: whom a page is for. Read afresh for each request."""
+
+    session_id: int
+    person_id: int
+    user_id: int
+    email: str
+    name: str
+    role: str  # admin, member, finance or viewer
+    customer_id: int
+    customer_name: str
+    plan: str  # starter, pro or enterprise
+    funding: str  # balance or invoiced
+    environment: str  # production or staging: which of both the pages are about
+    is_proved: bool  # showed a moment ago that it is them: by signing in, or asked again
+
+    @property
+    def scope(self) -> Scope:
+        """For whom its transactions act."""
+        return for_customer(self.customer_id, self.environment)
+
+    def reach(self, right: Right) -> Reach | None:
+        """How far that right of the person goes; None: not at all."""
+        return RIGHTS[right].get(self.role)
+
+    def may(self, right: Right) -> bool:
+        """Whether the person has that right at all."""
+        return self.reach(right) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser that is signed in. `person` is None until a customer is chosen, or where it is none of theirs any longer."""
+
+    id: int
+    person_id: int
+    email: str
+    environment: str
+    language: str | None
+    zone: str | None
+    notice: str | None  # what the next page says
+    memberships: int  # customers there are to choose from
+    has_password: bool  # who was let in by a link may have none
+    has_app: bool  # that shows codes
+    has_passkey: bool
+    awaits_second_step: bool  # the password was right; until the second step nothing is shown
+    requires_second_step: bool  # the customer asks everybody for one
+    lacks_second_step: bool  # the customer asks for one, and the person has none
+    person: Person | None
+
+    @property
+    def has_second_step(self) -> bool:
+        """Whether the person has one, of whatever kind."""
+        return self.has_app or self.has_passkey
+
+    @property
+    def can_prove(self) -> bool:
+        """Whether there is anything by which the person can show that it is them."""
+        return self.has_password or self.has_second_step
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A customer that a person belongs to."""
+
+    user_id: int
+    email: str
+    customer_id: int
+    customer_name: str
+    role: str
+
+
+async def begin_session(
+    connection: Connection,
+    person_id: int,
+    user_id: int | None,
+    environment: str,
+    *,
+    address: str | None,
+    browser: str,
+    device: bytes | None = None,
+) -> str:
+    """The secret of a new session, told only here: never that of one there was, so that nobody can prepare it."""
+    await open_credentials(connection)
+    secret = new_secret()
+    awaits_second_step = await asks_second_step(connection, person_id)
+    await connection.execute(
+        """
+        INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step, device)
+        VALUES ($1, $2, $3, $4, $5, $6, clock_now() + $7, $8, $9)
+        """,
+        secret_hash(secret),
+        person_id,
+        user_id,
+        environment,
+        address,
+        browser_name(browser),
+        LASTS,
+        awaits_second_step,
+        device,
+    )
+    return secret
+
+
+def browser_name(browser: str) -> str:
+    """What is kept of what a browser calls itself."""
+    return cleaned(browser, " ")[:_LONGEST_BROWSER]
+
+
+async def knows_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
+    """Whether a person has signed in with that browser before."""
+    knows: bool = await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)", person_id, device
+    )
+    return knows
+
+
+async def is_new_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
+    """Whether a person who has signed in before comes with a browser that has not."""
+    is_new: bool = await connection.fetchval(
+        """
+        SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device IS NOT NULL)
+           AND NOT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)
+        """,
+        person_id,
+        device,
+    )
+    return is_new
+
+
+async def find_session(database: Database, secret: str) -> Session | None:
+    """The session of a cookie; None where it has ended or never was."""
+    hash_ = secret_hash(secret)
+    if hash_ is None:
+        return None
+    async with database.connection(LOOKUP) as connection:
+        row = await connection.fetchrow(
+            f"""
+            SELECT s.id, s.person_id, s.environment, s.notice, s.seen_at < clock_now() - interval '1 minute' AS is_unseen,
+                   p.email, p.language, p.zone, u.user_id, u.name, u.role,
+                   u.customer_id, u.customer_name, u.plan, u.funding,
+                   s.awaits_second_step, s.proved_at > clock_now() - $3::interval AS is_proved,
+                   p.has_password, p.has_app, {HAS_PASSKEY} AS has_passkey, u.requires_second_step,
+                   (SELECT count(*) FROM memberships(p.id)) AS memberships
+            FROM sessions s JOIN people p ON p.id = s.person_id
+            LEFT JOIN LATERAL memberships(p.id) u ON u.user_id = s.user_id
+            WHERE s.hash = $1 AND s.ended_at IS NULL AND s.ends_at > clock_now() AND s.seen_at > clock_now() - $2::interval
+            """,  # noqa: S608 - put together from constants
+            hash_,
+            IDLE,
+            PROVED,
+        )
+    if row is None:
+        return None
+    if row["is_unseen"]:
+        await _note_seen(database, row["id"])
+    person = None
+    if row["user_id"] is not None:
+        person = Person(
+            row["id"],
+            row["person_id"],
+            row["user_id"],
+            row["email"],
+            row["name"],
+            row["role"],
+            row["customer_id"],
+            row["customer_name"],
+            row["plan"],
+            row["funding"],
+            row["environment"],
+            row["is_proved"],
+        )
+    return Session(
+        row["id"],
+        row["person_id"],
+        row["email"],
+        row["environment"],
+        row["language"],
+        row["zone"],
+        row["notice"],
+        row["memberships"],
+        row["has_password"],
+        row["has_app"],
+        row["has_passkey"],
+        row["awaits_second_step"],
+        bool(row["requires_second_step"]),
+        bool(row["requires_second_step"]) and not (row["has_app"] or row["has_passkey"]),
+        person,
+    )
+
+
+async def _note_seen(database: Database, session_id: int) -> None:
+    async with database.transaction(LOOKUP) as connection:
+        await open_credentials(connection)
+        await connection.execute("UPDATE sessions SET seen_at = clock_now() WHERE id = $1", session_id)
+
+
+async def find_session_id(database: Database, secret: str) -> int | None:
+    """Returns the id of the session of a cookie, whether it is open or has ended; None where there is none."""
+    found: int | None = await database.fetchval(
+        LOOKUP, "SELECT id FROM sessions WHERE hash = $1", secret_hash(secret)
+    )
+    return found
+
+
+async def pass_second_step(connection: Connection, session_id: int) -> str | None:
+    """Lets the session in; its new secret, told only here: what the browser had before holds no longer. None where it has ended."""
+    await open_credentials(connection)
+    secret = new_secret()
+    done = await connection.execute(
+        """
+        UPDATE sessions SET hash = $2, awaits_second_step = false, proved_at = clock_now()
+        WHERE id = $1 AND ended_at IS NULL
+        """,
+        session_id,
+        secret_hash(secret),
+    )
+    return secret if done == "UPDATE 1" else None
+
+
+async def note_proof(connection: Connection, session_id: int) -> None:
+    """Notes that the person showed again that it is them."""
+    await open_credentials(connection)
+    await connection.execute("UPDATE sessions SET proved_at = clock_now() WHERE id = $1", session_id)
+
+
+async def end_session(connection: Connection, session_id: int) -> None:
+    """Ends it at once."""
+    await connection.execute(
+        "UPDATE sessions SET ended_at = clock_now() WHERE id = $1 AND ended_at IS NULL", session_id
+    )
+
+
+async def end_session_of(connection: Connection, person_id: int, session_id: int) -> None:
+    """Ends that session where it is one of the person's."""
+    await connection.execute(
+        "UPDATE sessions SET ended_at = clock_now() WHERE id = $2 AND person_id = $1 AND ended_at IS NULL",
+        person_id,
+        session_id,
+    )
+
+
+async def end_sessions(connection: Connection, person_id: int, *, but: int | None = None) -> None:
+    """Ends all sessions of a person, `but` one."""
+    await connection.execute(
+        "UPDATE sessions SET ended_at = clock_now() WHERE person_id = $1 AND ended_at IS NULL AND id IS DISTINCT FROM $2",
+        person_id,
+        but,
+    )
+
+
+async def forget_browsers(connection: Connection, person_id: int) -> None:
+    """Ends all sessions of a person, and knows none of their browsers again."""
+    await open_credentials(connection)
+    await end_sessions(connection, person_id)
+    await connection.execute(
+        "UPDATE sessions SET device = NULL WHERE person_id = $1 AND device IS NOT NULL", person_id
+    )
+
+
+async def end_sessions_of_user(connection: Connection, user_id: int) -> None:
+    """Ends the sessions whose pages are those of a user; its person may have others, elsewhere."""
+    await connection.execute(
+        "UPDATE sessions SET ended_at = clock_now() WHERE user_id = $1 AND ended_at IS NULL", user_id
+    )
+
+
+async def list_memberships(connection: Connection, person_id: int) -> list[Membership]:
+    """The customers a person belongs to, by name."""
+    rows = await connection.fetch(
+        """
+        SELECT user_id, email, customer_id, customer_name, role FROM memberships($1)
+        ORDER BY customer_name, user_id
+        """,
+        person_id,
+    )
+    return [Membership(**row) for row in rows]
+
+
+async def choose_customer(connection: Connection, session: Session, user_id: int) -> bool:
+    """Makes the pages of the session those of that customer; False where the person does not belong to it, or the session has ended."""
+    await open_credentials(connection)
+    chosen = await connection.fetchval(
+        """
+        UPDATE sessions SET user_id = $2 WHERE id = $1 AND ended_at IS NULL AND EXISTS (
+            SELECT FROM memberships($3) WHERE user_id = $2)
+        RETURNING true
+        """,
+        session.id,
+        user_id,
+        session.person_id,
+    )
+    return bool(chosen)
+
+
+async def choose_environment(connection: Connection, session_id: int, environment: str) -> None:
+    """Makes the pages of the session those of that environment."""
+    await connection.execute("UPDATE sessions SET environment = $2 WHERE id = $1", session_id, environment)
+
+
+async def set_notice(connection: Connection, session_id: int, notice: str | None) -> None:
+    """Keeps what the next page of the session is to say; None: it was said."""
+    await connection.execute("UPDATE sessions SET notice = $2 WHERE id = $1", session_id, notice)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session as its person sees it."""
+
+    id: int
+    address: str | None
+    browser: str
+    created_at: datetime
+    seen_at: datetime
+
+
+async def list_sessions(connection: Connection, person_id: int) -> list[OpenSession]:
+    """The open sessions of a person, the one seen last first."""
+    rows = await connection.fetch(
+        """
+        SELECT id, host(address) AS address, browser, created_at, seen_at FROM sessions
+        WHERE person_id = $1 AND ended_at IS NULL AND ends_at > clock_now() AND seen_at > clock_now() - $2::interval
+        ORDER BY seen_at DESC, id DESC
+        """,
+        person_id,
+        IDLE,
+    )
+    return [OpenSession(**row) for row in rows]

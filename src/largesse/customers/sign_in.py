@@ -1,0 +1,338 @@
+"""The way in: by password or by a link, each of which begins a new session.
+
+Whether an address is known shows neither in what is answered nor in how long it takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from largesse.audit.service import Acting, by_person
+from largesse.base.email import email_key
+from largesse.base.errors import NotFound
+from largesse.base.throttle import network_of
+from largesse.customers.access import writing
+from largesse.customers.members import bind_user, note_login
+from largesse.customers.passkeys import RelyingParty, take_passkey
+from largesse.customers.passwords import LONGEST, Passwords
+from largesse.customers.people import (
+    Known,
+    find_known,
+    holds_password,
+    know,
+    set_first_password,
+    set_password,
+)
+from largesse.customers.second_step import asks_second_step, take_code
+from largesse.customers.secrets import secret_hash
+from largesse.customers.sessions import (
+    Membership,
+    Person,
+    Session,
+    begin_session,
+    browser_name,
+    choose_customer,
+    end_sessions,
+    find_session,
+    is_new_device,
+    knows_device,
+    list_memberships,
+    note_proof,
+    pass_second_step,
+)
+from largesse.customers.sign_in_limits import Allowance, give_back, spend
+from largesse.customers.sign_in_links import ENDED, Link, confirm_address, find_link, use_link
+from largesse.db.pool import Connection, Database, act_for
+from largesse.db.scope import LOOKUP, for_customer
+from largesse.encryption.chain_keys import Chains
+from largesse.encryption.vault import Vault
+from largesse.jobs.outbox import mail_new_device, mail_reset, mail_second_step
+
+
+class Refused(Exception):
+    """No such address, or another password: nobody is told which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where somebody comes from."""
+
+    address: str | None
+    browser: str
+    request_id: str | None = None
+    device: str = ""  # by which a browser is known again
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What somebody shows as their second step: a code they typed, or what their passkey answered."""
+
+    code: str = ""
+    passkey: str = ""
+
+
+class SigningIn:
+    """Begins sessions; `environment` is the one their pages are about at first. `mails`: whether mail can be sent."""
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        chains: Chains,
+        passwords: Passwords,
+        party: RelyingParty,
+        environment: str,
+        *,
+        mails: bool,
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._chains = chains
+        self._mails = mails
+        self._passwords = passwords
+        self.party = party
+        self._environment = environment
+
+    async def by_password(self, email: str, password: str, origin: Origin) -> str:
+        """The secret of a new session. Raises Refused; TooManyRequests after too many tries."""
+        known = await self._check_password(email, password, origin)
+        is_outdated = known.password is not None and self._passwords.is_outdated(known.password)
+        renewed = await self._passwords.hash(password) if is_outdated else None
+        async with self._database.transaction(LOOKUP) as connection:
+            # It may have been replaced while hashes were made.
+            if not await holds_password(connection, known.id, known.password):
+                raise Refused
+            if renewed:
+                await set_password(connection, known.id, renewed)
+            return await self._begin(connection, known.id, origin)
+
+    async def forget_password(self, email: str, origin: Origin) -> None:
+        """Has a link for a new password mailed to that address, where somebody signs in by it. Raises TooManyRequests.
+
+        Whether somebody does changes nothing of what is done here but the row that waits then.
+        """
+        key = email_key(email)
+        await self._spend_network(origin)
+        await spend(self._database, self._vault, Allowance.LETTERS, key[:LONGEST].encode(errors="replace"))
+        if self._mails:
+            async with self._database.connection(LOOKUP) as connection:
+                await mail_reset(connection, key)
+
+    async def look_at(self, secret: str, origin: Origin) -> Link:
+        """What a link lets do; nothing is used up. Raises NotFound, TooManyRequests."""
+        await self._spend_network(origin)
+        async with self._database.connection(LOOKUP) as connection:
+            return await find_link(connection, secret)
+
+    async def by_link(self, secret: str, origin: Origin) -> str:
+        """Lets in by a link that needs no password. Raises NotFound for every other one."""
+        async with self._database.transaction(LOOKUP) as connection:
+            link = await find_link(connection, secret)
+            if link.kind != "sign_in":
+                raise NotFound(ENDED)
+            await use_link(connection, link)
+            person_id = link.person_id or await know(connection, link.email)
+            place = _place_of(link)
+            await act_for(connection, for_customer(place.customer_id, self._environment))
+            await bind_user(connection, place.user_id, person_id)
+            return await self._begin(connection, person_id, origin, place)
+
+    async def by_new_password(self, secret: str, password: str, origin: Origin) -> str:
+        """Takes up an invitation, or a reset, with a new password; ends all sessions there were. Raises NotFound.
+
+        An invitation that somebody may have copied replaces no password, and gives none to a member of a customer: they sign in, and
+        `take_up` it then. Otherwise whoever invites an address could sign in as its owner elsewhere. The first link from a mail
+        confirms the address, and ends what was set up for it before.
+        """
+        kept = await self._passwords.hash(password)
+        async with self._database.transaction(LOOKUP) as connection:
+            link = await find_link(connection, secret)
+            if not link.chooses_password:
+                raise NotFound(ENDED)
+            await use_link(connection, link)
+            person_id = link.person_id or await know(connection, link.email)
+            if link.confirms and not await confirm_address(connection, person_id):
+                raise NotFound(ENDED)
+            if link.kind == "reset":
+                await set_password(connection, person_id, kept)
+            elif not await set_first_password(connection, person_id, kept):
+                raise NotFound(ENDED)
+            await end_sessions(connection, person_id)
+            if link.kind == "reset":
+                return await self._begin(connection, person_id, origin)
+            place = _place_of(link)
+            await act_for(connection, for_customer(place.customer_id, self._environment))
+            await bind_user(connection, place.user_id, person_id)
+            await self._record(connection, "person.joined", place, origin)
+            return await self._begin(connection, person_id, origin, place)
+
+    async def take_up(self, secret: str, session: Session, origin: Origin) -> bool:
+        """Takes an invitation up as who is signed in; False where it is for another address. Raises NotFound."""
+        async with self._database.transaction(LOOKUP) as connection:
+            link = await find_link(connection, secret)
+            if link.kind != "invitation":
+                raise NotFound(ENDED)
+            if link.person_id != session.person_id or link.user_id is None or session.awaits_second_step:
+                return False
+            await use_link(connection, link)
+            place = _place_of(link)
+            await act_for(connection, for_customer(place.customer_id, self._environment))
+            await bind_user(connection, place.user_id, session.person_id)
+            if not await choose_customer(connection, session, place.user_id):
+                raise NotFound(ENDED)
+            await self._record(connection, "person.joined", place, origin)
+            await self._note_login(connection, place, origin)
+        return True
+
+    async def by_second_step(self, session: Session, step: Step, origin: Origin) -> str:
+        """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
+        await self._take_step(session, step, origin)
+        scope = LOOKUP if session.person is None else session.person.scope
+        async with self._database.transaction(scope) as connection:
+            secret = await pass_second_step(connection, session.id)
+            if secret is None:
+                raise Refused
+            if session.person is not None:
+                await self._note_login(connection, session.person, origin)
+            return secret
+
+    async def prove(self, session: Session, step: Step, origin: Origin) -> None:
+        """Notes that it is still them: by their second step, by their password, given as its code, where they have none.
+
+        Raises Refused, TooManyRequests.
+        """
+        if session.has_second_step:
+            await self._take_step(session, step, origin)
+        else:
+            await self._check_password(session.email, step.code, origin)
+        async with self._database.transaction(LOOKUP) as connection:
+            await note_proof(connection, session.id)
+
+    async def choose_password(self, person: Person, password: str, origin: Origin) -> None:
+        """The first password of who was let in by a link: there is nothing else by which to show that it is still them.
+
+        Other sessions end. Raises Refused where they have a password by now.
+        """
+        kept = await self._passwords.hash(password)
+        async with writing(self._database, person, changes_access=True) as connection:
+            if not await set_first_password(connection, person.person_id, kept):
+                raise Refused
+            await end_sessions(connection, person.person_id, but=person.session_id)
+            await note_proof(connection, person.session_id)
+            await self._record(connection, "person.password_chosen", person, origin)
+
+    async def change_password(self, person: Person, password: str, origin: Origin) -> None:
+        """Gives a person another password, and ends their other sessions."""
+        kept = await self._passwords.hash(password)
+        async with writing(self._database, person, changes_access=True) as connection:
+            await set_password(connection, person.person_id, kept)
+            await end_sessions(connection, person.person_id, but=person.session_id)
+            await self._record(connection, "person.password_chosen", person, origin)
+
+    async def tell_second_step(
+        self, connection: Connection, person: Person, change: str, origin: Origin
+    ) -> None:
+        """Has a person told by mail what changed about their second step, where mail can be sent; in the transaction that changes it."""
+        if self._mails:
+            browser = browser_name(origin.browser)
+            await mail_second_step(connection, person.person_id, change, origin.address, browser)
+
+    async def find(self, secret: str) -> Session | None:
+        """The session of a cookie; None where it has ended or never was."""
+        return await find_session(self._database, secret)
+
+    async def choose(self, session: Session, user_id: int, origin: Origin) -> bool:
+        """Makes the pages of the session those of that customer; False where the person does not belong to it."""
+        async with self._database.transaction(LOOKUP) as connection:
+            memberships = await list_memberships(connection, session.person_id)
+            place = next((one for one in memberships if one.user_id == user_id), None)
+            if place is None:
+                return False
+            await act_for(connection, for_customer(place.customer_id, self._environment))
+            if not await choose_customer(connection, session, user_id):
+                return False
+            await self._note_login(connection, place, origin)
+        return True
+
+    async def _begin(
+        self, connection: Connection, person_id: int, origin: Origin, place: Membership | None = None
+    ) -> str:
+        """A new session at that customer; where the person belongs to one alone, at that one."""
+        if place is None:
+            memberships = await list_memberships(connection, person_id)
+            place = memberships[0] if len(memberships) == 1 else None
+            if place is not None:
+                await act_for(connection, for_customer(place.customer_id, self._environment))
+        device = secret_hash(origin.device)
+        if self._mails and await is_new_device(connection, person_id, device):
+            await mail_new_device(connection, person_id, origin.address, browser_name(origin.browser))
+        secret = await begin_session(
+            connection,
+            person_id,
+            place.user_id if place else None,
+            self._environment,
+            address=origin.address,
+            browser=origin.browser,
+            device=device,
+        )
+        if place is not None and not await asks_second_step(connection, person_id):
+            await self._note_login(connection, place, origin)
+        return secret
+
+    async def _note_login(self, connection: Connection, place: Membership | Person, origin: Origin) -> None:
+        await note_login(connection, place.user_id)
+        await self._record(connection, "person.signed_in", place, origin)
+
+    async def _record(
+        self, connection: Connection, act: str, place: Membership | Person, origin: Origin
+    ) -> None:
+        """Keeps in the audit log what somebody did for themselves."""
+        who = by_person(place.user_id, place.email, origin.address, origin.request_id)
+        await Acting(who, self._chains).record(connection, act, place.email, customer_id=place.customer_id)
+
+    async def _check_password(self, email: str, password: str, origin: Origin) -> Known:
+        """Whose password it is. Raises Refused, TooManyRequests."""
+        about = email_key(email)[:LONGEST].encode(errors="replace")
+        await self._spend_network(origin)
+        device = secret_hash(origin.device)
+        async with self._database.connection(LOOKUP) as connection:
+            known = await find_known(connection, email)
+            # Asked of nobody, too, so that it takes as long.
+            is_theirs = await knows_device(connection, known.id if known else 0, device)
+        # Whoever guesses at an address keeps its owner out nowhere but in browsers that are new to them.
+        about += device if is_theirs and device else b""
+        await spend(self._database, self._vault, Allowance.ACCOUNT, about)
+        if not await self._passwords.is_right(known.password if known else None, password):
+            raise Refused
+        assert known is not None, "nobody's password is never right"
+        await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
+        return known
+
+    async def _take_step(self, session: Session, step: Step, origin: Origin) -> None:
+        """Takes what the person shows as their second step. Raises Refused, TooManyRequests."""
+        about = b"code/%d" % session.person_id
+        await self._spend(about, origin)
+        async with self._database.transaction(LOOKUP) as connection:
+            if step.passkey:
+                is_theirs = await take_passkey(
+                    connection, self.party, session.id, session.person_id, step.passkey
+                )
+            else:
+                is_theirs = await take_code(connection, self._vault, session.person_id, step.code)
+        if not is_theirs:
+            raise Refused
+        await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
+
+    async def _spend(self, about: bytes, origin: Origin) -> None:
+        await self._spend_network(origin)
+        await spend(self._database, self._vault, Allowance.ACCOUNT, about)
+
+    async def _spend_network(self, origin: Origin) -> None:
+        await spend(self._database, self._vault, Allowance.NETWORK, network_of(origin.address or ""))
+
+
+def _place_of(link: Link) -> Membership:
+    """Where a link for a user leads."""
+    assert link.user_id is not None, "a user's link"
+    assert link.customer_id is not None, "a user is of a customer"
+    return Membership(link.user_id, link.email, link.customer_id, link.customer_name or "", link.role or "")

@@ -1,0 +1,61 @@
+"""How often something may be tried: kept in the database, so that all processes count together.
+
+Each is about somebody who is named by a keyed hash: an address somebody types, the network they come from. It is taken before the
+try, so that many at once are no way around it; who succeeds gets it back.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from largesse.base.errors import TooManyRequests
+from largesse.base.throttle import Rate
+from largesse.db.pool import Database
+from largesse.db.scope import LOOKUP
+from largesse.encryption.vault import Vault
+
+# Of two tries at once, the one that began first may be counted last: no time has passed for it, and none is taken back.
+_PASSED_S = "greatest(0, extract(epoch FROM clock_now() - a.counted_at)::float8)"
+_LEFT = f"least($2, a.remaining + {_PASSED_S} * $2 / $3)"
+
+
+class Allowance(Enum):
+    """What is counted, and how much of it is allowed."""
+
+    ACCOUNT = Rate(10, 900.0)  # passwords and codes tried for one address
+    NETWORK = Rate(60, 900.0)  # whatever comes from one network
+    LETTERS = Rate(4, 3600.0)  # mail that is sent to one address
+    TESTS = Rate(6, 360.0)  # mail of what they are about to send, to one person
+
+
+async def spend(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
+    """Takes one, whatever comes of the try. Raises TooManyRequests when none is left."""
+    rate = allowance.value
+    row = await database.fetchrow(
+        LOOKUP,
+        f"""
+        INSERT INTO sign_in_allowances AS a (key, remaining) VALUES ($1, $2::float8 - 1)
+        ON CONFLICT (key) DO UPDATE SET
+            is_refused = {_LEFT} < 1,
+            remaining = {_LEFT} - CASE WHEN {_LEFT} < 1 THEN 0 ELSE 1 END,
+            counted_at = greatest(a.counted_at, clock_now())
+        RETURNING remaining, is_refused, $3::float8
+        """,  # noqa: S608 - put together from constants
+        _key(vault, allowance, about),
+        rate.most,
+        rate.refill_s,
+    )
+    assert row is not None, "an upsert returns its row"
+    if row["is_refused"]:
+        raise TooManyRequests("Too many tries.", retry_after_s=rate.wait_s(row["remaining"]))
+
+
+async def give_back(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
+    """Makes it whole again."""
+    await database.execute(
+        LOOKUP, "DELETE FROM sign_in_allowances WHERE key = $1", _key(vault, allowance, about)
+    )
+
+
+def _key(vault: Vault, allowance: Allowance, about: bytes) -> int:
+    return vault.networks.lookup(b"sign-in/" + allowance.name.encode() + b"/" + about)

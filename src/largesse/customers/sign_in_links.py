@@ -1,0 +1,193 @@
+"""Links that may be used once: invitations, links that let in, links that let choose a new password.
+
+Confirming an address: the first link from a mail ends what was set up for the address before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.base.errors import NotFound
+from largesse.customers.people import find_known
+from largesse.customers.second_step import forget_second_step
+from largesse.customers.secrets import new_secret, secret_hash
+from largesse.customers.sessions import forget_browsers
+from largesse.db.pool import Connection, open_credentials
+
+ENDED = "This link does not hold any longer."
+LASTS = {
+    "invitation": timedelta(days=7),
+    "sign_in": timedelta(hours=24),
+    "reset": timedelta(hours=1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link that holds still: what it lets do, and for whom."""
+
+    hash: bytes
+    kind: str  # invitation, sign_in or reset
+    email: str
+    person_id: int | None  # of that address; None where nobody has signed in by it yet
+    is_member: bool  # whether that person belongs to a customer already, and so signs in by other means
+    has_password: bool
+    is_mailed: bool  # made for a mail, so that only who reads the mail of the address has it
+    is_confirmed: bool  # whether that person has followed such a link before
+    user_id: int | None  # None for a reset
+    customer_id: int | None
+    customer_name: str | None
+    name: str | None
+    role: str | None
+    ends_at: datetime
+
+    @property
+    def confirms(self) -> bool:
+        """Whether choosing a password by it shows for the first time that its holder reads the mail of the address."""
+        return self.is_mailed and not self.is_confirmed
+
+    @property
+    def chooses_password(self) -> bool:
+        """Whether it lets its holder choose a password; otherwise they sign in with what they have."""
+        if self.kind != "invitation":
+            return self.kind == "reset"
+        return self.confirms or not (self.has_password or (self.is_member and not self.is_mailed))
+
+
+async def new_link(
+    connection: Connection,
+    kind: str,
+    *,
+    user_id: int | None = None,
+    person_id: int | None = None,
+    ends_others: bool = True,
+    is_mailed: bool = False,
+) -> str:
+    """Returns the secret of a new link. It is shown nowhere else; with `ends_others`, earlier links of that kind for the same one end.
+
+    `is_mailed`: the link goes into a mail to the address and nobody sees it before. Following it confirms the address.
+    """
+    await open_credentials(connection)
+    secret = new_secret()
+    if ends_others:
+        await connection.execute(
+            """
+            UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $1
+            AND (user_id = $2 OR person_id = $3)
+            """,
+            kind,
+            user_id,
+            person_id,
+        )
+    await connection.execute(
+        """
+        INSERT INTO sign_in_links (hash, kind, user_id, person_id, ends_at, is_mailed)
+        VALUES ($1, $2, $3, $4, clock_now() + $5, $6)
+        """,
+        secret_hash(secret),
+        kind,
+        user_id,
+        person_id,
+        LASTS[kind],
+        is_mailed,
+    )
+    return secret
+
+
+async def find_link(connection: Connection, secret: str) -> Link:
+    """The link of that secret. Raises NotFound for one that was used, has ended, or never was."""
+    row = await connection.fetchrow(
+        """
+        SELECT l.hash, l.kind, coalesce(u.email, p.email) AS email, coalesce(l.person_id, u.person_id) AS person_id,
+               u.user_id, u.customer_id, u.customer_name, u.name, u.role, l.ends_at, l.is_mailed
+        FROM sign_in_links l
+        LEFT JOIN user_of_link($1) u ON true
+        LEFT JOIN people p ON p.id = l.person_id
+        WHERE l.hash = $1 AND l.used_at IS NULL AND l.ends_at > clock_now() AND (u.user_id IS NULL OR u.is_active)
+        """,
+        secret_hash(secret),
+    )
+    if row is None:
+        raise NotFound(ENDED)
+    known = await find_known(connection, row["email"])
+    return Link(
+        row["hash"],
+        row["kind"],
+        row["email"],
+        row["person_id"] or (known.id if known else None),
+        known is not None and known.is_member,
+        known is not None and known.has_password,
+        row["is_mailed"],
+        known is not None and known.is_confirmed,
+        row["user_id"],
+        row["customer_id"],
+        row["customer_name"],
+        row["name"],
+        row["role"],
+        row["ends_at"],
+    )
+
+
+async def use_link(connection: Connection, link: Link) -> None:
+    """Uses it up, and with it all others of its kind for the same one. Raises NotFound where somebody else was quicker."""
+    used = await connection.fetchval(
+        """
+        UPDATE sign_in_links SET used_at = clock_now() WHERE hash = $1 AND used_at IS NULL AND ends_at > clock_now()
+        RETURNING true
+        """,
+        link.hash,
+    )
+    if not used:
+        raise NotFound(ENDED)
+    await connection.execute(
+        """
+        UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $1
+        AND (user_id = $2 OR (person_id = $3 AND kind = 'reset'))
+        """,
+        link.kind,
+        link.user_id,
+        link.person_id,
+    )
+
+
+async def end_links_of_person(connection: Connection, person_id: int) -> None:
+    """Ends every link that lets somebody in as that person, or lets them choose a password; invitations stay."""
+    users = await connection.fetch("SELECT user_id FROM memberships($1)", person_id)
+    await connection.execute(
+        """
+        UPDATE sign_in_links SET used_at = clock_now()
+        WHERE used_at IS NULL AND (person_id = $1 OR (kind = 'sign_in' AND user_id = ANY ($2::int[])))
+        """,
+        person_id,
+        [row["user_id"] for row in users],
+    )
+
+
+async def end_links(connection: Connection, *, user_id: int) -> None:
+    """No link of that user holds any longer."""
+    await connection.execute(
+        "UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND user_id = $1", user_id
+    )
+
+
+async def confirm_address(connection: Connection, person_id: int) -> bool:
+    """Notes that the person reads the mail of their address; False if they did so before.
+
+    Whatever was set up until then may be somebody else's, who had the address's invitation from a page: password, second step, sessions,
+    known browsers and links end. The person chooses a password in the same transaction.
+    """
+    await open_credentials(connection)
+    confirmed = await connection.fetchval(
+        """
+        UPDATE people SET confirmed_at = clock_now(), password = NULL WHERE id = $1 AND confirmed_at IS NULL
+        RETURNING true
+        """,
+        person_id,
+    )
+    if not confirmed:
+        return False
+    await forget_second_step(connection, person_id)
+    await forget_browsers(connection, person_id)
+    await end_links_of_person(connection, person_id)
+    return True

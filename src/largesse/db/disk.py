@@ -1,0 +1,61 @@
+"""Whether the disk of the database is full: what writes have met, and a look every few seconds.
+
+A look writes a temporary file of the server's: that takes room where the tables do, and needs no table, no right and no vacuum. On a
+cluster it is the coordinator's disk that is looked at; that a node's is full is known from writes alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import asyncpg
+import structlog
+from prometheus_client import Gauge
+
+from largesse.db.scope import OPERATOR
+
+if TYPE_CHECKING:
+    from largesse.db.pool import Database
+
+LOOK_EVERY_S = 5.0
+# More rows than the least memory holds, so that the server writes them to a file: about half a megabyte.
+_WRITE_FILE = "SELECT count(*) FROM generate_series(1, 20000)"
+
+_FULL = Gauge("largesse_database_full", "1 while the disk of the database is full, else 0.")
+_log = structlog.get_logger(__name__)
+
+
+class DiskWatch:
+    """Remembers whether the last write, or the last look, found the disk full."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+
+    def note_full(self, error: asyncpg.DiskFullError) -> None:
+        """Notes that something could not be written."""
+        if not self.is_full:
+            _log.error("database_full", error=" ".join(str(error).split()))
+        self._set(is_full=True)
+
+    async def look(self, database: Database) -> None:
+        """Looks whether there is room. While the database is away nothing is known, and nothing changes."""
+        try:
+            async with database.transaction(OPERATOR) as connection:
+                await connection.execute("SET LOCAL work_mem = '64kB'")
+                await connection.execute(_WRITE_FILE)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
+            return  # the session has noted a disk that is full
+        if self.is_full:
+            _log.info("database_has_room")
+        self._set(is_full=False)
+
+    async def look_for_ever(self, database: Database) -> None:
+        """Looks now and then, until it is cancelled."""
+        while True:
+            await self.look(database)
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def _set(self, *, is_full: bool) -> None:
+        self.is_full = is_full
+        _FULL.set(is_full)

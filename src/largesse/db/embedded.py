@@ -1,0 +1,155 @@
+"""The embedded PostgreSQL: one server per data directory, shared by every process that uses it.
+
+Each user holds a shared lock on `postgres.users`. Who leaves tries for the exclusive one: getting it means to be the
+last, who stops the server. The kernel frees a killed process's lock, so a server it left behind is used by the next
+process and stopped by the last. Starting and stopping happen under an exclusive lock on `postgres.starting`.
+See docs/decisions/0003-embedded-postgresql.md.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+from largesse.base import clock
+from largesse.base.errors import StartError
+from largesse.db import postmaster
+from largesse.db.cluster import START_LIMIT_S, STOP_LIMIT_S, Cluster
+from largesse.db.passwords import ADMIN
+from largesse.db.roles import Role
+
+LOCK_LIMIT_S = START_LIMIT_S + STOP_LIMIT_S
+LOCK_POLL_S = 0.02
+
+
+def has_cluster(data_dir: Path) -> bool:
+    """Whether a data directory has a database already."""
+    return (data_dir / "postgres" / "PG_VERSION").exists()
+
+
+class EmbeddedServer:
+    """This process's hold on the server of a data directory. Calls block; all may be made from several threads."""
+
+    def __init__(self, data_dir: Path, *, extra_settings: Mapping[str, str] | None = None) -> None:
+        """`extra_settings` are PostgreSQL's own and count only where this process is the one to start the server."""
+        self._data_dir = Path(os.path.realpath(data_dir))
+        self._cluster = Cluster(self._data_dir, extra_settings or {})
+        self._mutex = threading.Lock()
+        self._hold: int | None = None  # descriptor of the shared lock
+        self._holder_pid = 0
+        self._socket_dir = ""
+
+    def acquire(self) -> None:
+        """Joins the server, starting it (and making the cluster) where none runs; raises StartError."""
+        with self._mutex:
+            if self._hold is not None:
+                return
+            try:
+                self._make_data_dir()
+                with self._starting():
+                    self._hold = self._lock_file("postgres.users")
+                    self._holder_pid = os.getpid()
+                    fcntl.flock(
+                        self._hold, fcntl.LOCK_SH
+                    )  # at once: exclusive holders hold the start lock too
+                    try:
+                        self._cluster.initialise()
+                        self._socket_dir = self._cluster.start().socket_dir
+                    except BaseException:
+                        self._leave()
+                        raise
+            except OSError as error:
+                raise StartError(
+                    f"LARGESSE_DATA_DIR: {error.strerror}: {error.filename or self._data_dir}"
+                ) from error
+
+    def url(self, database: str = "largesse", *, role: Role | None = None) -> str:
+        """The address of one of the server's databases for a role, for asyncpg and libpq; None: for the superuser."""
+        if not self._socket_dir:
+            raise RuntimeError("the embedded server has not been acquired")
+        login = role or ADMIN
+        who = f"{login}:{self._cluster.passwords[login]}"
+        return f"postgresql://{who}@/{quote(database)}?host={quote(self._socket_dir)}&port={postmaster.PORT}"
+
+    def ensure_running(self) -> None:
+        """Starts the server again where it died; cheap where it runs. Raises StartError."""
+        if self._cluster.running():
+            return
+        with self._mutex:
+            if self._hold is None:
+                raise RuntimeError("the embedded server has not been acquired")
+            with self._starting():
+                self._socket_dir = self._cluster.start().socket_dir
+
+    def release(self) -> None:
+        """Lets go of the server, and stops it where nobody else holds it. May be called again."""
+        with self._mutex:
+            if self._hold is None:
+                return
+            if self._holder_pid != os.getpid():  # a fork's copy: the hold is its parent's
+                os.close(self._hold)
+                self._hold = None
+                return
+            with self._starting():
+                self._leave()
+
+    def _leave(self) -> None:
+        """Gives the hold back; the caller has the start lock."""
+        assert self._hold is not None
+        try:
+            fcntl.flock(self._hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._cluster.stop()
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(self._hold)
+            self._hold = None
+
+    def _make_data_dir(self) -> None:
+        """As root the folder must let the server's user through to what is its own; all secrets inside are 0600."""
+        self._data_dir.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._data_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700)
+        except FileExistsError:
+            if not self._data_dir.is_dir():
+                raise
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Holds the start lock: one process at a time starts or stops the server."""
+        descriptor = self._lock_file("postgres.starting")
+        try:
+            deadline = clock.passed_s() + LOCK_LIMIT_S
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if clock.passed_s() > deadline:
+                        raise StartError(
+                            f"Another process keeps starting PostgreSQL in {self._data_dir}"
+                        ) from None
+                    time.sleep(LOCK_POLL_S)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _lock_file(self, name: str) -> int:
+        return os.open(self._data_dir / name, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

@@ -1,0 +1,335 @@
+"""Making the roles and giving them their rights, and no more: what `migrate` does, and what `check` and `verify` compare.
+
+Everything is looked at first and only what differs is done, so that it may be done again and again, and by several databases of
+one server at once, whose roles are the same. What whoever migrates may not do is left for an administrator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import asyncpg
+
+from largesse.base.errors import StartError
+from largesse.db.policies import TABLES as HELD_APART
+from largesse.db.policies import Policy, policies_on
+from largesse.db.rights import Right, rights_on
+from largesse.db.role_limits import limits_missing
+from largesse.db.roles import ACTING, Role, act_as, may_act
+from largesse.db.sharding import HAS_EXTENSION, is_spread
+
+Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+_TRIES = 20
+_PAUSE_S = 0.05
+# Shorter than `deadlock_timeout` (1 s): where a service holds locks, this side gives up, and no transaction of the service is ended.
+_LOCK_TIMEOUT_MS = 200
+_LOCK_TRIES = 300  # at a lock, over a minute and more
+# Somebody else, who migrates another database of this server, has made or changed the same role meanwhile.
+_RACED = (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError, asyncpg.InternalServerError)
+# What is not allowed, and what follows upon it.
+_REFUSED = (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedObjectError)
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """The rights that roles lack, and those they have beyond what is theirs."""
+
+    missing: tuple[Right, ...]
+    extra: tuple[Right, ...]
+
+
+async def prepare_roles(session: Session) -> list[str]:
+    """Makes the roles and hands them the schema, and from then on acts as its owner; returns the statements that were refused.
+
+    Where any was, an administrator has to run them; until all the schema is the owner's, the session goes on as whom it logged in.
+    Raises StartError for a login that only serves, delivers or reads.
+    """
+    await _refuse_acting(session)
+    refused = [statement for missing in _PREPARING for statement in await _do(session, missing)]
+    if not await session.fetch(_FOREIGN_OWNED, Role.OWNER):
+        await act_as(session, Role.OWNER)
+    return refused
+
+
+async def roles_to_make(session: Session) -> list[str]:
+    """The statements that `prepare_roles` would run, for an administrator to run instead. Changes nothing.
+
+    Raises StartError as that does.
+    """
+    await _refuse_acting(session)
+    return [statement for missing in _PREPARING for statement in await missing(session)]
+
+
+async def _refuse_acting(session: Session) -> None:
+    login = await session.fetchval("SELECT session_user::text")
+    if login in ACTING:
+        raise StartError(
+            f"migrate needs the address of who owns the schema, not of {login}: set LARGESSE_OWNER_DATABASE_URL"
+        )
+
+
+async def grant_rights(session: Session) -> list[str]:
+    """Gives the roles what is theirs and takes away what is not; returns the statements that were refused."""
+    found = await session.fetch("SELECT FROM pg_roles WHERE rolname = ANY($1::text[])", list(ACTING))
+    if len(found) < len(ACTING):
+        return []  # what makes the roles was refused before
+    return await _do(session, _rights_missing)
+
+
+async def set_policies(session: Session) -> list[str]:
+    """Has row-level security hold as it is declared, and no other; returns the statements that were refused.
+
+    There is none until the schema is the roles' owner's, as who else owns it would see nothing any more; nor in a database that was restored
+    where there are no roles.
+    """
+    return await _do(session, policies_missing)
+
+
+async def policies_missing(session: Session) -> list[str]:
+    """The statements that make row-level security what it should be: first what adds rows, last what takes some away."""
+    handed = await session.fetchval(
+        "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')",
+        Role.OWNER,
+    )
+    spread = await is_spread(session)
+    tables = await session.fetch(_SECURED)
+    wanted = {policy for table in tables if handed for policy in policies_on(table["name"], is_spread=spread)}
+    there = {
+        Policy(row["table"], row["name"], tuple(sorted(row["roles"])), row["using"], row["check"])
+        if row["is_plain"]
+        else Policy(row["table"], row["name"], (), "")
+        for row in await session.fetch(_POLICIES)
+    }
+    statements = [policy.drop for policy in sorted(there - wanted)]
+    statements += [policy.create for policy in sorted(wanted - there)]
+    for table in tables:
+        is_held = bool(handed) and table["name"] in HELD_APART
+        if table["is_on"] is not is_held:
+            statements.append(
+                f"ALTER TABLE {table['name']} {'ENABLE' if is_held else 'DISABLE'} ROW LEVEL SECURITY"
+            )
+        # Where rows move from node to node, they are written there in the name of who owns the table, whom security that is forced would
+        # keep from it, whatever its policies are.
+        is_forced = is_held and not spread
+        if table["is_forced"] is not is_forced:
+            statements.append(
+                f"ALTER TABLE {table['name']} {'' if is_forced else 'NO '}FORCE ROW LEVEL SECURITY"
+            )
+    return statements
+
+
+async def differences(session: Session) -> Differences:
+    """How the rights in the database differ from what is theirs; nothing where there are no roles."""
+    objects = await session.fetch(_OBJECTS)
+    rows = await session.fetch(_RIGHTS, list(ACTING))
+    wanted = {right for kind, name in objects for right in rights_on(kind, name)}
+    given = {Right(*row) for row in rows}
+    return Differences(tuple(sorted(wanted - given)), tuple(sorted(given - wanted)))
+
+
+async def _do(session: Session, missing: _Missing) -> list[str]:
+    """Runs the statements that `missing` tells; returns those it still tells then: they were refused.
+
+    Twice, as taking a privilege on a table takes those on its columns along; and anew where somebody else was quicker.
+    """
+    await session.execute(f"SET lock_timeout = {_LOCK_TIMEOUT_MS}")
+    try:
+        return await _try(session, missing)
+    finally:
+        await session.execute("RESET lock_timeout")
+
+
+async def _try(session: Session, missing: _Missing) -> list[str]:
+    for tried in range(_TRIES):
+        try:
+            for _ in range(2):
+                for statement in await missing(session):
+                    with contextlib.suppress(*_REFUSED):
+                        await _run_beside_others(session, statement)
+            return await missing(session)
+        except _RACED:
+            if tried == _TRIES - 1:
+                raise
+            await asyncio.sleep(_PAUSE_S * random.uniform(0.5, 1.5))  # noqa: S311 - spreads, hides nothing
+    raise AssertionError("the last try has returned or raised")
+
+
+async def _run_beside_others(session: Session, statement: str) -> None:
+    """Runs one statement beside a service that works, which waits for it a fraction of a second at a time and never in a circle."""
+    for _ in range(_LOCK_TRIES):
+        try:
+            await session.execute(statement)
+        except asyncpg.LockNotAvailableError:
+            await asyncio.sleep(_PAUSE_S)
+        else:
+            return
+    raise StartError(f"somebody holds a lock for too long: end their transaction and try again ({statement})")
+
+
+def is_advice(statement: str) -> bool:
+    """Returns whether everything works without the statement, which some hosters let nobody run."""
+    return bool(_ADVICE.match(statement))
+
+
+def as_script(statements: Sequence[str]) -> str:
+    """Returns the statements as a script for psql, which runs beside a service that works, as `_run_beside_others` does.
+
+    Each statement is a transaction of its own, so that no lock is held while another is waited for. So is it under `psql -1`.
+    """
+    waits = [
+        statement for statement in statements if statement.startswith("ALTER ") and "OWNER TO" in statement
+    ]
+    if not waits:
+        return "".join(f"{statement};\n" for statement in statements)
+    lines = [f"SET lock_timeout = {_LOCK_TIMEOUT_MS};", "COMMIT;  -- a warning here means nothing"]
+    lines += [
+        _RETRIED.format(statement=statement) if statement in waits else f"{statement};"
+        for statement in statements
+    ]
+    return "\n".join([*lines, "RESET lock_timeout;\n"])
+
+
+async def _roles_missing(session: Session) -> list[str]:
+    """What makes the roles, lets the owner act as each of them, and whoever logs in as the owner."""
+    row = await session.fetchrow(
+        f"""
+        SELECT array_agg(rolname::text) AS there,
+               coalesce(bool_or(rolname = $2::text AND rolbypassrls), false) AS sees_all,
+               coalesce(bool_or(rolname = $2::text AND {may_act(session)}), false) AS may_own,
+               array_agg(rolname::text) FILTER (WHERE EXISTS (
+                   SELECT FROM pg_auth_members m
+                   WHERE m.roleid = pg_roles.oid AND m.member::regrole::text = $2::text)) AS owned,
+               array_agg(rolname::text) FILTER (WHERE NOT rolcanlogin) AS cannot_log_in,
+               array_agg(rolname::text) FILTER (WHERE NOT rolbypassrls AND rolname <> '{Role.APP}') AS held,
+               {HAS_EXTENSION} AS has_nodes, quote_ident(session_user) AS login
+        FROM pg_roles WHERE rolname = ANY($1::text[])
+        """,  # noqa: S608 - constants
+        list(Role),
+        Role.OWNER,
+    )
+    assert row is not None, "an aggregate is one row"
+    there, owned = row["there"] or [], row["owned"] or []
+    # A coordinator opens its sessions on the nodes as whoever acts.
+    login = "LOGIN" if row["has_nodes"] else "NOLOGIN"
+    statements = [f"CREATE ROLE {role} {login}" for role in Role if role not in there]
+    if row["has_nodes"]:
+        statements += [f"ALTER ROLE {role} LOGIN" for role in row["cannot_log_in"] or []]
+        # Their policies let every row through, but the coordinator's way to write rows is closed to who has policies at all.
+        statements += [f"ALTER ROLE {role} BYPASSRLS" for role in row["held"] or []]
+    # pg_dump reads all rows or fails; nothing else depends on it.
+    statements += [] if row["sees_all"] else [f"ALTER ROLE {Role.OWNER} BYPASSRLS"]
+    statements += [f"GRANT {role} TO {Role.OWNER}" for role in ACTING if role not in owned]
+    return statements + ([] if row["may_own"] else [f"GRANT {Role.OWNER} TO {row['login']}"])
+
+
+async def _schema_missing(session: Session) -> list[str]:
+    """What lets all roles into the schema, and the owner alone make things in it."""
+    rows = await session.fetch(
+        """
+        SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
+        FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) WHERE nspname = 'public'
+        """
+    )
+    held = {(row["grantee"], row["privilege_type"]) for row in rows}
+    wanted = [*((role, "USAGE") for role in Role), (Role.OWNER, "CREATE")]
+    statements = [
+        f"GRANT {privilege} ON SCHEMA public TO {role}"
+        for role, privilege in wanted
+        if (str(role), privilege) not in held
+    ]
+    return statements + (
+        ["REVOKE CREATE ON SCHEMA public FROM PUBLIC"] if ("PUBLIC", "CREATE") in held else []
+    )
+
+
+async def _foreign_owned(session: Session) -> list[str]:
+    """What hands over the schema that somebody else has made: whoever migrated it before there were roles.
+
+    They may act as its owner from then on, so that processes that still log in as them go on.
+    """
+    before = await session.fetch(
+        """
+        SELECT format('GRANT %s TO %I', $1::text, rolname) AS statement FROM pg_roles
+        WHERE oid = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
+          AND rolname <> $1::text AND rolname <> session_user AND NOT rolsuper
+          AND NOT EXISTS (SELECT FROM pg_auth_members
+                          WHERE member = pg_roles.oid AND roleid::regrole::text = $1::text)
+        """,
+        Role.OWNER,
+    )
+    return [row["statement"] for row in [*before, *await session.fetch(_FOREIGN_OWNED, Role.OWNER)]]
+
+
+async def _rights_missing(session: Session) -> list[str]:
+    found = await differences(session)
+    return [*(right.revoke for right in found.extra), *(right.grant for right in found.missing)]
+
+
+_Missing: TypeAlias = Callable[[Session], Awaitable[list[str]]]
+# Limits on roles, what pg_dump wants, and what keeps a statement from changing its own scope.
+_ADVICE = re.compile(
+    rf"ALTER ROLE \S+ (CONNECTION LIMIT|SET) |ALTER ROLE {Role.OWNER} BYPASSRLS|\w+ EXECUTE ON FUNCTION pg_catalog"
+)
+_PREPARING: tuple[_Missing, ...] = (_roles_missing, _schema_missing, _foreign_owned, limits_missing)
+_RETRIED = (
+    "DO $$ BEGIN LOOP BEGIN {statement}; EXIT; "
+    "EXCEPTION WHEN lock_not_available THEN PERFORM pg_sleep(0.05); END; END LOOP; END $$;"
+)
+
+# Ours are the tables, sequences and functions of who owns the record of migrations. `kind` is as GRANT says it. Sequences of
+# identity columns, and what belongs to extensions, go with what they belong to; so do the parts of tables that are spread, which end in a number.
+_OURS = """
+    SELECT 'pg_class'::regclass AS class, c.oid, c.relowner AS owner, c.oid::regclass::text AS name,
+           CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
+           coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)) AS acl
+    FROM pg_class c
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S') AND c.relname !~ '_[0-9]{5,}$'
+    UNION ALL
+    SELECT 'pg_proc'::regclass, p.oid, p.proowner, p.oid::regprocedure::text, 'FUNCTION',
+           coalesce(p.proacl, acldefault('f', p.proowner))
+    FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
+"""
+_OBJECTS = f"""
+    SELECT kind, name FROM ({_OURS}) AS ours
+    WHERE owner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
+      AND NOT EXISTS (SELECT FROM pg_depend d
+                      WHERE d.classid = ours.class AND d.objid = ours.oid AND d.deptype IN ('e', 'i'))
+"""  # noqa: S608 - constants, as below
+_SECURED = f"""
+    SELECT c.oid::regclass::text AS name, c.relrowsecurity AS is_on, c.relforcerowsecurity AS is_forced
+    FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid::regclass::text IN (
+        SELECT name FROM ({_OBJECTS}) AS objects WHERE kind = 'TABLE')
+    ORDER BY 1
+"""  # noqa: S608
+_POLICIES = f"""
+    SELECT tables.name AS "table", quote_ident(p.policyname) AS name, p.roles::text[] AS roles, coalesce(p.qual, '') AS using,
+           p.with_check AS "check", p.permissive = 'PERMISSIVE' AND p.cmd = 'ALL' AS is_plain
+    FROM ({_SECURED}) AS tables JOIN pg_policies p ON p.schemaname = 'public' AND quote_ident(p.tablename) = tables.name
+"""  # noqa: S608
+_FOREIGN_OWNED = f"""
+    SELECT format('ALTER %s %s OWNER TO %s', kind, name, $1::text) AS statement FROM ({_OURS}) AS ours
+    WHERE owner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
+      AND owner::regrole::text <> $1
+      AND NOT EXISTS (SELECT FROM pg_depend d
+                      WHERE d.classid = ours.class AND d.objid = ours.oid
+                        AND (d.deptype = 'e' OR d.deptype IN ('a', 'i') AND ours.kind = 'SEQUENCE'))
+    ORDER BY name = 'alembic_version', name  -- that last, by which the others are known
+"""  # noqa: S608
+_RIGHTS = f"""
+    WITH ours AS ({_OURS}), objects AS ({_OBJECTS}), granted AS (
+        SELECT kind, name, '' AS column, (aclexplode(acl)).* FROM ours
+        UNION ALL
+        SELECT kind, name, a.attname, (aclexplode(a.attacl)).*
+        FROM ours JOIN pg_attribute a ON a.attrelid = ours.oid AND ours.kind = 'TABLE' AND a.attacl IS NOT NULL)
+    SELECT DISTINCT kind, name, "column", CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS who,
+           privilege_type
+    FROM granted JOIN objects USING (kind, name)
+    WHERE grantee = 0 OR grantee::regrole::text = ANY($1::text[])
+"""  # noqa: S608

@@ -1,0 +1,91 @@
+"""What the migrations of this release make of a schema: its functions, triggers, constraints, unique indexes and rules.
+
+`manifest.txt` lists them, each with a digest of its definition. A test holds the list to the migrations; `largesse verify` holds the database to
+the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeAlias
+
+import asyncpg
+
+from largesse.db.rights import TABLES
+from largesse.db.sharding import NOT_GUARDED, is_spread
+
+Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+MANIFEST = Path(__file__).with_name("manifest.txt")
+_DIGITS = 16
+# What may be beside ours: an administrator's own. Whatever else is more than the list has changes what is written.
+_MAY_BE_MORE = ("function", "index")
+# Where customers are spread over nodes, foreign keys between tables of different kinds are gone.
+_HELD_ON_CLUSTER = ("function", "trigger")
+_NOT_ON_CLUSTER = frozenset(f"trigger {table}.guarded" for table in NOT_GUARDED)
+
+
+async def read_manifest(session: Session) -> dict[str, str]:
+    """Returns what the schema has, by kind and name, each with the digest of its definition."""
+    return {
+        row["name"]: sha256(row["definition"].encode()).hexdigest()[:_DIGITS]
+        for row in await session.fetch(_DEFINITIONS, list(TABLES))
+    }
+
+
+def released_manifest() -> dict[str, str]:
+    """Returns what this release makes, as `read_manifest` does."""
+    lines = MANIFEST.read_text("utf-8").splitlines()
+    return {name: digest for name, _, digest in (line.rpartition(" ") for line in lines)}
+
+
+def write_manifest(there: dict[str, str]) -> None:
+    """Writes the list of this release, after a migration was added."""
+    MANIFEST.write_text("".join(f"{name} {digest}\n" for name, digest in sorted(there.items())), "utf-8")
+
+
+async def schema_differences(session: Session) -> Sequence[str]:
+    """Returns how the schema differs from what this release makes: `missing trigger entries.entries_append_only`."""
+    there, released = await read_manifest(session), released_manifest()
+    if await is_spread(session):
+        there, released = (
+            {
+                name: digest
+                for name, digest in one.items()
+                if name.startswith(_HELD_ON_CLUSTER) and name not in _NOT_ON_CLUSTER
+            }
+            for one in (there, released)
+        )
+    found = [f"missing {name}" for name in released.keys() - there.keys()]
+    found += [f"changed {name}" for name in released.keys() & there.keys() if released[name] != there[name]]
+    more = there.keys() - released.keys()
+    found += [f"unknown {name}" for name in more if not name.startswith(_MAY_BE_MORE)]
+    return sorted(found)
+
+
+# A function has settings of its own on a cluster; they change nothing of what it does.
+_DEFINITIONS = """
+    WITH ours AS (
+        SELECT oid, relname FROM pg_class
+        WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND relname = ANY($1::text[]))
+    SELECT 'function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' AS name,
+           concat_ws('|', pg_get_function_result(p.oid), l.lanname, p.provolatile, p.prosecdef, p.proisstrict, (
+               SELECT string_agg(setting, ',' ORDER BY setting) FROM unnest(p.proconfig) AS setting
+               WHERE setting NOT LIKE 'citus.%'), p.prosrc) AS definition
+    FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+    WHERE p.pronamespace = 'public'::regnamespace
+      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    UNION ALL
+    SELECT 'trigger ' || o.relname || '.' || t.tgname, pg_get_triggerdef(t.oid)
+    FROM pg_trigger t JOIN ours o ON o.oid = t.tgrelid WHERE NOT t.tgisinternal
+    UNION ALL
+    SELECT 'constraint ' || o.relname || '.' || c.conname, pg_get_constraintdef(c.oid)
+    FROM pg_constraint c JOIN ours o ON o.oid = c.conrelid WHERE c.contype IN ('c', 'f', 'p', 'u', 'x')
+    UNION ALL
+    SELECT 'index ' || o.relname || '.' || i.indexrelid::regclass, pg_get_indexdef(i.indexrelid)
+    FROM pg_index i JOIN ours o ON o.oid = i.indrelid WHERE i.indisunique
+    UNION ALL
+    SELECT 'rule ' || o.relname || '.' || r.rulename, pg_get_ruledef(r.oid) FROM pg_rewrite r JOIN ours o ON o.oid = r.ev_class
+"""

@@ -1,0 +1,328 @@
+"""The pool, and which of the driver's errors mean that the database is away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Self, cast
+
+import asyncpg
+import structlog
+
+from largesse.base.database_address import DatabaseAddress
+from largesse.base.errors import MayNotAct, StartError
+from largesse.db import sharding
+from largesse.db.disk import DiskWatch
+from largesse.db.metrics import POOLS, PoolUsage
+from largesse.db.roles import Role, why_not
+from largesse.db.scope import OPERATOR, Scope
+from largesse.db.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, Limits, Session
+
+Row = asyncpg.Record
+Connection = asyncpg.Connection
+
+# What the server says when it lacks room on its disk, memory or connections, or cannot read or write its files. It has undone then
+# what it was to do.
+OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresIOError,
+)
+
+# Those, and what the driver raises when the server is stopping, starting, gone, silent, or a standby (before its
+# promotion, or after that of another), and when it has lost patience: with a statement, a lock, or a transaction in which
+# nothing was said. A statement that fails so may be tried again on another connection; a COMMIT that fails so may
+# or may not have happened.
+# InternalClientError: a statement was begun on a connection whose server has said its last words and not yet closed it.
+DATABASE_AWAY: tuple[type[BaseException], ...] = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    *OUT_OF_RESOURCES,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+
+# Those, and whatever the server itself refuses.
+DATABASE_FAILED: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
+
+# For one that is free, or a new one.
+_ACQUIRE_TIMEOUT_S = CONNECT_TIMEOUT_S
+# Until an idle one is closed: before the server does.
+_IDLE_S = 20.0
+
+_log = structlog.get_logger(__name__)
+
+
+class Database:
+    """A pool of connections; `transaction`, `connection` and `session` lend one for as long as the block lasts.
+
+    Whoever takes one says for whom it acts (largesse.db.scope).
+    """
+
+    def __init__(self, pool: asyncpg.Pool, dialer: Dialer) -> None:
+        self._pool = pool
+        self.dialer = dialer
+        self._waiting = 0
+        self.disk = DiskWatch()
+        self.is_spread = False  # whether customers are spread over nodes (largesse.db.sharding)
+        self.credentials_key: bytes | None = None  # of the master key, once it is proved
+
+    @classmethod
+    async def connect(
+        cls, url: str, *, role: Role | None = None, max_connections: int = 10, limits: Limits = REQUESTS
+    ) -> Self:
+        """Opens the pool, whose sessions act as `role`; None: as whoever logs in, which is for tests and benchmarks.
+
+        Raises one of DATABASE_AWAY when the server cannot be reached, and StartError when whoever logs in may not act so.
+        """
+        return await cls.open(Dialer(DatabaseAddress.parse(url), limits, role), max_connections)
+
+    @classmethod
+    async def open(cls, dialer: Dialer, max_connections: int = 10) -> Self:
+        """As `connect`, of sessions that are opened so."""
+        pool = await asyncpg.create_pool(
+            min_size=0,
+            max_size=max_connections,
+            max_inactive_connection_lifetime=_IDLE_S,
+            connection_class=Session,
+            connect=dialer.dial,
+        )
+        database = cls(pool, dialer)
+        try:
+            async with database.connection(OPERATOR) as connection:
+                if dialer.is_pooled:
+                    await _check_limits(connection)
+                elif dialer.role is not None:
+                    await _check_role(connection, dialer.role, dialer.limits)
+                database.is_spread = await sharding.is_spread(connection)
+        except StartError:
+            await pool.close()
+            raise
+        POOLS.pools.add(database)
+        return database
+
+    async def close(self) -> None:
+        """Waits until all connections are given back and closes them."""
+        await self._pool.close()
+        POOLS.pools.discard(self)
+
+    def usage(self) -> PoolUsage:
+        """How the pool is used just now."""
+        open_, idle = self._pool.get_size(), self._pool.get_idle_size()
+        return PoolUsage(open_ - idle, idle, self._waiting, self._pool.get_max_size())
+
+    @asynccontextmanager
+    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
+        """A connection for statements that need not belong together.
+
+        For customers they are one transaction all the same: the database is told for whom with BEGIN, and only what is told so reaches
+        the nodes of a distributed one. For others each statement stands alone.
+        """
+        has_to_be_told = getattr(scope, "customers", None)  # what is no scope is refused by both
+        async with (self.transaction if has_to_be_told else self.session)(scope) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def session(self, scope: Scope) -> AsyncIterator[Connection]:
+        """A connection outside any transaction, for who begins transactions of another kind, or sends BEGIN by itself."""
+        # Not by the pool's own time-out, which makes a task of every acquisition.
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(_ACQUIRE_TIMEOUT_S):
+                connection = await self._pool.acquire()
+        finally:
+            self._waiting -= 1
+        session = cast("Session", connection)
+        # By its own methods: a connection that is lost is no longer to be had of the pool.
+        lend, take_back = session.lend, session.take_back
+        try:
+            lend(scope, is_spread=self.is_spread, credentials_key=self.credentials_key)
+            yield cast("Connection", connection)
+        except asyncpg.DiskFullError as error:
+            self.disk.note_full(error)
+            raise
+        except sharding.LOST_NODE as error:
+            if self.is_spread and sharding.is_of_lost_node(error):
+                raise asyncpg.ConnectionFailureError(str(error)) from error
+            raise
+        finally:
+            take_back()
+            if _is_lost(connection):
+                # So may those be that lie idle, and where the server is silent, who comes next would wait to find out.
+                await self._pool.expire_connections()
+            with contextlib.suppress(asyncpg.InternalClientError):  # dropped while it is given back
+                await self._pool.release(connection)
+
+    @asynccontextmanager
+    async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
+        """A connection inside a READ COMMITTED transaction, committed when the block ends well."""
+        async with self.session(scope) as connection:
+            transaction = connection.transaction()
+            await transaction.start()
+            try:
+                yield connection
+            except BaseException:
+                # What went wrong is told, also where the connection is lost, which rolls back by itself.
+                with contextlib.suppress(*DATABASE_AWAY):
+                    await transaction.rollback()
+                raise
+            await transaction.commit()
+
+    async def at_once(self, scope: Scope, *reads: Callable[[Connection], Awaitable[Any]]) -> list[Any]:
+        """What each of the reads gives; they go on at the same time, each on a connection of its own. Raises what the first that fails does."""
+
+        async def run(read: Callable[[Connection], Awaitable[Any]]) -> Any:
+            async with self.connection(scope) as connection:
+                return await read(connection)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run(read)) for read in reads]
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def fetch(self, scope: Scope, query: str, *arguments: Any) -> list[Row]:
+        """The rows of one statement."""
+        async with self.connection(scope) as connection:
+            return await connection.fetch(query, *arguments)
+
+    async def fetchrow(self, scope: Scope, query: str, *arguments: Any) -> Row | None:
+        """The first row of one statement, or None."""
+        async with self.connection(scope) as connection:
+            return await connection.fetchrow(query, *arguments)
+
+    async def fetchval(self, scope: Scope, query: str, *arguments: Any) -> Any:
+        """The first column of the first row of one statement, or None."""
+        async with self.connection(scope) as connection:
+            return await connection.fetchval(query, *arguments)
+
+    async def execute(self, scope: Scope, query: str, *arguments: Any) -> str:
+        """Runs one statement; its command tag, such as `UPDATE 1`."""
+        async with self.connection(scope) as connection:
+            return await connection.execute(query, *arguments)
+
+
+class ReadOnly(Database):
+    """The same pool for who only reads: the database refuses whatever would write."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database._pool, database.dialer)  # noqa: SLF001 - of the same class
+        self.is_spread = database.is_spread
+        self.session = database.session  # type: ignore[method-assign]  # counts who waits, for both
+
+    @asynccontextmanager
+    async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
+        """A connection inside a READ COMMITTED transaction that is read-only."""
+        async with self.session(scope) as connection, connection.transaction(readonly=True):
+            yield connection
+
+    @asynccontextmanager
+    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
+        """As `transaction`, whoever acts."""
+        async with self.transaction(scope) as connection:
+            yield connection
+
+
+async def _check_role(connection: Connection, role: Role, limits: Limits) -> None:
+    """Raises StartError where a session could not take its role and must not go on without; else services say so."""
+    if cast("Session", connection).acts_as is not None:
+        return
+    if trouble := await why_not(connection, role):
+        raise MayNotAct(trouble)
+    if limits is not COMMANDS:  # `check` tells an operator
+        _log.warning("database_role_not_taken", role=role, see="docs/database.md, Database roles")
+
+
+async def _check_limits(connection: Connection) -> None:
+    """Behind PgBouncer the limits are the role's: says so where it has none."""
+    if await connection.fetchval("SELECT current_setting('idle_in_transaction_session_timeout')") == "0":
+        _log.warning("database_role_without_limits", see="docs/scaling.md, PgBouncer")
+
+
+def scope_of(connection: Connection) -> Scope:
+    """For whom the connection's transactions act. Raises LookupError for one that was given back."""
+    scope = cast("Session", connection).scope
+    if scope is None:
+        raise LookupError("this connection is lent to nobody")
+    return scope
+
+
+def is_spread(connection: Connection) -> bool:
+    """Whether customers are spread over nodes: a statement then had better be about one."""
+    return bool(
+        getattr(connection, "is_spread", False)
+    )  # of a plain one of the driver's, which tests have, nothing is known
+
+
+def beside_of(connection: Connection) -> Connection:
+    """Where the coordinator's own tables and sequences are asked: its session, where `connection` is one on a node, else that itself."""
+    return getattr(connection, "beside", None) or connection
+
+
+async def commit_as_one(connection: Connection) -> None:
+    """Has what the transaction writes on a node and beside it be there together or not at all, as it is in one database.
+
+    Call it inside the transaction.
+    """
+    if is_spread(connection):
+        await connection.execute(sharding.WRITE_ON_COORDINATOR)
+
+
+async def act_for(connection: Connection, scope: Scope) -> None:
+    """Lets the transaction of a look-up go on for whom it has found. Raises RuntimeError for any other."""
+    await cast("Session", connection).act_for(scope)
+
+
+async def open_credentials(connection: Connection) -> None:
+    """Lets the rest of the transaction change what people sign in with and what they are at a customer.
+
+    Whatever writes `people`, `users`, `sessions`, `sign_in_links`, `passkeys` or `recovery_codes` calls it first. It shows the database a
+    key of the master key; who commands or owns the tables needs none.
+    """
+    opens = getattr(
+        connection, "open_credentials", None
+    )  # a plain one of the driver's, which tests have, has no key
+    if opens is not None:
+        await opens()
+
+
+def credentials_key(connection: Connection) -> bytes | None:
+    """Returns what functions ask for before they tell what people sign in with: a parameter, never text of a statement."""
+    return getattr(connection, "credentials_key", None)
+
+
+def in_one_line(error: BaseException) -> str:
+    """What the driver says is wrong, for an operator to read."""
+    if isinstance(error, TimeoutError) and not error.errno:
+        return "it does not answer"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _is_lost(connection: Any) -> bool:
+    try:
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:  # the pool has noticed before
+        return True
+
+
+@asynccontextmanager
+async def connect_once(
+    url: str, scope: Scope, *, role: Role | None = None, limits: Limits = COMMANDS
+) -> AsyncIterator[Connection]:
+    """One connection for a command that needs no pool; `role` and errors as `Database.connect` has them."""
+    address = DatabaseAddress.parse(url)
+    connection = await Dialer(address, limits, role).dial()
+    try:
+        if role is not None and not address.is_pooled:
+            await _check_role(connection, role, limits)
+        connection.lend(scope, is_spread=await sharding.is_spread(connection))
+        yield connection
+    finally:
+        await connection.close()

@@ -1,0 +1,176 @@
+"""What is known of a running server from outside: its postmaster.pid, its process, its socket.
+
+Orphans: sessions at the server whose process can no longer be heard, in the middle of a command.
+
+Between two commands the server has limits of its own (largesse.db.session). Within one it waits for the rest of it without
+end: for the rows of a COPY, or for the parameters of a statement that it has just prepared. Keepalive ends that where a host has vanished,
+but not where something on the way still acknowledges, and until then the session's locks stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import subprocess
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import structlog
+
+from largesse.db.pool import DATABASE_FAILED, Database
+from largesse.db.scope import WORKER
+
+PORT = 5432  # part of the socket's name only: the server does not listen on the network
+PROBE_LIMIT_S = 2.0
+NO_PROCESS = 4194305  # above Linux's largest process id
+
+
+class Readiness(Enum):
+    """What a server says to a new connection."""
+
+    ACCEPTING = "accepting"
+    BUSY = "busy"  # there, but starting, recovering or stopping
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Postmaster:
+    """The lines of postmaster.pid that matter here (`miscadmin.h` in PostgreSQL describes them)."""
+
+    pid: int
+    socket_dir: str
+    status: str  # starting, ready, stopping or standby; empty while the file is being written
+
+
+def read(cluster: Path) -> Postmaster | None:
+    """The postmaster that last said it owns the cluster, alive or not; None after a clean stop."""
+    try:
+        lines = (cluster / "postmaster.pid").read_text().splitlines()
+        return Postmaster(
+            pid=int(lines[0]),
+            socket_dir=lines[4] if len(lines) > 4 else "",
+            status=lines[7].strip() if len(lines) > 7 else "",
+        )
+    except (FileNotFoundError, IndexError, ValueError):
+        return None
+
+
+def is_alive(postmaster: Postmaster, cluster: Path) -> bool:
+    """Whether the process is there and is this cluster's server, not another that was given the same id.
+
+    A process that died and was not yet reaped has no command line left, and counts as dead.
+    """
+    arguments = _command_line(postmaster.pid)
+    return bool(arguments) and arguments[0].endswith(b"postgres") and os.fsencode(cluster) in arguments
+
+
+def _command_line(pid: int) -> list[bytes]:
+    if Path("/proc/self/cmdline").exists():
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return []
+    # Elsewhere the arguments come as one line: it is cut where the server's own options begin.
+    listing = subprocess.run(  # noqa: S603 - the id is a number
+        ["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False
+    ).stdout
+    program, _, options = listing.partition(b" -D ")
+    return [program, options.partition(b" -c ")[0]]
+
+
+def disown(cluster: Path, postmaster: Postmaster) -> None:
+    """Lets a new server start where postmaster.pid names a dead server whose process id is taken.
+
+    PostgreSQL refuses to start while that id exists. The file is not removed: it also names the shared memory, by which
+    PostgreSQL makes sure that no orphan of the dead server still writes.
+    """
+    path = cluster / "postmaster.pid"
+    first, rest = path.read_text().split("\n", 1)
+    if int(first) == postmaster.pid:
+        path.write_text(f"{NO_PROCESS}\n{rest}")
+
+
+def exists(pid: int) -> bool:
+    """Whether any process has this id."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def ask(socket_dir: str) -> Readiness:
+    """Begins a session as the application would, and goes before it is let in."""
+    try:
+        first, _ = _knock(socket_dir)
+    except TimeoutError:
+        return Readiness.BUSY
+    except OSError:
+        return Readiness.NONE
+    return Readiness.ACCEPTING if first == b"R" else Readiness.BUSY
+
+
+def asks_for_password(socket_dir: str) -> bool | None:
+    """Whether the server wants a password of its superuser; None where it says nothing of the kind."""
+    try:
+        first, kind = _knock(socket_dir)
+    except OSError:
+        return None
+    return kind != 0 if first == b"R" else None
+
+
+def _knock(socket_dir: str) -> tuple[bytes, int | None]:
+    """The first message that a new session gets, by its kind, and what authentication that one wants (0: none)."""
+    parameters = b"user\0largesse\0database\0postgres\0\0"
+    startup = struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PROBE_LIMIT_S)
+        connection.connect(f"{socket_dir}/.s.PGSQL.{PORT}")
+        connection.sendall(startup)
+        head = connection.recv(9, socket.MSG_WAITALL)  # a kind, a length, and of `R` a number
+        wanted = struct.unpack("!I", head[5:9])[0] if head[:1] == b"R" and len(head) == 9 else None
+        if wanted == 0:
+            connection.sendall(struct.pack("!cI", b"X", 4))
+        return head[:1], wanted
+
+
+_END_EVERY_S = 2.0
+# A process of ours has the rest of a command ready, and a database may be slow to say that it waits for it.
+_WAITED_S = 5.0
+
+_log = structlog.get_logger(__name__)
+
+
+async def end_orphans(database: Database) -> int:
+    """Ends the orphans among the sessions of who logged in as we did, however they came about; returns how many there were."""
+    async with database.transaction(WORKER) as connection:
+        # A role sees and ends the sessions of those who logged in as it, not of those who act as it.
+        await connection.execute("SET LOCAL ROLE NONE")
+        ended = await connection.fetch(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND usename = session_user
+              AND application_name = current_setting('application_name')
+              AND state = 'active' AND wait_event = 'ClientRead'
+              AND state_change < clock_timestamp() - $1 * interval '1 second'
+            """,
+            _WAITED_S,
+        )
+    if ended:
+        _log.warning("orphans_ended", sessions=len(ended))
+    return len(ended)
+
+
+async def end_orphans_for_ever(database: Database) -> None:
+    """Does so again and again, until cancelled."""
+    while True:
+        await asyncio.sleep(_END_EVERY_S)
+        try:
+            await end_orphans(database)
+        except DATABASE_FAILED as error:
+            _log.warning("orphans_not_ended", error=type(error).__name__)

@@ -1,0 +1,233 @@
+"""What each role may do, table by table: the one place where that is said. `migrate` makes it so (`granting`).
+
+Every role but the owner reads every table, but for columns that are hidden, row-level security permitting, and uses every sequence but READ; only what can be made anew is ever
+emptied.
+Below stands who writes. A table that is not here can be written by its owner alone, and a test fails.
+
+Whoever locks rows of a table must be allowed to update one of its columns, which is then the one that harms least: `UPDATE(x)`.
+Of the tables that only grow (entries, audit_events, code_readings, order_acts, line_events) no row can be changed or deleted, nor of
+orders, but for their texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from largesse.db.roles import ACTING, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """What the roles may do with a table besides reading it: privileges with commas between, as GRANT takes them."""
+
+    app: str = ""
+    worker: str = ""
+    operator: str = ""
+
+    def of(self, role: Role) -> tuple[str, ...]:
+        """The privileges of a role; `UPDATE(x)` is one on the column `x` alone."""
+        said = {Role.APP: self.app, Role.WORKER: self.worker, Role.OPERATOR: self.operator}.get(role, "")
+        return tuple(said.split(", ")) if said else ()
+
+
+# What can be made anew from the rest.
+_READ_MODEL = Writes(worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE, TRUNCATE")
+
+TABLES: Mapping[str, Writes] = {
+    "account_service_accounts": Writes(app="INSERT, DELETE", operator="INSERT, UPDATE, DELETE"),
+    "account_users": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
+    "account_watchers": Writes(app="INSERT, DELETE"),
+    "account_watches": Writes(app="INSERT, UPDATE, DELETE", worker="UPDATE"),
+    # What an account is never changes.
+    "accounts": Writes(
+        app="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at)",
+        operator="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at), UPDATE(is_master), "
+        "UPDATE(open_to_all), UPDATE(mac)",
+    ),
+    "alembic_version": Writes(),
+    "api_keys": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "audit_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
+    "audit_heads": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "captured_mail": Writes(app="INSERT", worker="INSERT, DELETE", operator="UPDATE(sealed), DELETE"),
+    "catalogue_version": Writes(app="UPDATE", operator="UPDATE"),
+    "chain_keys": Writes(operator="INSERT, UPDATE"),
+    "chain_openings": Writes(operator="INSERT"),
+    "claim_addresses": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
+    "clock": Writes(),  # moved by tests alone
+    "code_readings": Writes(app="INSERT"),
+    "collections": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "credential_openings": Writes(),  # written by `open_credentials` alone
+    "currencies": Writes(),
+    "customers": Writes(
+        app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above)",
+        operator="INSERT, UPDATE",
+    ),
+    "daily_spending": Writes(app="INSERT, UPDATE"),
+    "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE"),
+    "delivery_attempts": Writes(worker="INSERT, DELETE", operator="UPDATE(answer)"),
+    "distribution": Writes(app="UPDATE(since)", worker="UPDATE(since)", operator="UPDATE(since)"),
+    "draft_columns": Writes(app="INSERT, UPDATE", worker="DELETE"),
+    "draft_rows": Writes(app="INSERT, DELETE"),
+    "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="DELETE"),
+    "entries": Writes(app="INSERT", operator="INSERT"),
+    "erasures": Writes(worker="INSERT", operator="INSERT"),
+    "events": Writes(
+        app="INSERT", worker="INSERT, UPDATE(fanned_out_at), DELETE", operator="INSERT, UPDATE(body)"
+    ),
+    "form_posts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
+    # Marks are made by the worker alone.
+    "line_event_head": Writes(worker="UPDATE"),
+    "line_event_marks": Writes(worker="INSERT"),
+    "line_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
+    "line_states": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "lines": Writes(
+        app="INSERT, UPDATE(recipient_name), UPDATE(recipient_email)",
+        worker="UPDATE(recipient_email), UPDATE(recipient_name)",
+        operator="UPDATE(sealed), UPDATE(code_lookup), UPDATE(recipient_email), UPDATE(recipient_name)",
+    ),
+    "mail_jobs": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="UPDATE"),
+    "mail_requeues": Writes(worker="UPDATE(reason)", operator="INSERT, UPDATE"),
+    "master_keys": Writes(operator="INSERT, UPDATE"),
+    "messages": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "noted_anchors": Writes(operator="INSERT, UPDATE"),
+    "order_acts": Writes(app="INSERT"),
+    "order_changes": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
+    # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker what was kept long enough.
+    "orders": Writes(
+        app="INSERT, UPDATE(placed_digest), UPDATE(mac)",
+        worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at), UPDATE(placed_digest), UPDATE(mac)",
+        operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(placed_digest), UPDATE(mac)",
+    ),
+    "passkeys": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
+    "people": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "people_mails": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT"),
+    "pictures": Writes(operator="INSERT"),
+    "pin_failures": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="UPDATE"),
+    "products": Writes(operator="INSERT, UPDATE"),
+    "recovery_codes": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
+    "report_groups": _READ_MODEL,
+    "report_orders": _READ_MODEL,
+    "report_sums": _READ_MODEL,
+    "report_words": Writes(app="DELETE", worker=_READ_MODEL.worker, operator=_READ_MODEL.operator),
+    "service_accounts": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "sessions": Writes(app="INSERT, UPDATE", worker="DELETE", operator="UPDATE"),
+    "shipments": Writes(app="INSERT", worker="UPDATE(sealed_address)", operator="UPDATE"),
+    "sign_in_allowances": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
+    "sign_in_links": Writes(app="INSERT, UPDATE", worker="INSERT, DELETE", operator="INSERT, UPDATE"),
+    "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE"),
+    "templates": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "top_ups": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="INSERT, UPDATE"),
+    "transfers": Writes(app="INSERT"),
+    "users": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "voucher_waits": Writes(
+        app="INSERT, UPDATE(since), DELETE",
+        worker="INSERT, UPDATE(since), DELETE",
+        operator="INSERT, UPDATE(since), DELETE",
+    ),
+    "vouchers": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "webhook_subscriptions": Writes(
+        app="INSERT, UPDATE(created_at), DELETE",
+        worker="UPDATE(created_at), DELETE",
+        operator="UPDATE(sealed_secret)",
+    ),
+}
+
+# Tables with columns that commands alone read: what is kept of passwords, and sealed secrets, is told by functions that ask for a key.
+HIDDEN: Mapping[str, tuple[str, ...]] = {"people": ("password", "totp")}
+# Their other columns. A column of theirs that is in neither list is hidden, and a test fails.
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "people": (
+        "id",
+        "email",
+        "email_key",
+        "language",
+        "zone",
+        "created_at",
+        "totp_step",
+        "confirmed_at",
+        "has_password",
+        "has_app",
+    )
+}
+
+# Who may call a function that is there on a cluster alone (largesse.db.sharding).
+FUNCTIONS_OF_CLUSTER: Mapping[str, tuple[Role, ...]] = {"customers_of_code": (Role.APP,)}
+
+# Who may call a function; those of triggers are called by nobody.
+FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
+    "clock_now": ACTING,
+    # What the application looks up before it knows for whom it acts.
+    "callers": (Role.APP,),
+    "captured_message": (Role.APP, Role.OPERATOR),
+    "captured_page": (Role.APP, Role.OPERATOR),
+    "every_collection": (Role.APP,),
+    "has_audit_heads": ACTING,
+    "has_marks": ACTING,
+    "is_ledger_chained": ACTING,
+    "last_sealed": ACTING,
+    "lines_of_code": (Role.APP,),
+    "memberships": (Role.APP, Role.OPERATOR),
+    "note_keys_seen": (Role.APP,),
+    "open_credentials": (Role.APP, Role.WORKER, Role.OPERATOR),
+    "password_of": (Role.APP, Role.OPERATOR),
+    "totp_of": (Role.APP,),
+    "note_sealing": (Role.APP, Role.WORKER, Role.OPERATOR),
+    "user_of_link": (Role.APP,),
+    "waiting_lines": (Role.APP, Role.WORKER, Role.OPERATOR),
+    # Those of triggers.
+    "catalogue_changed": (),
+    "close_credentials": (),
+    "guard_credentials": (),
+    "refuse_backwards": (),
+    "refuse_change": (),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One privilege of a role, or of everybody (`PUBLIC`), on an object."""
+
+    kind: str  # as GRANT says it: TABLE, SEQUENCE or FUNCTION
+    name: str  # of a function with its arguments
+    column: str  # of a privilege on a single one, else empty
+    grantee: str
+    privilege: str
+
+    @property
+    def grant(self) -> str:
+        """The statement that gives it."""
+        return f"GRANT {self._what} TO {self.grantee}"
+
+    @property
+    def revoke(self) -> str:
+        """The statement that takes it away."""
+        return f"REVOKE {self._what} FROM {self.grantee}"
+
+    @property
+    def _what(self) -> str:
+        column = f" ({self.column})" if self.column else ""
+        return f"{self.privilege}{column} ON {self.kind} {self.name}"
+
+
+def rights_on(kind: str, name: str) -> Iterator[Right]:
+    """What all roles may do with an object, which may be one that nothing is said of."""
+    if kind == "TABLE":
+        for role in ACTING:
+            for privilege in (*_reads(name, role), *TABLES.get(name, Writes()).of(role)):
+                verb, _, column = privilege.rstrip(")").partition("(")
+                yield Right(kind, name, column, role, verb)
+    elif kind == "SEQUENCE":
+        for role in ACTING:
+            yield Right(kind, name, "", role, "SELECT")
+            if role is not Role.READ:
+                yield Right(kind, name, "", role, "USAGE")
+    else:
+        for role in {**FUNCTIONS, **FUNCTIONS_OF_CLUSTER}.get(name.partition("(")[0], ()):
+            yield Right(kind, name, "", role, "EXECUTE")
+
+
+def _reads(table: str, role: Role) -> tuple[str, ...]:
+    if role is Role.OPERATOR or table not in SHOWN:
+        return ("SELECT",)
+    return tuple(f"SELECT({column})" for column in SHOWN[table])

@@ -1,0 +1,81 @@
+"""The roles of the database: as whom a process acts there, and what that takes.
+
+    OWNER      owns the schema and changes it: `migrate` alone
+    APP        serves
+    WORKER     delivers and keeps house
+    OPERATOR   commands
+    READ       audits and reports: changes nothing
+
+None is a superuser, and all but the owner own nothing; what each may do is in `largesse.db.rights`. Whoever logs in as
+more than it needs, as an owner or a superuser, acts as its role from the first statement on.
+See docs/decisions/0035-roles.md.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import asyncpg
+
+_SET_OPTION_SINCE = 16  # from then on a membership says by itself whether it lets act as the role
+
+
+class Role(StrEnum):
+    """Whom a process is at the database."""
+
+    OWNER = "largesse_owner"
+    APP = "largesse_app"
+    WORKER = "largesse_worker"
+    OPERATOR = "largesse_operator"
+    READ = "largesse_read"
+
+
+# Those that processes act as day by day.
+ACTING = (Role.APP, Role.WORKER, Role.OPERATOR, Role.READ)
+
+
+def may_act(connection: asyncpg.Connection[asyncpg.Record]) -> str:
+    """A condition on rows of `pg_roles`: those as whom whoever has logged in may act."""
+    option = "SET" if connection.get_server_version().major >= _SET_OPTION_SINCE else "MEMBER"
+    return f"pg_has_role(session_user, pg_roles.oid, '{option}')"
+
+
+async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
+    """Makes the session act as a role; False, with nothing changed, where it is not there or whoever logged in may not.
+
+    One round trip. Never on a session of PgBouncer's, which is another's after the transaction.
+    """
+    done = await connection.execute(
+        f"SELECT set_config('role', '{role}', false) FROM pg_roles "  # noqa: S608 - constants
+        f"WHERE rolname = '{role}' AND {may_act(connection)}"
+    )
+    return done == "SELECT 1"
+
+
+async def can_act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
+    """Whether there is the role and whoever logged in may act as it, not being it already."""
+    able: bool = await connection.fetchval(
+        f"SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}' AND rolname <> session_user AND {may_act(connection)})"  # noqa: S608 - constants
+    )
+    return able
+
+
+async def why_not(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> str | None:
+    """What keeps a session from its work that could not act as its role; None where it may go on as whom it logged in.
+
+    It may where there are no roles, as they could not be made, or where it owns the schema.
+    """
+    refused: bool = await connection.fetchval(
+        """
+        SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1) AND NOT coalesce((
+            SELECT pg_has_role(current_user, relowner, 'USAGE')
+            FROM pg_class WHERE oid = to_regclass('alembic_version')), false)
+        """,
+        role,
+    )
+    if not refused:
+        return None
+    return (
+        f"whoever logs in at the database may not act as {role}, as which this runs: give the address of one who may "
+        "(LARGESSE_DATABASE_URL; for commands LARGESSE_OWNER_DATABASE_URL)"
+    )

@@ -1,0 +1,269 @@
+"""Sessions of the database: how one is opened, and how long each of its two sides waits for the other.
+
+A host that vanishes, or a network that swallows what is said, tells nobody. So both sides have limits. The server ends a
+transaction whose client says nothing more, and frees its locks; the client drops a session whose server does not answer.
+Where the addresses are PgBouncer's, the server's limits are the role's own (docs/scaling.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import socket
+from dataclasses import dataclass
+from typing import Any, cast
+
+import asyncpg
+
+from largesse.base.database_address import DatabaseAddress, address_at
+from largesse.db.roles import Role, act_as, can_act_as
+from largesse.db.scope import Actor, Scope
+from largesse.db.sharding import SERVICE_SETTINGS, SESSION_SETTINGS
+
+CONNECT_TIMEOUT_S = 4.0
+# Of one host of several: who waits for a session must reach the next host in time when the first does not answer.
+_HOST_TIMEOUT_S = 1.5
+_CLOSE_TIMEOUT_S = 2.0
+# A peer that does not even acknowledge is taken for dead after some 10 seconds, where the system's default is two hours.
+_KEEPALIVE_IDLE_S, _KEEPALIVE_EVERY_S, _KEEPALIVE_COUNT = 5, 2, 3
+_UNACKNOWLEDGED_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long, in seconds, a statement runs at most, waits for a lock, and a transaction for its next statement.
+
+    Those are kept by the server. The client waits a little longer than the longest statement, as what comes after that
+    is no slow statement but a silent server.
+    """
+
+    statement_s: int  # 0, as for the others: no limit
+    lock_s: int
+    idle_in_transaction_s: int
+    idle_s: int = (
+        0  # outside a transaction: what a silent network has left at the server must not add up there
+    )
+    cancels: bool = False
+
+    @property
+    def answer_s(self) -> float | None:
+        """How long the client waits for the answer to one statement."""
+        return self.statement_s + 1.0 if self.statement_s else None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """These limits as parameters of a session."""
+        return {
+            "statement_timeout": f"{self.statement_s}s",
+            "lock_timeout": f"{self.lock_s}s",
+            "idle_in_transaction_session_timeout": f"{self.idle_in_transaction_s}s",
+            "idle_session_timeout": f"{self.idle_s}s",
+        }
+
+    @property
+    def name(self) -> str:
+        """What the server calls such sessions."""
+        return "largesse command" if self.cancels else "largesse"
+
+
+# Whoever waits for an answer gets one within 15 seconds, whatever became of the database: one wait for a session and one for
+# a statement must fit in that, and a transaction that was left alone must have ended by then.
+REQUESTS = Limits(statement_s=7, lock_s=3, idle_in_transaction_s=5, idle_s=30)
+# A worker's steps touch more rows, and nobody waits for them.
+WORK = Limits(statement_s=10, lock_s=5, idle_in_transaction_s=10, idle_s=30)
+# Loads and imports may take their time, but not keep locks while they do nothing.
+COMMANDS = Limits(statement_s=600, lock_s=30, idle_in_transaction_s=10, cancels=True)
+# A revision may take hours to build an index.
+UNLIMITED = Limits(statement_s=0, lock_s=0, idle_in_transaction_s=60, cancels=True)
+
+# What a statement reads that is held to a scope which was never said: no array, and so an error that tells what is wrong.
+_UNSAID = {"largesse.customers": "no scope was said", "largesse.environments": "no scope was said"}
+
+_KEEPALIVE = {
+    "tcp_keepalives_idle": f"{_KEEPALIVE_IDLE_S}s",
+    "tcp_keepalives_interval": f"{_KEEPALIVE_EVERY_S}s",
+    "tcp_keepalives_count": str(_KEEPALIVE_COUNT),
+    "tcp_user_timeout": f"{_UNACKNOWLEDGED_MS}ms",
+}
+
+
+class Session(asyncpg.Connection):
+    """A connection that notices a peer that has vanished, and is given back without a round trip."""
+
+    def __init__(self, protocol: Any, transport: asyncio.Transport, *more: Any) -> None:
+        super().__init__(protocol, transport, *more)
+        _keep_alive(transport.get_extra_info("socket"))
+        self.scope: Scope | None = None
+        self.acts_as: Role | None = None  # the role that whoever logged in has taken
+        self.begins_as: Role | None = None  # what each transaction acts as, where the session is PgBouncer's
+        self.is_spread = False  # whether customers are spread over nodes (largesse.db.sharding)
+        self.credentials_key: bytes | None = None
+        self._has_opened = False  # credentials, in the transaction under way
+        self.beside: asyncpg.Connection | None = (
+            None  # the coordinator's that a node's is lent with (largesse.db.shard_groups)
+        )
+
+    def lend(self, scope: Scope, *, is_spread: bool = False, credentials_key: bytes | None = None) -> None:
+        """Says for whom what begins from now on acts, and whether customers are spread. Raises TypeError for what is no scope.
+
+        `credentials_key` is what `open_credentials` shows.
+        """
+        if not isinstance(scope, Scope):
+            raise TypeError("a transaction says for whom it acts, by a Scope, before what it does")
+        self.scope, self.is_spread, self.credentials_key = scope, is_spread, credentials_key
+
+    def take_back(self) -> None:
+        """Ends what `lend` and `go_with` began."""
+        self.scope = self.beside = self.credentials_key = None
+
+    async def open_credentials(self) -> None:
+        """Lets the rest of the transaction change credentials of people, where the session was lent with their key.
+
+        Raises RuntimeError outside a transaction: it would be over before the change.
+        """
+        if self.credentials_key is None:
+            return
+        if not self.is_in_transaction():
+            raise RuntimeError("credentials are changed in a transaction")
+        if self._has_opened:
+            return
+        # A parameter: the text of a statement is read by every session of the same role.
+        await self.fetchval("SELECT open_credentials($1)", self.credentials_key)
+        self._has_opened = True
+
+    def go_with(self, beside: asyncpg.Connection) -> None:
+        """Says which of the coordinator's sessions a node's is lent with."""
+        self.beside = beside
+
+    async def act_for(self, scope: Scope) -> None:
+        """Says whom a look-up has found: the rest of its transaction, if it is in one, acts for them."""
+        if self.scope == scope:
+            return
+        if self.scope is None or not (self.scope.actor is Actor.LOOKUP or self.scope.includes(scope)):
+            raise RuntimeError("only what looks somebody up goes on for whom it finds")
+        self.scope = scope
+        if self.is_in_transaction():
+            await self.execute(scope.said)
+
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - as the driver has it
+        """Runs statements, as the driver does; what begins a transaction says in the same message who acts, and for whom."""
+        if query.startswith(("BEGIN", "ROLLBACK")):
+            self._has_opened = False
+        if query.startswith("BEGIN") and (said := self._said):
+            query = f"{query.rstrip(';')}; {said}"
+        if self.is_spread and query.startswith("BEGIN"):
+            # A coordinator repeats for its nodes the whole message that sets something, once for each thing set: BEGIN is none of it.
+            begin, _, query = query.partition(";")
+            begun: str = await super().execute(begin, timeout=timeout)
+            if not query.strip():
+                return begun
+        done: str = await super().execute(query, *args, timeout=timeout)
+        return done
+
+    @property
+    def _said(self) -> str:
+        role = f"SET LOCAL ROLE {self.begins_as}; " if self.begins_as else ""
+        return f"{role}{self.scope.said}" if self.scope else role
+
+    def get_reset_query(self) -> str:
+        """Empty: nothing here leaves session state behind, so giving back takes no round trip."""
+        return ""
+
+    async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as the driver has it
+        """Says goodbye, to a server that may not hear it."""
+        with contextlib.suppress(OSError, asyncpg.InterfaceError, asyncpg.PostgresError):
+            await super().close(timeout=timeout or _CLOSE_TIMEOUT_S)
+
+
+class _DroppedSession(Session):
+    """One that is dropped as soon as the answer to a statement is waited for no longer.
+
+    The driver would ask the server, on another connection, to cancel the statement, and wait for what comes of that: a
+    server that is silent would be waited for twice. And a COMMIT must not be cancelled: one that waits for a standby
+    would come back as done, on the primary alone.
+    """
+
+    def _cancel_current_command(self, *_: Any) -> None:
+        # Not at once: the driver, which calls this, still writes.
+        asyncio.get_running_loop().call_soon(self.terminate)
+
+
+class Dialer:
+    """Opens sessions at an address: on the first of its hosts that takes one, the last that did being asked first.
+
+    With a `role` they act as it from the first statement on, where whoever logs in may.
+    """
+
+    def __init__(self, address: DatabaseAddress, limits: Limits, role: Role | None = None) -> None:
+        self.hosts = address.hosts
+        self.role = role
+        self.limits = limits
+        self.is_pooled = address.is_pooled
+        session = {"application_name": limits.name, "timezone": "UTC"}
+        spread = SESSION_SETTINGS if limits.cancels else {**SESSION_SETTINGS, **SERVICE_SETTINGS}
+        self._options: dict[str, Any] = {
+            "command_timeout": limits.answer_s,
+            # Behind PgBouncer each transaction may meet another session of the server: no statement is prepared for later,
+            # and parameters that PgBouncer does not keep per client are refused.
+            "statement_cache_size": 0 if address.is_pooled else 100,
+            "server_settings": session
+            if address.is_pooled
+            else {**session, **_UNSAID, **_KEEPALIVE, **spread, **limits.settings, "jit": "off"},
+            "connection_class": Session if limits.cancels else _DroppedSession,
+        }
+
+    async def dial(self, *_: Any, **more: Any) -> Session:
+        """A new session. Raises what the driver does when no host takes it."""
+        session = await self._reach(more)
+        if self.role is not None:
+            try:
+                if self.is_pooled:  # the next transaction of such a session may be another's
+                    session.begins_as = self.role if await can_act_as(session, self.role) else None
+                else:
+                    session.acts_as = self.role if await act_as(session, self.role) else None
+            except BaseException:
+                session.terminate()
+                raise
+        return session
+
+    def at(self, host: str, port: int) -> Dialer:
+        """What opens the same sessions on another server."""
+        other = copy.copy(self)
+        other.hosts = (address_at(self.hosts[0], host, port),)
+        return other
+
+    async def _reach(self, more: dict[str, Any]) -> Session:
+        hosts = self.hosts
+        timeout_s = CONNECT_TIMEOUT_S if len(hosts) == 1 else _HOST_TIMEOUT_S
+        refused: Exception | None = None
+        for at, host in enumerate(hosts):
+            try:
+                session = await asyncpg.connect(host, timeout=timeout_s, **{**more, **self._options})
+            except (OSError, asyncpg.CannotConnectNowError, asyncpg.TargetServerAttributeNotMatched) as error:
+                refused = error
+                continue
+            except (
+                asyncpg.ObjectNotInPrerequisiteStateError
+            ) as error:  # it lets nobody in to the database for now
+                refused = asyncpg.CannotConnectNowError(str(error))
+                continue
+            self.hosts = hosts[at:] + hosts[:at]
+            return cast("Session", session)
+        assert refused is not None
+        raise refused
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Has the system notice a peer that has vanished, where it can be told to."""
+    if sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", _KEEPALIVE_IDLE_S),
+        ("TCP_KEEPINTVL", _KEEPALIVE_EVERY_S),
+        ("TCP_KEEPCNT", _KEEPALIVE_COUNT),
+        ("TCP_USER_TIMEOUT", _UNACKNOWLEDGED_MS),
+    ):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -1,0 +1,205 @@
+"""Sessions on the node where a customer lives: what is for that node alone need not be planned and passed on by the coordinator.
+
+Any node takes what a coordinator does about tables that are spread. So where a customer lives is a matter of what it costs, and what is
+known of it may be some seconds old: a node passes on what is not its own. What is the coordinator's alone (keys, sequences) a node does
+not have: a session on one is lent with one of the coordinator's beside it.
+
+Rounds: work of all customers, done at one node after the other where customers are spread, so that a node that is away stops no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar, cast
+
+import asyncpg
+import structlog
+
+from largesse.base import clock
+from largesse.base.errors import StartError
+from largesse.db import sharding
+from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, is_spread
+from largesse.db.scope import LOOKUP, WORKER, Scope
+from largesse.db.session import Session
+from largesse.db.sharding import neighbourhoods
+
+_KNOWN_S = 10.0  # who has moved is looked for anew after this
+
+_log = structlog.get_logger(__name__)
+
+
+class Node(Database):
+    """A pool of sessions on a node, each lent with one of the coordinator's."""
+
+    coordinator: Database | None = None  # none while it is opened
+
+    @asynccontextmanager
+    async def session(self, scope: Scope) -> AsyncIterator[Connection]:
+        """As `Database.session`. What is begun beside it ends after it, undone: it holds what the node's transaction relies on, and writes nothing."""
+        if self.coordinator is None:
+            async with super().session(scope) as connection:
+                yield connection
+            return
+        # The node's first: who waits for one that is away takes nothing of the coordinator's.
+        async with super().session(scope) as connection, self.coordinator.session(scope) as beside:
+            cast("Session", connection).go_with(beside)
+            try:
+                yield connection
+            finally:
+                if not beside.is_closed() and beside.is_in_transaction():
+                    await beside.execute("ROLLBACK")
+
+
+class Nodes:
+    """The nodes of a database, and which of them is whose. On a database that is one server nobody asks for them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._homes: dict[int, tuple[str, int]] = {}
+        self._known_until_s = 0.0
+        self._opened: dict[tuple[str, int], Database] = {}
+        self._opening: defaultdict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def home_of(self, customer_id: int) -> Database:
+        """Where a customer's rows are read and written: the node it lives on, or the database itself where there is no way straight to it.
+
+        Raises one of DATABASE_AWAY where the node is away.
+        """
+        if self._database.dialer.is_pooled:  # nodes are behind the coordinator then
+            return self._database
+        now_s = clock.passed_s()
+        if now_s >= self._known_until_s:
+            self._known_until_s = now_s + _KNOWN_S
+            self._homes = await self._read([*self._homes, customer_id])
+        elif customer_id not in self._homes:
+            self._homes |= await self._read([customer_id])
+        address = self._homes.get(customer_id)
+        return self._database if address is None else await self._at(*address)
+
+    async def close(self) -> None:
+        """Closes what was opened."""
+        for node in self._opened.values():
+            if node is not self._database:
+                await node.close()
+
+    async def _read(self, customer_ids: list[int]) -> dict[int, tuple[str, int]]:
+        async with self._database.connection(LOOKUP) as connection:
+            return await sharding.entries(connection, customer_ids)
+
+    async def _at(self, host: str, port: int) -> Database:
+        address = host, port
+        async with self._opening[address]:
+            if address not in self._opened:
+                self._opened[address] = await self._open(host, port)
+        return self._opened[address]
+
+    async def _open(self, host: str, port: int) -> Database:
+        try:
+            node = await Node.open(self._database.dialer.at(host, port))
+        except (StartError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+            # It lets the coordinator in, which costs more.
+            _log.warning(
+                "node_not_entered",
+                node=f"{host}:{port}",
+                error=type(error).__name__,
+                see="docs/scaling.md, Citus",
+            )
+            return self._database
+        node.coordinator = self._database
+        node.disk = self._database.disk
+        return node
+
+
+Result = TypeVar("Result")
+Customers = Sequence[int] | None  # neighbours, by id; None: all there are, in one database
+
+_ROUNDS_KNOWN_S = 1.0  # a customer that is new, or has moved, is found after this
+_REST_S = 2.0  # so long a node that was away is not asked again
+
+log = structlog.get_logger(__name__)
+
+
+async def places(connection: Connection, customers: Customers) -> Sequence[Customers]:
+    """The customers for whom work is done one after the other: those given, else all; neighbours together where they are spread."""
+    if customers is not None or not is_spread(connection):
+        return [customers]
+    return [neighbours.customers for neighbours in await neighbourhoods(connection)]
+
+
+async def read_at_homes(
+    connection: Connection, customer_ids: Iterable[int], read: Callable[[Customers], Awaitable[list[Row]]]
+) -> tuple[list[Row], set[int]]:
+    """What `read` finds of those customers, one after the other where they are spread, and those of them whose node is away.
+
+    Call it inside a transaction, which goes on without them.
+    """
+    if not is_spread(connection):
+        return await read(None), set()
+    rows: list[Row] = []
+    away: set[int] = set()
+    for neighbours in await neighbourhoods(connection, sorted(set(customer_ids))):
+        try:
+            async with connection.transaction():
+                rows += await read(neighbours.customers)
+        except DATABASE_AWAY:
+            if connection.is_closed():
+                raise
+            away.update(neighbours.customers)
+    return rows, away
+
+
+class Rounds:
+    """Goes round the nodes of a database. What it leaves out, as a node is away, waits there for another round."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: Mapping[int, Sequence[Sequence[int]]] = {}
+        self._known_until_s = 0.0
+        self._away_until_s: dict[int, float] = {}
+
+    async def go(
+        self, waiting: str, step: Callable[[Customers], Awaitable[Result]], *more: object
+    ) -> list[Result]:
+        """What `step` returns for all customers; where they are spread, for the neighbours of whom any is among those that wait.
+
+        `waiting` tells those, of the customers in `$1`, with `more` as its other arguments: the first few, in the order in which they wait. Raises what went wrong where no node could be asked.
+        """
+        if not self._database.is_spread:
+            return [await step(None)]
+        done: list[Result] = []
+        trouble: BaseException | None = None
+        are_all_away = True
+        for node, streets in (await self._nodes()).items():
+            if self._away_until_s.get(node, 0.0) > clock.passed_s():
+                continue
+            try:
+                for customers in await self._waiting(streets, waiting, *more):
+                    done.append(await step(customers))  # noqa: PERF401 - kept, whoever comes after it fails
+                are_all_away = False
+            except DATABASE_AWAY as error:
+                trouble = error
+                self._away_until_s[node] = clock.passed_s() + _REST_S
+                log.warning("worker.node_away", node=node, error=type(error).__name__)
+        if trouble is not None and are_all_away:
+            raise trouble
+        return done
+
+    async def _nodes(self) -> Mapping[int, Sequence[Sequence[int]]]:
+        """The customers of each node, neighbours together."""
+        if clock.passed_s() >= self._known_until_s:
+            nodes: dict[int, list[Sequence[int]]] = defaultdict(list)
+            async with self._database.connection(WORKER) as connection:
+                for neighbours in await neighbourhoods(connection):
+                    nodes[neighbours.node].append(neighbours.customers)
+            self._known, self._known_until_s = nodes, clock.passed_s() + _ROUNDS_KNOWN_S
+        return self._known
+
+    async def _waiting(self, streets: Sequence[Sequence[int]], query: str, *more: object) -> list[list[int]]:
+        """Those of each street who wait, where any does."""
+        async with self._database.connection(WORKER) as connection:
+            rows = await connection.fetch(query, [one for street in streets for one in street], *more)
+        waiting = {row[0] for row in rows}
+        return [found for street in streets if (found := [one for one in street if one in waiting])]

@@ -1,0 +1,230 @@
+"""Checks of roles: as whom a process logs in and acts, and whether every role has the rights and sees the rows that are its own.
+
+Checks of the database: reached, of a version and schema that fit, safe, roomy, and on time.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from largesse.base import clock
+from largesse.base.errors import StartError
+from largesse.base.settings import Settings
+from largesse.db.embedded import has_cluster
+from largesse.db.grants import differences, policies_missing
+from largesse.db.migrate import head_revision
+from largesse.db.pool import DATABASE_FAILED, Connection, connect_once, in_one_line
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
+from largesse.doctor.checks import Finding, error, ok, warning
+from largesse.doctor.machine import check_master_key_fits
+from largesse.installation import SERVING_CONNECTIONS, database_address, schema_trouble
+from largesse.orders.ids import FEW_IDS, LAST_ID
+from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
+
+_NAME = "LARGESSE_DATABASE_URL"
+_SEE = "docs/database.md, Database roles"
+
+
+async def check_roles(connection: Connection, settings: Settings) -> list[Finding]:
+    """What `connection`, opened as a serving process would, tells about roles."""
+    row = await connection.fetchrow(
+        """
+        SELECT session_user::text AS login, current_user = $1 AS acts, me.rolsuper,
+               me.rolcreaterole OR me.rolcreatedb AS makes,
+               (SELECT pg_has_role(session_user, relowner, 'MEMBER')
+                FROM pg_class WHERE oid = to_regclass('alembic_version')) AS owns
+        FROM pg_roles me WHERE me.rolname = session_user
+        """,
+        Role.APP,
+    )
+    assert row is not None, "whoever is logged in is there"
+    if not row["acts"] and "pgbouncer=true" not in (settings.database_url or ""):
+        return [
+            warning(
+                _NAME,
+                f"There is no role {Role.APP} that {row['login']} may act as: processes may do whatever that may. "
+                f"`largesse migrate --roles-sql` prints what makes it ({_SEE}).",
+            )
+        ]
+    return [_login(row["login"], _more(row)), await _rights(connection), await _policies(connection)]
+
+
+def _more(row: object) -> str:
+    """What somebody who logs in is beyond what a process needs; empty for nothing."""
+    for name, said in (
+        ("rolsuper", "is a superuser"),
+        ("owns", "owns the schema"),
+        ("makes", "makes roles or databases"),
+    ):
+        if row[name]:  # type: ignore[index]
+            return said
+    return ""
+
+
+def _login(login: str, more: str) -> Finding:
+    if more:
+        return warning(
+            _NAME,
+            f"Processes log in as {login}, who {more}, and act as their roles by leaving that aside. Whoever got to send "
+            f"statements of its own would find back: give them logins that are members of one role each ({_SEE}).",
+        )
+    return ok(_NAME, f"Serving processes log in as {login}, who may do no more than they need.")
+
+
+async def _policies(connection: Connection) -> Finding:
+    missing = await policies_missing(connection)
+    if not missing:
+        return ok(_NAME, "Row-level security holds customers apart.")
+    return warning(
+        _NAME,
+        f"Row-level security does not hold customers apart as it should: {len(missing)} statements are missing, such as "
+        f"{missing[0]}: `largesse migrate` puts it right ({_SEE}).",
+    )
+
+
+async def _rights(connection: Connection) -> Finding:
+    found = await differences(connection)
+    if found.missing:
+        first = found.missing[0].grant
+        said = f"Roles lack {len(found.missing)} of their rights, such as {first}"
+    elif found.extra:
+        first = found.extra[0].grant
+        said = f"Roles have {len(found.extra)} rights that are not theirs, such as {first}"
+    else:
+        return ok(_NAME, "Every role has its rights, and no others.")
+    return warning(_NAME, f"{said}: `largesse migrate` puts them right.")
+
+
+_FAILED: tuple[type[BaseException], ...] = (StartError, *DATABASE_FAILED)
+_OLDEST = 15
+_CLOCKS_APART_S = 2.0
+_SPARE_CONNECTIONS = 12  # for people, backups and monitoring
+
+# What each says when it is off.
+_SAFETY = {
+    "fsync": "a crash of the machine may ruin the database",
+    "synchronous_commit": "a crash may lose orders that were acknowledged",
+    "full_page_writes": "a crash of the machine may ruin pages of the database",
+}
+
+
+async def check_database(settings: Settings) -> list[Finding]:
+    """All that can be said about the database; it is started for that where it is an embedded one."""
+    if settings.database_url is None and not has_cluster(settings.data_dir):
+        return [error(_NAME, "There is no embedded database yet: run `largesse migrate`.")]
+    try:
+        async with (
+            database_address(settings, Role.APP) as url,
+            connect_once(url, OPERATOR, role=Role.APP) as connection,
+        ):
+            return await _look_at(connection, settings)
+    except _FAILED as failure:
+        return [error(_NAME, f"The database cannot be reached: {in_one_line(failure)}.")]
+
+
+async def _look_at(connection: Connection, settings: Settings) -> list[Finding]:
+    findings = [await look(connection) for look in (_version, _writable, _encoding, _safety, _room, _clock)]
+    trouble = await schema_trouble(connection)
+    if trouble is not None:
+        return [*findings, error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
+    findings.append(ok(_NAME, f"The schema is the one this release needs, {head_revision()}."))
+    findings += [await look(connection) for look in (_ids, _moved_clock)]
+    findings += await check_roles(connection, settings)
+    return findings + await check_master_key_fits(connection, settings)
+
+
+async def _version(connection: Connection) -> Finding:
+    version = await connection.fetchval("SHOW server_version")
+    number = int(await connection.fetchval("SHOW server_version_num"))
+    if number < _OLDEST * 10_000:
+        return error(_NAME, f"PostgreSQL {version} is too old: it must be {_OLDEST} or later.")
+    return ok(_NAME, f"PostgreSQL {version} answers.")
+
+
+async def _writable(connection: Connection) -> Finding:
+    if await connection.fetchval("SELECT pg_is_in_recovery()"):
+        return error(_NAME, "The server is a standby: it takes no orders until it is promoted.")
+    if await connection.fetchval("SHOW default_transaction_read_only") == "on":
+        return error(
+            _NAME, "Transactions are read-only (default_transaction_read_only): no order can be placed."
+        )
+    return ok(_NAME, "The database can be written to.")
+
+
+async def _encoding(connection: Connection) -> Finding:
+    encoding = await connection.fetchval("SHOW server_encoding")
+    if encoding != "UTF8":
+        return error(
+            _NAME, f"The database is encoded in {encoding}: make it anew in UTF8 (createdb --encoding UTF8)."
+        )
+    return ok(_NAME, "The database is encoded in UTF8.")
+
+
+async def _safety(connection: Connection) -> Finding:
+    off = {name: said for name, said in _SAFETY.items() if await connection.fetchval(f"SHOW {name}") == "off"}
+    if off:
+        said = "; ".join(f"{name} is off: {what}" for name, what in off.items())
+        return warning(_NAME, f"{said}. Switch it on.")
+    return ok(_NAME, "What is acknowledged is on the disk (fsync, synchronous_commit, full_page_writes).")
+
+
+async def _room(connection: Connection) -> Finding:
+    """How many connections there may be, by the least of the limits of server, database and role."""
+    row = await connection.fetchrow(
+        """
+        SELECT least(
+            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+            (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()),
+            (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = session_user)) AS allowed
+        """
+    )
+    assert row is not None, "a SELECT of one row"
+    allowed: int = row["allowed"]
+    needed = SERVING_CONNECTIONS + WORKING_CONNECTIONS + _SPARE_CONNECTIONS
+    each = f"a serving process takes up to {SERVING_CONNECTIONS}, a worker {WORKING_CONNECTIONS}"
+    if allowed < needed:
+        return warning(
+            _NAME,
+            f"The database allows {allowed} connections: {each}, and {_SPARE_CONNECTIONS} should be spare. "
+            "Raise max_connections, or the limit of the database or the role.",
+        )
+    return ok(_NAME, f"The database allows {allowed} connections: {each}.")
+
+
+async def _clock(connection: Connection) -> Finding:
+    sent = clock.now().timestamp()
+    at: datetime = await connection.fetchval("SELECT clock_timestamp()")
+    return compare_clocks(sent, at.timestamp(), clock.now().timestamp())
+
+
+def compare_clocks(sent: float, at: float, received: float) -> Finding:
+    """The database's instant `at` beside this machine's before it was asked and after it had answered (seconds since 1970)."""
+    ahead_s = at - (sent + received) / 2
+    if abs(ahead_s) > _CLOCKS_APART_S + (received - sent) / 2:
+        which = "ahead of" if ahead_s > 0 else "behind"
+        said = f"The database's clock is {abs(ahead_s):.1f} s {which} this machine's"
+        return warning(_NAME, f"{said}: let both follow a time server.")
+    return ok(_NAME, "The database's clock and this machine's agree.")
+
+
+async def _ids(connection: Connection) -> Finding:
+    left = LAST_ID - int(await connection.fetchval("SELECT last_value FROM orders_id_seq"))
+    if left <= 0:
+        return error(
+            _NAME, "No id of an order is left: none can be placed any more. Ask for help before you go on."
+        )
+    if left < FEW_IDS:
+        return warning(
+            _NAME, f"Ids for {left:,} more orders are left, fewer than a tenth: ask for help in good time."
+        )
+    return ok(_NAME, f"Ids for {left:,} more orders are left.")
+
+
+async def _moved_clock(connection: Connection) -> Finding:
+    moved = await connection.fetchval("SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'")
+    if moved is not None:
+        return warning(
+            _NAME, f"Deliveries go by a clock that is moved by {moved} (table clock), as only tests do."
+        )
+    return ok(_NAME, "Deliveries go by the database's clock.")

@@ -1,0 +1,31 @@
+"""The checkup: everything that can be looked at without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from largesse.doctor.checks import Finding, Report, ok
+from largesse.doctor.database import check_database
+from largesse.doctor.machine import check_data_dir, check_mail_server, check_master_key, check_open_files
+from largesse.doctor.settings import doubtful_settings, read_settings, unknown_settings
+
+
+async def check(environ: Mapping[str, str]) -> Report:
+    """Looks at the settings in `environ`, the machine, the database and the mail server. Changes and sends nothing.
+
+    What a malformed setting says is not guessed: what it leads to is not looked at.
+    """
+    settings, malformed = read_settings(environ)
+    findings: list[Finding] = [*malformed, *unknown_settings(environ), *doubtful_settings(settings)]
+    if not findings:
+        findings.append(ok("LARGESSE_…", "Every setting is known, well formed and plausible."))
+    unread = {finding.setting for finding in malformed}
+    if "LARGESSE_DATABASE_URL" not in unread:
+        if "LARGESSE_MASTER_KEY" not in unread:
+            findings += check_master_key(settings)
+        findings += check_data_dir(settings)
+        findings += await check_database(settings)
+    if "LARGESSE_SMTP_URL" not in unread:
+        findings += await check_mail_server(settings.smtp_url)
+    findings += check_open_files(settings)
+    return Report(findings)

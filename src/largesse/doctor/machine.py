@@ -1,0 +1,175 @@
+"""Checks of the machine: the data directory, and how many files may be open.
+
+The check of the mail server: a conversation with it in which nothing is sent.
+
+Checks of the master key: that there is one, that it is kept well, and that it is the one the database was sealed with.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import ssl
+import stat
+from collections.abc import Sequence
+
+from aiosmtplib.errors import SMTPAuthenticationError, SMTPException, SMTPTimeoutError
+
+from largesse.base.errors import StartError
+from largesse.base.settings import Settings
+from largesse.connections.limit import files_wanted
+from largesse.db.pool import Connection
+from largesse.doctor.checks import Finding, error, ok, warning
+from largesse.encryption.master_keys import KeyRecord, is_sealed, list_master_keys, prove_master_key
+from largesse.encryption.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
+from largesse.mail.smtp import MailServer, MailServerAwayError, Patience, Session
+from largesse.worker import OPEN_FILES
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def check_data_dir(settings: Settings) -> list[Finding]:
+    """Whether the data directory can be used, and by nobody else; it is not used with an external database."""
+    name, folder = "LARGESSE_DATA_DIR", settings.data_dir
+    if settings.database_url is not None:
+        return []
+    if not folder.exists():
+        return [ok(name, f"{folder} is made at the first start.")]
+    if not folder.is_dir():
+        return [error(name, f"{folder} is no directory.")]
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return [error(name, f"{folder} cannot be written to by this user: give it to the service's.")]
+    if folder.stat().st_mode & _OTHERS_WRITE:
+        return [warning(name, f"Others on this machine may change {folder}: chmod go-w it.")]
+    return [ok(name, f"Nobody else may change {folder}.")]
+
+
+def check_open_files(settings: Settings) -> list[Finding]:
+    """Whether this process, and so one that is started alike, may open as many files as the busiest one wants."""
+    name = "RLIMIT_NOFILE"
+    wanted = files_wanted(settings.max_connections, other_files=OPEN_FILES)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard == resource.RLIM_INFINITY or hard >= wanted:
+        return [ok(name, f"A process may open the {wanted:,} files that serving and working take at most.")]
+    said = (
+        f"A process may open {hard:,} files; one that serves and works wants {wanted:,} when it is busiest."
+    )
+    return [warning(name, f"{said} Raise the limit (LimitNOFILE=, ulimit -Hn).")]
+
+
+_NAME = "LARGESSE_SMTP_URL"
+_PATIENCE = Patience(connect_s=10.0, greeting_s=20.0, command_s=20.0)
+
+
+async def check_mail_server(url: str | None, patience: Patience = _PATIENCE) -> list[Finding]:
+    """Dials, encrypts and logs in as a worker would, and says goodbye."""
+    if url is None:
+        return []
+    server = MailServer.from_url(url)
+    where = f"{server.host}:{server.port}"
+    try:
+        session = await Session.open(server, patience, None)
+    except MailServerAwayError as away:
+        return [error(_NAME, f"{where} takes no mail: {_reason(away)}.")]
+    how = "encrypted" if session.is_encrypted else "not encrypted"
+    login = ", and takes the login" if server.username else ""
+    letters = "any letters" if session.takes_international else "ASCII letters alone before the @"
+    try:
+        await session.ask_for_nothing()
+    except MailServerAwayError as away:
+        return [error(_NAME, f"{where} ended the conversation: {_reason(away)}.")]
+    finally:
+        await session.close()
+    return [ok(_NAME, f"{where} answers, {how}{login}. It takes addresses of {letters}.")]
+
+
+def _reason(away: MailServerAwayError) -> str:
+    """What is wrong, for people, with what to do where that is known."""
+    cause = away.__cause__
+    while cause is not None and isinstance(cause.__cause__, ssl.SSLError | OSError):
+        cause = cause.__cause__  # the library wraps what the socket said
+    match cause:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not trusted ({cause.verify_message}); SSL_CERT_FILE may name your own authority's"
+        case ssl.SSLError():
+            return "it does not speak TLS there; say smtp:// with ?starttls=, or another port"
+        case SMTPAuthenticationError():
+            return f"it refuses the login ({cause.code})"
+        case socket.gaierror():
+            return "there is no host of that name"
+        case ConnectionRefusedError():
+            return "nobody listens there"
+        case TimeoutError() | SMTPTimeoutError():
+            return "it does not answer"
+        case SMTPException() if "STARTTLS" in str(cause):
+            return "it does not offer STARTTLS, which is required"
+        case _:
+            return str(away)
+
+
+_MASTER_KEY_NAME = "LARGESSE_MASTER_KEY"
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def check_master_key(settings: Settings) -> list[Finding]:
+    """Whether there is a master key, or will be one, and nobody else can read it."""
+    path = master_key_file(settings)
+    if is_key_to_be_generated(settings):
+        return [ok(_MASTER_KEY_NAME, "A key is generated into the data directory when it is first needed.")]
+    try:
+        load_vault(settings)
+    except (StartError, OSError) as unusable:
+        return [error(_MASTER_KEY_NAME, f"No master key can be had: {unusable}.")]
+    if settings.master_keys:
+        return [ok(_MASTER_KEY_NAME, f"Keys that are set: {len(settings.master_keys)}.")]
+    if path.stat().st_mode & _OTHERS:
+        return [warning(_MASTER_KEY_NAME, f"Others on this machine may read {path}: chmod 600 it.")]
+    return [ok(_MASTER_KEY_NAME, "The key in the data directory is its owner's alone.")]
+
+
+async def check_master_key_fits(connection: Connection, settings: Settings) -> list[Finding]:
+    """Whether a master key is the one the database is sealed under; nothing where nothing is sealed, or there is no key to try."""
+    if not await is_sealed(connection):
+        return []
+    if is_key_to_be_generated(settings):
+        return [
+            error(
+                _MASTER_KEY_NAME,
+                "The file `master-key` of the data directory is missing: bring it back from a backup.",
+            )
+        ]
+    try:
+        vault = load_vault(settings)
+    except (StartError, OSError):
+        return []  # which is said already
+    try:
+        await prove_master_key(connection, vault, keep=False)
+    except StartError as wrong:
+        return [error(_MASTER_KEY_NAME, f"{wrong}.")]
+    known = await list_master_keys(connection)
+    return [ok(_MASTER_KEY_NAME, "The database is sealed under this key."), *_rotation(vault, known)]
+
+
+def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[Finding]:
+    """What is left to do of a change of keys."""
+    newest, *others = vault.key_ids
+    older = {key.id: key for key in known if key.id != newest}
+    needed = [key.name for key in older.values() if key.is_needed]
+    spare = [older[key_id].name for key_id in others if key_id in older and not older[key_id].is_needed]
+    findings = []
+    if needed:
+        findings.append(
+            warning(
+                _MASTER_KEY_NAME,
+                f"Something may be sealed under {', '.join(needed)} still: run `largesse reseal`.",
+            )
+        )
+    if spare:
+        findings.append(
+            warning(
+                _MASTER_KEY_NAME,
+                f"Nothing is sealed under {', '.join(spare)} any more: leave it out of the list.",
+            )
+        )
+    return findings

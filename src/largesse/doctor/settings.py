@@ -1,0 +1,163 @@
+"""Checks of the settings themselves: malformed, unknown, and doubtful where they are well formed.
+
+What a service says about its settings when it starts: one line of the log for each doubt.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from email.utils import parseaddr
+from urllib.parse import parse_qs, urlsplit
+
+import structlog
+
+from largesse.base.settings import SettingError, Settings, load_settings, setting_names
+from largesse.doctor.checks import Finding, error, warning
+from largesse.mail.smtp import MailServer
+
+_PREFIX = "LARGESSE_"
+# What `serve` tells the processes it starts, what the tests are told, and what callers' samples keep their key in.
+_OTHERS = ("LARGESSE_SERVE_", "LARGESSE_TEST_", "LARGESSE_API_KEY")
+_ALIKE = 0.6  # from here on a name may be a slip of another
+
+
+def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[Finding]]:
+    """The settings as far as they can be read, with defaults in the place of malformed ones, and which those are."""
+    left = dict(environ)
+    findings: list[Finding] = []
+    while True:
+        try:
+            return load_settings(left), findings
+        except SettingError as malformed:
+            findings.append(error(malformed.name, f"It {malformed.said}."))
+            del left[malformed.name]
+
+
+def unknown_settings(environ: Mapping[str, str]) -> list[Finding]:
+    """Variables that look like settings and are none."""
+    names = setting_names()
+    given = sorted(name for name, value in environ.items() if name.startswith(_PREFIX) and value.strip())
+    return [
+        warning(name, f"There is no such setting.{_meant(name, names)}")
+        for name in given
+        if name not in names and not name.startswith(_OTHERS)
+    ]
+
+
+def doubtful_settings(settings: Settings) -> list[Finding]:
+    """What is well formed and yet hardly meant, for production: staging may stand on anybody's own machine."""
+    return [
+        *_about_public_url(settings.public_url_of("production")),
+        *_about_mail_from(settings.mail_from),
+        *doubtful_mail_server(settings.smtp_url),
+        *_about_webhooks(settings),
+    ]
+
+
+def _about_public_url(url: str) -> Iterator[Finding]:
+    name = "LARGESSE_PUBLIC_URL"
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_local(host):
+        yield warning(
+            name,
+            f"{host} is this machine alone: links in mail lead recipients nowhere. Set the address they reach.",
+        )
+    elif is_private(host):
+        yield warning(
+            name, f"{host} is reached from its own network alone: recipients elsewhere find nothing there."
+        )
+    if parts.scheme == "http" and not is_local(host):
+        yield warning(
+            name,
+            "http:// lets keys, codes and PINs travel in clear. Put TLS before the service and say https://.",
+        )
+
+
+def _about_mail_from(mail_from: str) -> Iterator[Finding]:
+    domain = parseaddr(mail_from)[1].rpartition("@")[2]
+    if is_local(domain.strip("[]")) or "." not in domain:
+        yield warning(
+            "LARGESSE_MAIL_FROM",
+            f"{domain} is no domain that mail comes from: servers refuse it. Set an address of a domain of yours.",
+        )
+
+
+def doubtful_mail_server(url: str | None) -> Iterator[Finding]:
+    """What is doubtful about LARGESSE_SMTP_URL."""
+    name = "LARGESSE_SMTP_URL"
+    if url is None:
+        yield warning(name, "No mail server is set: production's mail is held until one is.")
+        return
+    for other in sorted(parse_qs(urlsplit(url).query, keep_blank_values=True).keys() - {"starttls"}):
+        yield warning(
+            name, f"`{other}=` means nothing here; `starttls=` is all that may follow the question mark."
+        )
+    server = MailServer.from_url(url)
+    if server.tls or server.starttls or is_local(server.host):
+        return
+    what = "The password, codes and PINs" if server.password else "Codes and PINs"
+    may = "may travel" if server.starttls is None else "travel"
+    yield warning(name, f"{what} {may} in clear to {server.host}. Say ?starttls=required, or smtps://.")
+
+
+def _about_webhooks(settings: Settings) -> Iterator[Finding]:
+    if settings.webhook_allowed_networks:
+        yield warning(
+            "LARGESSE_WEBHOOK_ALLOWED_NETWORKS",
+            "Customers may have requests sent to these networks, private ones too: for development and tests alone.",
+        )
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is the machine itself, by name or address."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith((".localhost", ".localdomain")):
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def is_private(host: str) -> bool:
+    """Whether a host can be seen from the outside, as far as its name or address alone tells."""
+    name = host.rstrip(".").lower()
+    try:
+        return not ipaddress.ip_address(name).is_global
+    except ValueError:
+        return "." not in name or name.endswith((".local", ".internal", ".lan", ".home.arpa"))
+
+
+def _meant(name: str, names: frozenset[str]) -> str:
+    endings = [known.removeprefix(_PREFIX) for known in names]
+    close = get_close_matches(name.removeprefix(_PREFIX).upper(), endings, n=1, cutoff=_ALIKE)
+    return f" Did you mean {_PREFIX}{close[0]}?" if close else ""
+
+
+_log = structlog.get_logger(__name__)
+
+
+def warn_of_unknown_settings() -> None:
+    """Logs variables that look like settings and are none: before anything can fail for want of one mistyped."""
+    _warn_of(unknown_settings(os.environ))
+
+
+def warn_of_doubtful_settings(settings: Settings, *, delivers: bool) -> None:
+    """Logs what is doubtful in production; staging may stand on anybody's own machine.
+
+    A process that delivers has to do with production's mail whichever environment it serves.
+    """
+    if settings.environment == "production":
+        _warn_of(doubtful_settings(settings))
+    elif delivers:
+        _warn_of(doubtful_mail_server(settings.smtp_url))
+
+
+def _warn_of(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        _log.warning("setting_doubtful", setting=finding.setting, doubt=finding.text)

@@ -1,0 +1,206 @@
+"""The keys of chains: random, numbered, and sealed in the database under the master key.
+
+They are no part of the master key, so that an old one can go while every mark that was made under it can still be checked. A new
+master key brings a new key, for whoever had the old one may know the others; marks made before keep theirs, and stand by those that follow
+them.
+
+A key is sealed together with the format of the marks that it makes. So a key of the present format is a record, which the database
+alone can neither make nor change, that the installation is chained: nothing that bears no mark is ever taken over again.
+
+Bringing the keys of chains under the newest master key.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import asyncpg
+
+from largesse.base.errors import StartError
+from largesse.db.pool import Connection, Row
+from largesse.encryption.chain import Chain
+from largesse.encryption.columns import SealedTable
+from largesse.encryption.vault import SealBroken, Vault
+
+_KEY_BYTES = 32
+_MOST_KEYS = 255
+# What marks are made of. 1: as released first, sealed without a number. 2: an entry's mark also covers what its account is.
+_FORMAT = 2
+_SEALED_EARLY_BYTES = 64  # the id of the master key, nonce, key and tag
+_ONE_AT_A_TIME = "LOCK TABLE chain_keys IN SHARE ROW EXCLUSIVE MODE"
+RUN_MIGRATE = (
+    "the ledger is not chained yet, or as an earlier release did it: run `largesse migrate` with the "
+    "LARGESSE_MASTER_KEY of the installation"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """The chains of an installation: those of its ledger's accounts, those of its audit log, and the one of what became of lines."""
+
+    entries: Chain
+    audit: Chain
+    moves: Chain
+
+    @classmethod
+    def of(cls, keys: Mapping[int, bytes], early: int = 0) -> Chains:
+        """Returns all chains under these keys; those up to the number `early` are of earlier formats."""
+        return cls(Chain("entries", keys, early), Chain("audit", keys), Chain("moves", keys))
+
+
+async def open_chains(connection: Connection, vault: Vault, *, keep: bool) -> Chains:
+    """Opens the chains of this database. Raises StartError when the vault does not open their keys.
+
+    With `keep` the first key is made where there is none, and a new one when the master key is a new one. Raises StartError
+    where `migrate` has to run first, and where there is no key and something is chained all the same: a new one would only hide that the
+    key is gone.
+    """
+    sealed = await _read(connection)
+    if keep and not sealed:
+        return await _begin(connection, vault)
+    if keep and not vault.chains.is_newest(sealed[max(sealed)]):
+        sealed = await _renew(connection, vault, sealed)
+    opened = _open_all(vault, sealed)
+    if keep and opened[max(opened)].format < _FORMAT:
+        raise StartError(RUN_MIGRATE)
+    return _chains(opened)
+
+
+async def is_chained(connection: Connection) -> bool:
+    """Returns whether the chains are of the present format, as far as can be told without the master key."""
+    sealed = await _read(connection)
+    return bool(sealed) and len(sealed[max(sealed)]) > _SEALED_EARLY_BYTES
+
+
+async def bring_up_to_date(connection: Connection, vault: Vault) -> Chains | None:
+    """Begins the chains, or goes on under a key of the present format; returns None where that was done before.
+
+    Call it in a transaction in which what has no mark of that format gets one: nobody else begins meanwhile. Raises StartError where
+    keys are gone.
+    """
+    await connection.execute(_ONE_AT_A_TIME)
+    opened = _open_all(vault, await _read(connection))
+    if opened and opened[max(opened)].format == _FORMAT:
+        return None
+    if not opened:
+        await _refuse_marks(connection)
+    await _add(connection, vault, max(opened, default=0) + 1)
+    return _chains(_open_all(vault, await _read(connection)))
+
+
+def reseal_key(vault: Vault, number: int, sealed: bytes) -> bytes:
+    """Returns the sealed key of that number under the newest master key. Raises SealBroken."""
+    return vault.chains.seal(vault.chains.open(sealed, _context(number)), _context(number))
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    key: bytes
+    format: int
+
+    @classmethod
+    def of(cls, opened: bytes) -> _Key:
+        return cls(opened[:_KEY_BYTES], opened[_KEY_BYTES] if len(opened) > _KEY_BYTES else 1)
+
+
+def _chains(opened: Mapping[int, _Key]) -> Chains:
+    early = max((number for number, key in opened.items() if key.format < _FORMAT), default=0)
+    return Chains.of({number: key.key for number, key in opened.items()}, early)
+
+
+async def _begin(connection: Connection, vault: Vault) -> Chains:
+    """Makes the first key of a new installation, unless somebody else has made it, and opens the chains."""
+    async with connection.transaction():
+        await connection.execute(_ONE_AT_A_TIME)
+        if not await _read(connection):
+            await _refuse_marks(connection)
+            if not await connection.fetchval("SELECT is_ledger_chained()"):
+                raise StartError(RUN_MIGRATE)
+            await _add(connection, vault, 1)
+        return _chains(_open_all(vault, await _read(connection)))
+
+
+async def _refuse_marks(connection: Connection) -> None:
+    if await connection.fetchval("SELECT has_marks()"):
+        raise StartError(
+            "the keys that the ledger and the audit log are chained with are gone from the table `chain_keys`: bring it "
+            "back from a backup"
+        )
+
+
+async def _renew(connection: Connection, vault: Vault, sealed: dict[int, bytes]) -> dict[int, bytes]:
+    """Brings the keys under the newest master key and makes one more; of several that do so at once, one wins."""
+    opened = _open_all(vault, sealed)
+    if opened[max(opened)].format < _FORMAT:
+        return sealed  # `migrate` comes first
+    try:
+        async with connection.transaction():
+            await connection.execute(_ONE_AT_A_TIME)
+            if vault.chains.is_newest((now := await _read(connection))[max(now)]):
+                return now
+            for number in opened:
+                resealed = reseal_key(vault, number, now[number])
+                await connection.execute(
+                    "UPDATE chain_keys SET sealed = $2 WHERE number = $1", number, resealed
+                )
+            if max(opened) < _MOST_KEYS:
+                await _add(connection, vault, max(opened) + 1)
+            return await _read(connection)
+    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary sees to it
+        return sealed
+
+
+async def _read(connection: Connection) -> dict[int, bytes]:
+    rows = await connection.fetch("SELECT number, sealed FROM chain_keys ORDER BY number")
+    return {row["number"]: row["sealed"] for row in rows}
+
+
+async def _add(connection: Connection, vault: Vault, number: int) -> None:
+    """Makes a key of the present format. Raises StartError where all numbers are taken."""
+    if number > _MOST_KEYS:
+        raise StartError(f"there are {_MOST_KEYS} keys of chains, and no number for one more")
+    await connection.execute(
+        "INSERT INTO chain_keys (number, sealed, made_at) SELECT $1, $2, clock_now()",
+        number,
+        vault.chains.seal(os.urandom(_KEY_BYTES) + _FORMAT.to_bytes(), _context(number)),
+    )
+
+
+def _open_all(vault: Vault, sealed: Mapping[int, bytes]) -> dict[int, _Key]:
+    try:
+        return {number: _Key.of(vault.chains.open(key, _context(number))) for number, key in sealed.items()}
+    except SealBroken:
+        raise StartError(
+            "LARGESSE_MASTER_KEY does not open the keys that the ledger and the audit log are chained with"
+        ) from None
+
+
+def _context(number: int) -> bytes:
+    return b"chain-key/" + number.to_bytes()
+
+
+def _resealing_renew(vault: Vault, row: Row) -> tuple[bytes]:
+    return (reseal_key(vault, row["number"], row["sealed"]),)
+
+
+KEYS = SealedTable(
+    table="chain_keys",
+    column="sealed",
+    before_all=(0,),
+    part=lambda vault: vault.chains,
+    window="""
+        SELECT number, substring(sealed FROM 1 FOR 4) <> $1 AS is_old FROM chain_keys
+        WHERE number > $3 ORDER BY number LIMIT $2
+    """,
+    take="""
+        SELECT number, sealed FROM chain_keys
+        WHERE number = ANY($2::smallint[]) AND substring(sealed FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE SKIP LOCKED
+    """,
+    renew=_resealing_renew,
+    put="""
+        UPDATE chain_keys SET sealed = new.sealed
+        FROM unnest($1::smallint[], $2::bytea[]) AS new (number, sealed) WHERE chain_keys.number = new.number
+    """,
+)

@@ -1,0 +1,219 @@
+"""The proof of the master keys: a wrong one would take orders, seal their codes under itself, and open none of the others.
+
+For each key that a process has had in its list the database keeps a known text, sealed by that key. A list is right when it opens all of
+those whose key is still needed, which it is until `largesse reseal` has retired it: without one of them something would stay shut.
+
+Retiring master keys: when nothing is sealed under a key any more, and nobody seals under it, it can go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import asyncpg
+import structlog
+
+from largesse.base.errors import StartError
+from largesse.db.pool import DATABASE_FAILED, Connection, Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import SealBroken, Vault
+
+_TEXT = b"largesse"
+_CONTEXT = b"master-key-proof"
+_TELL_EVERY_S = 10.0
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """A master key as the database knows it. `sealed` is its proof; `sealed_rest` what is left of it once it is retired."""
+
+    id: bytes
+    sealed: bytes
+    since: datetime
+    sealing_at: datetime | None  # when a process that seals under it was last heard of
+    retired_at: datetime | None  # since when nothing is sealed under it
+    sealed_rest: bytes | None
+
+    @property
+    def name(self) -> str:
+        """What it is called where an operator reads it: gives nothing of the key away."""
+        return self.id.hex()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something may be sealed under it."""
+        return self.retired_at is None
+
+
+async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) -> None:
+    """Raises StartError when the vault's keys are not those of this database, or lack one that is still needed.
+
+    With `keep` the keys that are new are kept from then on, and the newest is one that is sealed under. Claim links of keys that are
+    needed no longer open again. `connection` must not be in a transaction.
+    """
+    try:
+        async with connection.transaction():
+            if keep:  # of several that start first at once, one decides
+                await connection.execute("SELECT pg_advisory_xact_lock(hashtext('largesse/master_keys'))")
+            known = await list_master_keys(connection)
+            await _require_all(connection, vault, known)
+            _keep_rests(vault, known)
+            if keep:
+                await _keep(connection, vault)
+    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary keeps the proofs
+        return
+
+
+async def is_sealed(connection: Connection) -> bool:
+    """Whether anything in the database was sealed by some master key."""
+    return bool(await list_master_keys(connection)) or await _sealed_last(connection) is not None
+
+
+async def list_master_keys(connection: Connection) -> list[KeyRecord]:
+    """Every key that was ever in the list of a process, those that came first first."""
+    rows = await connection.fetch(
+        "SELECT id, sealed, since, sealing_at, retired_at, sealed_rest FROM master_keys ORDER BY since, id"
+    )
+    return [KeyRecord(**row) for row in rows]
+
+
+async def note_sealing(connection: Connection, vault: Vault) -> bool:
+    """Notes that a process encrypts under the newest key of the vault now.
+
+    Returns whether the database has every key of the vault, and the newest is not retired.
+    """
+    try:
+        is_needed: bool = await connection.fetchval("SELECT note_sealing($1)", vault.key_ids[0])
+    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary keeps the keys
+        return True
+    rows = await connection.fetch("SELECT id, credentials_hash FROM master_keys")
+    known = {(row["id"], row["credentials_hash"]) for row in rows}
+    return is_needed and known.issuperset(zip(vault.key_ids, vault.credentials_hashes, strict=True))
+
+
+async def tell_sealing_for_ever(database: Database, vault: Vault) -> None:
+    """Says so again and again, until cancelled."""
+    while True:
+        await asyncio.sleep(_TELL_EVERY_S)
+        try:
+            async with database.connection(OPERATOR) as connection:
+                await note_sealing(connection, vault)
+        except DATABASE_FAILED as error:
+            _log.warning("sealing_not_told", error=type(error).__name__)
+
+
+async def _require_all(connection: Connection, vault: Vault, known: Sequence[KeyRecord]) -> None:
+    """Raises StartError unless the vault opens the proof of every key that is needed."""
+    if not known:
+        last = await _sealed_last(connection)
+        if last is not None and not vault.knows(last):
+            raise _wrong_key()
+        return
+    missing = [key for key in known if key.is_needed and not _opens(vault, key.sealed)]
+    if len(missing) == len([key for key in known if key.is_needed]):
+        raise _wrong_key()
+    if missing:
+        names = " and ".join(f"{key.name} (in use since {key.since:%Y-%m-%d})" for key in missing)
+        raise StartError(
+            f"LARGESSE_MASTER_KEY lacks a key that things are still sealed under, {names}: put it back into the list, "
+            "behind the newest, and run `largesse reseal`, which says when it can go"
+        )
+
+
+def _keep_rests(vault: Vault, known: Sequence[KeyRecord]) -> None:
+    for key in known:
+        if key.sealed_rest is None:
+            continue
+        try:
+            vault.keep_rest(key.id, key.sealed_rest)
+        except SealBroken:
+            _log.error("links_of_key_lost", key=key.name)
+
+
+async def _keep(connection: Connection, vault: Vault) -> None:
+    """Keeps the keys of the vault; the newest, which seals from now on, is needed even if it had been retired."""
+    await connection.execute(
+        """
+        INSERT INTO master_keys (id, sealed, since, credentials_hash)
+        SELECT id, sealed, clock_now(), hash FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS new (id, sealed, hash)
+        ON CONFLICT (id) DO UPDATE SET credentials_hash = excluded.credentials_hash
+        """,
+        vault.key_ids,
+        [vault.prove(key_id, _TEXT, _CONTEXT) for key_id in vault.key_ids],
+        vault.credentials_hashes,
+    )
+    await connection.execute(
+        "UPDATE master_keys SET sealing_at = clock_now(), retired_at = NULL, sealed_rest = NULL WHERE id = $1",
+        vault.key_ids[0],
+    )
+
+
+async def _sealed_last(connection: Connection) -> bytes | None:
+    """What was sealed last: it tells the key of a database that was sealed before there was a proof."""
+    sealed: bytes | None = await connection.fetchval("SELECT last_sealed()")
+    return sealed
+
+
+def _opens(vault: Vault, sealed: bytes) -> bool:
+    try:
+        return vault.proof.open(sealed, _CONTEXT) == _TEXT
+    except SealBroken:
+        return False
+
+
+def _wrong_key() -> StartError:
+    return StartError(
+        "LARGESSE_MASTER_KEY is not the key that this database is sealed under: put that key back, into the list "
+        "or, with an embedded database, into the file `master-key` of the data directory"
+    )
+
+
+# A process says every few seconds under which key it seals; one that was not heard of for so long does not run any more, and no
+# transaction of it does.
+IDLE = timedelta(seconds=60)
+
+
+async def sealing_elsewhere(connection: Connection, vault: Vault, idle: timedelta = IDLE) -> list[KeyRecord]:
+    """The keys beside the newest that a process sealed under within `idle`."""
+    now = await connection.fetchval("SELECT clock_now()")
+    return [
+        key
+        for key in await list_master_keys(connection)
+        if key.id != vault.key_ids[0] and key.sealing_at is not None and key.sealing_at > now - idle
+    ]
+
+
+async def retire(connection: Connection, vault: Vault, idle: timedelta = IDLE) -> list[KeyRecord]:
+    """Retires every key but the newest; returns those that this was true of now.
+
+    To be called when nothing is sealed under them. A key that a process seals under again meanwhile stays as it is. What is left of
+    keys that were retired before is brought under the newest.
+    """
+    retired = []
+    for key in await list_master_keys(connection):
+        if key.sealed_rest is not None and not vault.rests.is_newest(key.sealed_rest):
+            await connection.execute(
+                "UPDATE master_keys SET sealed_rest = $2 WHERE id = $1 AND sealed_rest = $3",
+                key.id,
+                vault.reseal_rest(key.id, key.sealed_rest),
+                key.sealed_rest,
+            )
+        if not key.is_needed or key.id == vault.key_ids[0]:
+            continue
+        if await connection.fetchval(
+            """
+            UPDATE master_keys SET retired_at = clock_now(), sealed_rest = $2
+            WHERE id = $1 AND retired_at IS NULL AND (sealing_at IS NULL OR sealing_at < clock_now() - $3::interval)
+            RETURNING true
+            """,
+            key.id,
+            vault.rest_of(key.id),
+            idle,
+        ):
+            retired.append(key)
+    return retired

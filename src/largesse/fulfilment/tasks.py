@@ -1,0 +1,219 @@
+"""Erasing where parcels go: addresses that recipients gave.
+
+Maintenance, from time to time: late gifts expire, and the voucher inventory is measured.
+
+Bringing what fulfilment seals under the newest master key: vouchers, with the numbers they are found by, and addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from prometheus_client import Gauge
+
+from largesse.base.money import canonical
+from largesse.db.pool import Connection, Row, commit_as_one
+from largesse.db.shard_groups import Customers, places
+from largesse.db.sharding import arguments, within
+from largesse.encryption.columns import SealedTable
+from largesse.encryption.vault import Vault
+from largesse.fulfilment.notifications import open_email, seal_email
+from largesse.fulfilment.shipments import reseal_address
+from largesse.fulfilment.vouchers import open_voucher, seal_voucher
+from largesse.lines.states import LineKey, State, record_move
+from largesse.lines.tasks import left_emails, read_left_emails
+
+_AT_ONCE = 5_000
+
+
+async def erase_addresses(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> int:
+    """Erases the addresses of these lines' parcels; one that has not been shipped cannot be any more. Returns how many."""
+    tag = await connection.execute(
+        """
+        UPDATE shipments SET sealed_address = NULL
+        WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND sealed_address IS NOT NULL
+        """,
+        *order,
+        list(numbers),
+    )
+    return int(tag.split()[-1])
+
+
+async def find_lines_with_left_email(connection: Connection, vault: Vault, email: str) -> list[LineKey]:
+    """The lines whose recipient left that address, letter case ignored; opens all that were left. Raises SealBroken."""
+    found: list[LineKey] = []
+    after = LineKey(-1, 0, 0)
+    while rows := await read_left_emails(connection, after, _AT_ONCE):
+        found += [line for line, sealed in rows if open_email(vault, sealed, line).lower() == email.lower()]
+        after = rows[-1][0]
+    return found
+
+
+STOCK_FREE = Gauge(
+    "largesse_stock_free", "Voucher numbers that can be handed out.", ["product", "value", "currency"]
+)
+STOCK_WAITING = Gauge(
+    "largesse_stock_waiting",
+    "Claimed gifts that wait for a voucher number.",
+    ["product", "value", "currency"],
+)
+
+_EXPIRED_AT_ONCE = 500
+
+
+async def expire_late(connection: Connection, customers: Customers = None) -> bool:
+    """Moves gifts whose time is over to `expired`, of those customers, else of all; True when there may be more. Call it inside a transaction.
+
+    Only gifts whose recipient still has something to do: one that waits for a voucher or a parcel is late through no
+    fault of theirs. Lines that somebody is busy with are left for the next time.
+    """
+    await commit_as_one(connection)
+    expired = [
+        await _expire_late(connection, neighbours) for neighbours in await places(connection, customers)
+    ]
+    return _EXPIRED_AT_ONCE in expired
+
+
+async def _expire_late(connection: Connection, neighbours: Customers) -> int:
+    if neighbours is None:
+        rows = await connection.fetch(_LATE, _EXPIRED_AT_ONCE)
+    else:
+        waiting = await connection.fetch(_WAITING_OF, neighbours)
+        columns = ([key[at] for key in waiting] for at in range(3))
+        rows = await connection.fetch(_LATE_BUT, _EXPIRED_AT_ONCE, *columns, neighbours)
+    if not rows:
+        return 0
+    keys = [LineKey(*row) for row in rows]
+    by_column = tuple([key[at] for key in keys] for at in range(3))
+    # What the locks waited for may have moved the lines on.
+    still = await connection.fetch(_still_there(neighbours), *by_column, *arguments(neighbours))
+    waiting = await connection.fetch(_WAITING_AMONG, *by_column)
+    now = await connection.fetchval("SELECT clock_now()")
+    for key in sorted({LineKey(*row) for row in still} - {LineKey(*row) for row in waiting}):
+        await record_move(connection, key, State.EXPIRED, now)
+    return len(rows)
+
+
+def _late(waiting: Iterable[str], of: str = "") -> str:
+    """SQL for the first $1 lines whose recipient's time is over, locked; none of those in `waiting`."""
+    left_out = "".join(
+        f" AND NOT EXISTS (SELECT FROM {lines} WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)"
+        for lines in waiting
+    )
+    return f"""
+        SELECT l.customer_id, l.order_id, l.number FROM line_states s JOIN lines l USING (customer_id, order_id, number)
+        WHERE s.state IN ('claimed', 'chosen') AND s.expires_at <= (SELECT clock_now()) {left_out} {of}
+        ORDER BY s.expires_at LIMIT $1 FOR UPDATE OF l SKIP LOCKED
+    """  # noqa: S608 - constants
+
+
+def _still_there(neighbours: Customers) -> str:
+    return f"""
+        SELECT customer_id, order_id, number
+        FROM unnest($1::int[], $2::int[], $3::int[]) AS late (customer_id, order_id, number)
+        JOIN line_states s USING (customer_id, order_id, number)
+        WHERE s.state IN ('claimed', 'chosen') {within("s.customer_id", "$4", neighbours)}
+    """  # noqa: S608 - a placeholder
+
+
+_LATE = _late(("voucher_waits AS w", "shipments AS w"))
+# Where lines lie on nodes and what they wait for does not: those of customers $5.
+_LATE_BUT = _late(
+    ("unnest($2::int[], $3::int[], $4::int[]) AS w (customer_id, order_id, number)",),
+    within("s.customer_id", "$5", ()) + " " + within("l.customer_id", "$5", ()),
+)
+_WAITING_OF = """
+    SELECT customer_id, order_id, number FROM voucher_waits WHERE customer_id = ANY($1::int[])
+    UNION ALL SELECT customer_id, order_id, number FROM shipments WHERE customer_id = ANY($1::int[]) AND shipped_at IS NULL
+"""
+_WAITING_AMONG = """
+    SELECT customer_id, order_id, number
+    FROM unnest($1::int[], $2::int[], $3::int[]) AS late (customer_id, order_id, number)
+    WHERE EXISTS (SELECT FROM voucher_waits w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
+       OR EXISTS (SELECT FROM shipments w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
+"""
+# Of the customers in $1, those of the gifts that are late.
+CUSTOMERS_LATE = """
+    SELECT DISTINCT customer_id FROM line_states
+    WHERE state IN ('claimed', 'chosen') AND expires_at <= (SELECT clock_now()) AND customer_id = ANY($1::int[])
+"""
+
+
+async def measure_inventory(connection: Connection) -> None:
+    """Sets the gauges of the voucher inventory. Numbers already allocated are not counted: there may be millions."""
+    rows = await connection.fetch(
+        """
+        WITH free AS (SELECT product_id, value_minor, count(*) AS free FROM vouchers WHERE order_id IS NULL GROUP BY 1, 2),
+        waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY 1, 2)
+        SELECT p.key, value_minor, p.currency, coalesce(free, 0) AS free, coalesce(waiting, 0) AS waiting
+        FROM free FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
+        """
+    )
+    STOCK_FREE.clear()
+    STOCK_WAITING.clear()
+    for row in rows:
+        labels = (row["key"], canonical(row["value_minor"], row["currency"]), row["currency"])
+        STOCK_FREE.labels(*labels).set(row["free"])
+        STOCK_WAITING.labels(*labels).set(row["waiting"])
+
+
+def _renew_email(vault: Vault, row: Row) -> tuple[bytes]:
+    line = LineKey(row["customer_id"], row["order_id"], row["number"])
+    return (seal_email(vault, open_email(vault, row["sealed_email"], line), line),)
+
+
+def _renew_voucher(vault: Vault, row: Row) -> tuple[bytes, int]:
+    voucher = open_voucher(vault, row["sealed"], row["product_id"])
+    renewed = seal_voucher(vault, voucher, row["product_id"])
+    return renewed.sealed, renewed.lookups[0]
+
+
+def _renew_address(vault: Vault, row: Row) -> tuple[bytes]:
+    line = LineKey(row["customer_id"], row["order_id"], row["number"])
+    return (reseal_address(vault, row["sealed_address"], line),)
+
+
+EMAILS = left_emails(lambda vault: vault.emails, _renew_email)
+
+# An import asks for a number's look-ups under all keys, so that it finds the copy before and after. A free voucher that is locked
+# here may be passed over by whoever claims a gift just then: what waits for stock looks again after its commit.
+VOUCHERS = SealedTable(
+    table="vouchers",
+    column="sealed",
+    before_all=(0,),
+    part=lambda vault: vault.vouchers,
+    window="""
+        SELECT id, substring(sealed FROM 1 FOR 4) <> $1 AS is_old FROM vouchers WHERE id > $3 ORDER BY id LIMIT $2
+    """,
+    take="""
+        SELECT id, product_id, sealed FROM vouchers
+        WHERE id = ANY($2::bigint[]) AND substring(sealed FROM 1 FOR 4) <> $1 FOR UPDATE SKIP LOCKED
+    """,
+    renew=_renew_voucher,
+    put="""
+        UPDATE vouchers SET sealed = new.sealed, lookup = new.lookup
+        FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) AS new (id, sealed, lookup) WHERE vouchers.id = new.id
+    """,
+)
+
+ADDRESSES = SealedTable(
+    table="shipments",
+    column="sealed_address",
+    before_all=(-1, 0),
+    part=lambda vault: vault.addresses,
+    window="""
+        SELECT customer_id, id, substring(sealed_address FROM 1 FOR 4) <> $1 AS is_old FROM shipments
+        WHERE (customer_id, id) > ($3, $4) AND sealed_address IS NOT NULL ORDER BY customer_id, id LIMIT $2
+    """,
+    take="""
+        SELECT customer_id, id, order_id, number, sealed_address
+        FROM unnest($2::int[], $3::bigint[]) AS wanted (customer_id, id) JOIN shipments USING (customer_id, id)
+        WHERE substring(sealed_address FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF shipments SKIP LOCKED
+    """,
+    renew=_renew_address,
+    put="""
+        UPDATE shipments SET sealed_address = new.sealed
+        FROM unnest($1::int[], $2::bigint[], $3::bytea[]) AS new (customer_id, id, sealed)
+        WHERE shipments.customer_id = new.customer_id AND shipments.id = new.id
+    """,
+)

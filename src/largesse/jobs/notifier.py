@@ -1,0 +1,119 @@
+"""Waking workers: a NOTIFY when something was put into the outbox, and polling behind it.
+
+NOTIFY takes a lock of the whole database until its transaction has committed, so an order never sends one: whoever
+placed orders notifies afterwards, at most every NOTIFY_EVERY_S. A lost notification costs POLL_S, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from largesse.db.pool import DATABASE_AWAY, Connection, Database
+from largesse.db.scope import WORKER
+
+POLL_S = 0.25
+NOTIFY_EVERY_S = 0.05
+_CHANNEL = "largesse_outbox"
+_RECONNECT_S = 1.0
+_HEARTBEAT_S = 15.0
+
+log = structlog.get_logger(__name__)
+
+
+async def notify(connection: Connection) -> None:
+    """Wakes every worker once the connection's transaction, if it is in one, has committed."""
+    await connection.execute(f"NOTIFY {_CHANNEL}")
+
+
+class Notifier:
+    """Notifies on behalf of a process that places many orders: `notify_soon` is cheap and never waits."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._notifying: asyncio.Task[None] | None = None
+        self._again = False
+
+    def notify_soon(self) -> None:
+        """Wakes the workers soon; many calls make one NOTIFY."""
+        if self._notifying is not None and not self._notifying.done():
+            self._again = True
+            return
+        self._notifying = asyncio.create_task(self._notify())
+
+    async def close(self) -> None:
+        """Waits for the last NOTIFY."""
+        if self._notifying is not None:
+            await self._notifying
+
+    async def _notify(self) -> None:
+        self._again = True
+        while self._again:
+            self._again = False
+            try:
+                async with self._database.connection(WORKER) as connection:
+                    await notify(connection)
+            except DATABASE_AWAY:
+                return  # polling finds the work
+            await asyncio.sleep(NOTIFY_EVERY_S)
+
+
+class Waker:
+    """Wakes one loop. Read `calls`, look for work, and `wait` with what was read: no call in between is missed."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._called = asyncio.Event()
+
+    def wake(self) -> None:
+        """Ends the wait now, or the next one that has not heard of this."""
+        self.calls += 1
+        self._called.set()
+        self._called = asyncio.Event()
+
+    async def wait(self, heard: int, longest_s: float = POLL_S) -> None:
+        """Waits until there have been more than `heard` calls, at most `longest_s`."""
+        if self.calls != heard:
+            return
+        called = self._called
+        try:
+            async with asyncio.timeout(longest_s):
+                await called.wait()
+        except TimeoutError:
+            return
+
+
+async def listen(database: Database, wake: Callable[[], None]) -> None:
+    """Calls `wake` at each notification until cancelled, on a connection of its own; gets a new one when that breaks."""
+    while True:
+        try:
+            async with database.connection(WORKER) as connection:
+                await _listen_on(connection, wake)
+        except DATABASE_AWAY:
+            log.warning("outbox.not_listening")
+        await asyncio.sleep(_RECONNECT_S)
+
+
+async def _listen_on(connection: Connection, wake: Callable[[], None]) -> None:
+    def heard(*_: Any) -> None:
+        wake()
+
+    ended = asyncio.Event()
+    connection.add_termination_listener(lambda _: ended.set())
+    await connection.add_listener(_CHANNEL, heard)
+    try:
+        while not ended.is_set():
+            try:
+                async with asyncio.timeout(_HEARTBEAT_S):
+                    await ended.wait()
+            except TimeoutError:
+                # Who only listens never learns that nobody speaks any more.
+                await connection.execute("SELECT")
+    finally:
+        # It listens, so it is of no other use; and whatever goes wrong here, who cancelled the listening shall not miss it.
+        with contextlib.suppress(*DATABASE_AWAY):
+            await connection.close()

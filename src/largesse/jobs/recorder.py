@@ -1,0 +1,147 @@
+"""Outcomes written in batches: what gathers while one is written is the next. None is forgotten while the process lives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import asyncpg
+import structlog
+
+from largesse.db.pool import DATABASE_AWAY
+from largesse.jobs import metrics
+from largesse.jobs.job_loop import Schedule
+
+Item = TypeVar("Item")
+_Kept = tuple[Item, "asyncio.Future[bool]"]
+
+GATHER_S = 0.02
+LAST_TRIES_S = 10.0  # how long a process that ends goes on trying
+_MAX_WRITTEN = 500
+_AGAIN = Schedule(first_s=0.05, factor=2.0, cap_s=2.0)
+
+# Nothing is wrong with the outcomes: the database is away or out of something, or the batch met a deadlock or the like.
+_FOR_NOW: tuple[type[BaseException], ...] = (
+    *DATABASE_AWAY,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.TransactionRollbackError,
+)
+
+log = structlog.get_logger(__name__)
+
+
+class Recorder(Generic[Item]):
+    """Hands what was added to `write`, in order and in batches, again and again until it is written.
+
+    `write` may be given what it wrote before, when the answer to its COMMIT was lost. A batch that the database refuses is
+    written one by one, and what it refuses alone is given up. How much is kept, whoever adds keeps small: nothing new
+    is to be begun while `is_stuck`. A batch gathers for a short while, or until somebody waits for it.
+    """
+
+    def __init__(
+        self, kind: str, write: Callable[[list[Item]], Awaitable[None]], *, gather_s: float = GATHER_S
+    ) -> None:
+        metrics.OUTCOMES_WAITING.labels(kind)  # both are told from the start, as 0
+        metrics.OUTCOMES_GIVEN_UP.labels(kind)
+        self.is_stuck = False  # the last try failed, and the next is still to come
+        self._kind = kind
+        self._write = write
+        self._gather_s = gather_s
+        self._waiting: deque[_Kept[Item]] = deque()
+        self._writing: asyncio.Task[None] | None = None
+        self._tried = asyncio.Event()
+        self._awaited = asyncio.Event()
+        self._ends: float | None = None  # by the event loop's clock: then what fails is given up
+
+    def add(self, item: Item) -> asyncio.Future[bool]:
+        """Has `item` written; the future tells when it is, or that it was given up."""
+        written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, written))
+        metrics.OUTCOMES_WAITING.labels(self._kind).inc()
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._work())
+        return written
+
+    def hasten(self) -> None:
+        """Has what waits written now: somebody waits for it."""
+        self._awaited.set()
+
+    async def settle(self) -> None:
+        """Waits until everything is written, or cannot be for now."""
+        self.hasten()
+        while self._writing is not None and not self.is_stuck:
+            await self._tried.wait()
+
+    def hurry(self, longest_s: float = LAST_TRIES_S) -> None:
+        """After that time gives up what cannot be written at the first try: the process is to end."""
+        if self._ends is None:
+            self._ends = asyncio.get_running_loop().time() + longest_s
+
+    async def close(self, longest_s: float = LAST_TRIES_S) -> None:
+        """Waits until everything is written, or given up after that time."""
+        self.hurry(longest_s)
+        self.hasten()
+        if self._writing is not None:
+            await self._writing
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                if len(self._waiting) < _MAX_WRITTEN:
+                    await self._gather()
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MAX_WRITTEN))]
+                await self._write_down(batch)
+        finally:
+            self._writing = None
+            self._tell_tried()
+
+    async def _gather(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._gather_s):
+                await self._awaited.wait()
+        self._awaited.clear()
+
+    async def _write_down(self, batch: list[_Kept[Item]]) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._write([item for item, _ in batch])
+            except _FOR_NOW as error:
+                failures += 1
+                again_s = _AGAIN.delay_s(failures)
+                if self._ends is not None and asyncio.get_running_loop().time() + again_s > self._ends:
+                    said = type(error).__name__
+                    log.error("outbox.not_recorded", items=len(batch), error=said)  # noqa: TRY400 - no bug to be traced
+                    return self._finish(batch, written=False)
+                log.warning(
+                    "outbox.written_again", items=len(batch), attempt=failures, error=type(error).__name__
+                )
+                self.is_stuck = True
+                self._tell_tried()
+                await asyncio.sleep(again_s)
+            except Exception:
+                if len(batch) == 1:
+                    log.exception("outbox.not_recorded", items=1)
+                    return self._finish(batch, written=False)
+                for one in batch:
+                    await self._write_down([one])
+                return None
+            else:
+                return self._finish(batch, written=True)
+
+    def _finish(self, batch: list[_Kept[Item]], *, written: bool) -> None:
+        self.is_stuck = False
+        metrics.OUTCOMES_WAITING.labels(self._kind).dec(len(batch))
+        if not written:
+            metrics.OUTCOMES_GIVEN_UP.labels(self._kind).inc(len(batch))
+        for _, told in batch:
+            if not told.done():
+                told.set_result(written)
+        self._tell_tried()
+
+    def _tell_tried(self) -> None:
+        self._tried.set()
+        self._tried = asyncio.Event()

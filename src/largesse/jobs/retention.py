@@ -1,0 +1,104 @@
+"""Maintenance: what is old goes, in small bites, and what waits is measured. Whose table it is, says what in it is old or waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from largesse.db.pool import DATABASE_AWAY, Connection
+from largesse.db.shard_groups import Customers, places
+from largesse.db.sharding import COLUMN, DISTRIBUTED, arguments, within
+from largesse.jobs import metrics
+
+_AT_ONCE = 5_000
+LONG_AGO = "(SELECT clock_now()) - $1 * interval '1 day'"
+_COUNTED = 10_000  # a full count would read the whole backlog, every few seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """Rows of a table that may go: those whose `age` is past `days` and that fulfil `done`."""
+
+    table: str
+    age: str
+    days: int
+    done: str = "true"
+
+    def statement(self, neighbours: Customers = None) -> str:
+        """The statement that removes up to $2 rows older than $1 days, of neighbours $3 where they are given."""
+        of = within(COLUMN, "$3", neighbours)
+        key = "ctid" if neighbours is None else f"({COLUMN}, id)"
+        old = f"SELECT {key.strip('()')} FROM {self.table} WHERE {self.age} < {LONG_AGO} AND {self.done} {of} LIMIT $2"  # noqa: S608 - constants
+        found = f"= ANY(ARRAY({old}))" if neighbours is None else f"IN ({old}) {of}"
+        statement = f"DELETE FROM {self.table} WHERE {key} {found}"  # noqa: S608 - constants
+        # What a node is to work out from its clock must not be part of a sum there.
+        return statement if neighbours is None else statement.replace(LONG_AGO, "$1::timestamptz")
+
+
+async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
+    """Removes a bite of what is old from each table; True when there may be more. What lies on a node that is away is left for later."""
+    more = False
+    for old in all_old:
+        for neighbours in await places(connection, None) if old.table in DISTRIBUTED else [None]:
+            age: object = old.days
+            try:
+                if neighbours is not None:
+                    age = await connection.fetchval(f"SELECT {LONG_AGO}", old.days)
+                done = await connection.execute(
+                    old.statement(neighbours), age, _AT_ONCE, *arguments(neighbours)
+                )
+            except DATABASE_AWAY:
+                if neighbours is None or connection.is_closed():
+                    raise
+                continue
+            removed = int(done.split()[-1])
+            metrics.PRUNED.labels(old.table).inc(removed)
+            more = more or removed == _AT_ONCE
+    return more
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The rows of a table that wait. `index` holds them alone, sorted by `order`; the first waits since `since`.
+
+    `oldest` is a statement for the instant since when the first has waited, where the index does not tell.
+    """
+
+    table: str
+    waits: str
+    index: str
+    order: str
+    since: str = "due_at"
+    oldest: str | None = None
+
+    @property
+    def counting(self) -> str:
+        """The statement that counts them up to $1, and tells from there on about how many there were at the last ANALYZE."""
+        return f"""
+            SELECT CASE WHEN counted < $1 THEN counted ELSE greatest(counted, (
+                SELECT reltuples::bigint FROM pg_class WHERE oid = '{self.index}'::regclass)) END
+            FROM (SELECT count(*) AS counted FROM (
+                SELECT 1 FROM {self.table} WHERE {self.waits} ORDER BY {self.order} LIMIT $1) AS first) AS bounded
+        """  # noqa: S608 - the names are constants
+
+    @property
+    def ageing(self) -> str:
+        """The statement that tells for how many seconds the first has waited; null when none does."""
+        oldest = self.oldest
+        if oldest is None:
+            oldest = f"SELECT {self.since} FROM {self.table} WHERE {self.waits} ORDER BY {self.order} LIMIT 1"  # noqa: S608
+        return f"SELECT extract(epoch FROM clock_now() - ({oldest}))::float8"  # noqa: S608 - the names are constants
+
+
+async def measure(connection: Connection, queues: Iterable[Waiting]) -> None:
+    """Sets the gauges of queues. What it costs does not grow with them, inside a transaction that plans by index."""
+    for queue in queues:
+        metrics.QUEUE_DEPTH.labels(queue.table).set(await count(connection, queue))
+        age_s = await connection.fetchval(queue.ageing)
+        metrics.QUEUE_AGE.labels(queue.table).set(max(age_s or 0.0, 0.0))
+
+
+async def count(connection: Connection, waiting: Waiting) -> int:
+    """How many rows wait: exactly, as long as they are fewer than 10,000; else about."""
+    number: int = await connection.fetchval(waiting.counting, _COUNTED)
+    return number

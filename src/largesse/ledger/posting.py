@@ -1,0 +1,349 @@
+"""The journal: balanced transfers of append-only entries, each with its account's balance after it.
+
+A transfer is a set of entries that add up to zero. In the database they share a `movement_id`, as it was called at first: a
+column is not renamed under processes that still write it.
+
+Whoever posts holds the row locks of the accounts, taken in id order, so that two transfers never wait for each
+other in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import astuple
+
+from largesse.base.errors import StartError
+from largesse.base.money import label
+from largesse.db.pool import Connection, is_spread
+from largesse.db.statements import insert
+from largesse.encryption.chain import Chain
+from largesse.ledger.chains import Account, entry_content, micros_of, pays_order
+
+_encode = msgspec.json.Encoder().encode
+
+# The accounts beside funding accounts, one for each customer, environment, currency and kind.
+OWN_KINDS = ("receivable", "sales", "deposits")
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One entry to be written: `amount_minor` was added to the account, which then stood at `balance_minor`."""
+
+    customer_id: int  # whose account it is
+    account_id: int
+    transfer_id: int
+    kind: str  # top_up, transfer, settlement, order or refund
+    order_id: int | None
+    amount_minor: int
+    balance_minor: int
+    reference: str | None = None
+    order_reference: str | None = None  # of its order, whose id may not be drawn yet
+
+
+class Locked(NamedTuple):
+    """An account that this transaction has locked: what it holds, where the chain of its entries ends, and what it is."""
+
+    balance_minor: int
+    head: bytes
+    environment: str
+    kind: str
+    currency: str
+
+
+class _Row(msgspec.Struct, gc=False, omit_defaults=True):
+    """An entry as it is written, with its mark."""
+
+    customer_id: int
+    account_id: int
+    transfer_id: int
+    kind: str
+    order_id: int | None
+    amount_minor: int
+    balance_minor: int
+    mac: bytes
+    reference: str | None = None
+
+
+class Posting(NamedTuple):
+    """Entries with their marks, and in columns the accounts they are on, as the last of each leaves it."""
+
+    rows: list[_Row]
+    customers: list[int]
+    accounts: list[int]
+    balances: list[int]
+    heads: list[bytes]
+
+    @property
+    def arguments(self) -> tuple[str, list[int], list[int], list[int], list[bytes]]:
+        """What `new_entries`, the first of them, and `new_balances` have placeholders for."""
+        return _encode(self.rows).decode(), self.customers, self.accounts, self.balances, self.heads
+
+
+async def post(
+    connection: Connection, chain: Chain, locked: Mapping[int, Locked], entries: Sequence[Entry], at: datetime
+) -> None:
+    """Writes entries in the order given, and leaves their accounts, which are `locked`, as the last entry of each says."""
+    if is_spread(connection):
+        for customer_id in {entry.customer_id: None for entry in entries}:
+            own = [entry for entry in entries if entry.customer_id == customer_id]
+            ids = await connection.fetchval(
+                f"SELECT ARRAY(SELECT {NEXT_ENTRY_ID} FROM generate_series(1, $1::int))",  # noqa: S608 - a constant
+                len(own),
+            )
+            await post_at_home(connection, mark_entries(chain, locked, own, at), at, ids)
+        return
+    await connection.execute(
+        f"WITH new_entries AS ({new_entries('$1', '$2')}) {new_balances('$3', '$4', '$5', '$6')}",
+        at,
+        *mark_entries(chain, locked, entries, at).arguments,
+    )
+
+
+async def post_at_home(
+    connection: Connection,
+    posting: Posting,
+    at: datetime,
+    ids: Sequence[int],
+    order_ids: Sequence[int] | None = None,
+) -> None:
+    """Writes entries of one customer under these ids, and then what they leave, on its node.
+
+    With `order_ids` an entry has, for the id of its order, the place of that among them, from 1.
+    """
+    rows = []
+    for entry_id, row in zip(ids, posting.rows, strict=True):
+        _, account_id, transfer_id, kind, order_id, amount_minor, balance_minor, mac, reference = astuple(row)
+        if order_ids is not None:
+            order_id = order_ids[order_id - 1]
+        written = transfer_id, kind, order_id, amount_minor, balance_minor, reference, at, mac
+        rows.append((entry_id, row.customer_id, account_id, *written))
+    await insert(connection, _INTO, rows)
+    await connection.executemany(
+        "UPDATE accounts SET balance_minor = $3, chain_head = $4 WHERE customer_id = $1 AND id = $2",
+        list(zip(*posting[1:], strict=True)),
+    )
+
+
+NEXT_ENTRY_ID = "nextval('entries_id_seq')"
+_INTO = """
+    INSERT INTO entries
+        (id, customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at, mac)
+"""
+
+
+def new_entries(at: str, entries: str, *, order_id: str = "order_id") -> str:
+    """SQL that writes entries: a statement, or part of one. `new_balances` goes with it.
+
+    `at` and `entries` are placeholders, of the time and of the first of a posting's arguments. `order_id` is SQL for the id that an
+    entry is to have, where the one given has something that stands for it.
+    """
+    return f"""
+        {_INTO}
+        SELECT {NEXT_ENTRY_ID}, customer_id, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at},
+               decode(mac, 'base64')
+        FROM json_to_recordset({entries}::json) AS new (
+            customer_id integer, account_id integer, transfer_id bigint, kind text, order_id integer, amount_minor bigint,
+            balance_minor bigint, reference text, mac text)
+    """  # noqa: S608 - placeholders
+
+
+def new_balances(customers: str, accounts: str, balances: str, heads: str) -> str:
+    """SQL that leaves accounts as the last entry of each says: a statement, or part of one.
+
+    The arguments are placeholders of the rest of a posting's.
+    """
+    return f"""
+        UPDATE accounts SET balance_minor = last.balance_minor, chain_head = last.chain_head
+        FROM unnest({customers}::int[], {accounts}::int[], {balances}::bigint[], {heads}::bytea[])
+            AS last (customer_id, account_id, balance_minor, chain_head)
+        WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id
+    """  # noqa: S608 - placeholders
+
+
+def mark_entries(
+    chain: Chain,
+    accounts: Mapping[int, Account],
+    entries: Sequence[Entry],
+    at: datetime,
+    digests: Mapping[str | None, str] = MappingProxyType({}),
+) -> Posting:
+    """Returns entries of that time as they are to be written, on accounts that are locked.
+
+    `digests` are those of the orders that are paid, by reference.
+    Every entry gets its mark here, and nowhere else.
+    """
+    at_us, ends = micros_of(at), {account_id: one.head for account_id, one in accounts.items()}
+    facts = {key: (one.environment, one.kind, one.currency) for key, one in accounts.items()}
+    rows, last = [], {}
+    for entry in entries:
+        customer, account, transfer, kind, order_id, amount, balance, reference, of_order = astuple(entry)
+        covered: tuple[str | None, ...] = facts[account]
+        if pays_order(kind, amount):
+            covered = *covered, digests.get(of_order)
+        row = entry_content(
+            customer, account, transfer, kind, of_order, amount, balance, reference, at_us, *covered
+        )
+        mac, ends[account] = chain.add(ends[account], row)
+        rows.append(_Row(customer, account, transfer, kind, order_id, amount, balance, mac, reference))
+        last[account] = entry
+    return Posting(
+        rows,
+        [entry.customer_id for entry in last.values()],
+        list(last),
+        [entry.balance_minor for entry in last.values()],
+        [ends[account] for account in last],
+    )
+
+
+async def lock_accounts(
+    connection: Connection, customer_id: int, account_ids: Sequence[int]
+) -> dict[int, Locked]:
+    """Locks a customer's accounts until the transaction ends, in the order of their ids; returns them by id."""
+    rows = await connection.fetch(
+        """
+        SELECT id, balance_minor, chain_head, environment, kind, currency FROM accounts WHERE customer_id = $1 AND id = ANY($2::int[])
+        ORDER BY id FOR NO KEY UPDATE
+        """,
+        customer_id,
+        account_ids,
+    )
+    return {account_id: Locked(*rest) for account_id, *rest in rows}
+
+
+async def own_accounts(
+    connection: Connection, customer_id: int, environment: str, currency: str
+) -> dict[str, int]:
+    """The ids of a customer's receivable, sales and deposits accounts by kind, made where they are missing."""
+    await connection.execute(
+        """
+        INSERT INTO accounts (customer_id, environment, currency, kind)
+        VALUES ($1, $2, $3, $4), ($1, $2, $3, $5), ($1, $2, $3, $6)
+        ON CONFLICT (customer_id, environment, currency, kind) WHERE kind <> 'funding' DO NOTHING
+        """,
+        customer_id,
+        environment,
+        currency,
+        *OWN_KINDS,
+    )
+    return await find_own_accounts(connection, customer_id, environment, currency)
+
+
+async def find_own_accounts(
+    connection: Connection, customer_id: int, environment: str, currency: str
+) -> dict[str, int]:
+    """Returns those ids as far as the accounts are there."""
+    rows = await connection.fetch(
+        """
+        SELECT kind, id FROM accounts
+        WHERE customer_id = $1 AND environment = $2 AND currency = $3 AND kind <> 'funding'
+        """,
+        customer_id,
+        environment,
+        currency,
+    )
+    return {row["kind"]: row["id"] for row in rows}
+
+
+class Credit(NamedTuple):
+    """What came of a credit: the account's balance in minor units, and whether it `is_new` or was made before."""
+
+    balance_minor: int
+    is_new: bool
+
+
+async def top_up(
+    connection: Connection, chain: Chain, account_id: int, amount_minor: int, reference: str | None
+) -> Credit:
+    """Credits a funding account; call it inside a transaction.
+
+    One reference credits an account once: repeating it with the same amount changes nothing, with another
+    amount it raises StartError, as does an amount that is not positive, an unknown account, or a closed one.
+    """
+    account = await connection.fetchrow(
+        "SELECT customer_id, environment, currency, closed_at FROM accounts WHERE id = $1 AND kind = 'funding'",
+        account_id,
+    )
+    if account is None:
+        raise StartError(f"there is no funding account {account_id}")
+
+    def refuse_closed(_: int) -> None:
+        if account["closed_at"] is not None:
+            raise StartError(
+                f"the account is closed: open it again first, with `largesse accounts open {account_id}`"
+            )
+
+    customer_id: int = account["customer_id"]
+    own = await own_accounts(connection, customer_id, account["environment"], account["currency"])
+    return await pay_in(
+        connection,
+        chain,
+        "top_up",
+        to=(customer_id, account_id),
+        deposits=own["deposits"],
+        amount_minor=amount_minor,
+        currency=account["currency"],
+        reference=reference,
+        check=refuse_closed,
+    )
+
+
+async def pay_in(  # noqa: PLR0913 - what a payment is, each by its name
+    connection: Connection,
+    chain: Chain,
+    kind: str,
+    *,
+    to: tuple[int, int],
+    deposits: int,
+    amount_minor: int,
+    currency: str,
+    reference: str | None,
+    check: Callable[[int], None],
+) -> Credit:
+    """Moves money that came from outside from a customer's deposits to another of its accounts.
+
+    `to` is that customer and account.
+    `check` is given the account's balance, and raises StartError where this payment may not be. Once for each reference of the account,
+    as `top_up` says; raises StartError as it does. Call it inside a transaction.
+    """
+    if amount_minor <= 0:
+        raise StartError("the amount must be greater than zero")
+    customer_id, account_id = to
+    locked = await lock_accounts(connection, customer_id, [account_id, deposits])
+    before_minor = locked[account_id].balance_minor
+    if reference is not None:
+        earlier = await connection.fetchval(
+            "SELECT amount_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND reference = $3",
+            *to,
+            reference,
+        )
+        if earlier == amount_minor:
+            return Credit(before_minor, is_new=False)
+        if earlier is not None:
+            raise StartError(f"reference {reference!r} already credited {label(earlier, currency)}")
+    check(before_minor)
+    transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
+    at: datetime = await connection.fetchval("SELECT clock_now()")
+    balance = before_minor + amount_minor
+    await post(
+        connection,
+        chain,
+        locked,
+        [
+            Entry(customer_id, account_id, transfer_id, kind, None, amount_minor, balance, reference),
+            Entry(
+                customer_id,
+                deposits,
+                transfer_id,
+                kind,
+                None,
+                -amount_minor,
+                locked[deposits].balance_minor - amount_minor,
+            ),
+        ],
+        at,
+    )
+    return Credit(balance, is_new=True)

@@ -1,0 +1,277 @@
+"""What accounts held on the last days, to be drawn as a line.
+
+The statement of an account: its entries of a time, between an opening and a closing balance.
+
+The entries of a month are those from the first that was written in it up to the first that was written in the next, in the
+order in which they changed the balance. So statements of months that follow each other miss no entry, count none twice,
+and each opens with the balance that the one before closed with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import Scope
+
+DAYS = 30
+_EVERY = 2  # days: a line shows no more, and each place is looked for
+
+
+async def read_history(
+    connection: Connection, customer_id: int, account_ids: Sequence[int]
+) -> dict[int, list[int]]:
+    """What each of those accounts of a customer held, in minor units, as every second of the last DAYS (UTC) began, oldest first.
+
+    Ids of entries ascend with time but for a moment, so each place is found by halving, as in statements; what was written at midnight
+    may count for either day.
+    """
+    rows = await connection.fetch(_HISTORY, customer_id, list(account_ids), DAYS, _EVERY)
+    found: dict[int, list[int]] = {account_id: [] for account_id in account_ids}
+    for row in rows:
+        found[row["account_id"]].append(row["balance_minor"])
+    return found
+
+
+# What an index is asked is a plain column, `middle`, as in statements.
+_HISTORY = """
+    WITH RECURSIVE halved (account_id, at, low, high, middle) AS (
+        SELECT last.account_id, day.at, 0::bigint, last.id, last.id / 2
+        FROM (
+            SELECT account.id AS account_id, coalesce((
+                SELECT max(e.id) FROM entries e WHERE e.customer_id = $1 AND e.account_id = account.id), 0)::bigint AS id
+            FROM unnest($2::int[]) AS account (id)) AS last
+        CROSS JOIN (
+            SELECT date_trunc('day', clock_now(), 'UTC') - n * interval '1 day' AS at FROM generate_series(0, $3::int - 1, $4::int) AS n) AS day
+        UNION ALL
+        SELECT half.account_id, half.at, half.low, half.high, (half.low + half.high) / 2 FROM (
+            SELECT h.account_id, h.at, CASE WHEN probe.is_before THEN probe.id ELSE low END AS low,
+                   CASE WHEN probe.is_before THEN high ELSE middle END AS high
+            FROM halved h LEFT JOIN LATERAL (
+                SELECT e.id, e.created_at < h.at AS is_before FROM entries e
+                WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id > h.middle ORDER BY e.id LIMIT 1) AS probe ON true
+            WHERE low < high) AS half)
+    SELECT account_id, coalesce((
+        SELECT e.balance_minor FROM entries e
+        WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id <= h.low ORDER BY e.id DESC LIMIT 1), 0) AS balance_minor
+    FROM halved h WHERE low >= high ORDER BY account_id, at
+"""
+
+
+# An entry bears the time at which its transaction began; it may have waited for the account's lock for as long as this.
+_SKEW = timedelta(minutes=2)
+_CLOSE = timedelta(seconds=2)  # as long as most wait at the longest
+_ENTRIES_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class StatementEntry:
+    """One entry: what happened, by how much the balance changed, and what it then was, in minor units."""
+
+    id: int
+    at: datetime
+    kind: str  # top_up, transfer, settlement, order or refund
+    order_reference: str | None
+    external_reference: (
+        str | None
+    )  # the caller's own of the order, where it has one, or the reference of a top-up or settlement
+    amount_minor: int
+    balance_minor: int
+    counterpart: str | None  # of a transfer, the name of the other account
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An account's entries with ids from `first` up to, and without, `end`; balances in minor units."""
+
+    customer_id: int
+    account_id: int
+    first: int
+    end: int
+    opening_minor: int
+    closing_minor: int
+
+
+def month_of(at: datetime, months: int = 0) -> tuple[datetime, datetime]:
+    """The first instant of the month of `at`, or of one so many months later, and the first of the month after it."""
+    first = at.year * 12 + at.month - 1 + months
+    since, until = (
+        at.replace(year=n // 12, month=n % 12 + 1, day=1, hour=0, minute=0, second=0, microsecond=0)
+        for n in (first, first + 1)
+    )
+    return since, until
+
+
+async def read_statement(
+    connection: Connection,
+    customer_id: int,
+    account_id: int,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Statement:
+    """The statement of a customer's account from `since` to before `until`; without them, of all its entries until now."""
+    account = (customer_id, account_id)
+    first = 0 if since is None else await _first_entry(connection, account, since)
+    end = await (_end(connection, account) if until is None else _first_entry(connection, account, until))
+    return Statement(
+        *account,
+        first,
+        end,
+        await _balance_before(connection, account, first),
+        await _balance_before(connection, account, end),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a time begins in an account: the id of its first entry, and the balance before it in minor units."""
+
+    first: int
+    balance_minor: int
+
+
+async def read_places(
+    connection: Connection, customer_id: int, account_id: int, instants: Iterable[datetime]
+) -> list[Place]:
+    """Where these times begin in a customer's account, as statements part them."""
+    account = (customer_id, account_id)
+    firsts = [await _first_entry(connection, account, at) for at in instants]
+    return [Place(first, await _balance_before(connection, account, first)) for first in firsts]
+
+
+async def statement_entries(
+    database: Database, scope: Scope, statement: Statement
+) -> AsyncIterator[list[StatementEntry]]:
+    """The entries of a statement, oldest first, some thousand at a time, each time on a connection that is given back.
+
+    So whoever takes them may be slow. What is written meanwhile is not among them: entries never change, and a statement has its end.
+    """
+    after = None
+    while True:
+        async with database.connection(scope) as connection:
+            entries = await statement_page(connection, statement, after, _ENTRIES_AT_ONCE)
+        yield entries
+        if len(entries) < _ENTRIES_AT_ONCE:
+            return
+        after = entries[-1].id
+
+
+async def statement_page(
+    connection: Connection, statement: Statement, after: int | None, most: int
+) -> list[StatementEntry]:
+    """At most so many entries of a statement, oldest first: its first ones, or those after the one of that id."""
+    rows = await connection.fetch(
+        """
+        SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
+               coalesce(nullif(o.external_reference, o.reference), e.reference) AS external_reference, e.amount_minor, e.balance_minor,
+               other.name AS counterpart
+        FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+        LEFT JOIN transfers t ON e.kind = 'transfer' AND t.customer_id = e.customer_id AND t.id = e.movement_id
+        LEFT JOIN accounts other ON other.customer_id = t.customer_id
+            AND other.id = CASE t.from_account_id WHEN e.account_id THEN t.to_account_id ELSE t.from_account_id END
+        WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > $3 AND e.id < $4
+        ORDER BY e.id LIMIT $5
+        """,
+        statement.customer_id,
+        statement.account_id,
+        max(statement.first - 1, after or 0),
+        statement.end,
+        most,
+    )
+    return [StatementEntry(**row) for row in rows]
+
+
+# A customer and its account, by id.
+_Account = tuple[int, int]
+
+
+async def order_entries(
+    connection: Connection, customer_id: int, account_id: int, order_id: int, moments: Iterable[datetime]
+) -> list[StatementEntry]:
+    """The entries of an order on the account that paid for it, written at those moments: its own, and those of refunds.
+
+    No index finds them (docs/decisions/0044-no-index-by-order.md): the entries about each moment are read, some seconds of them, or some minutes
+    where none of the order bears that very time.
+    """
+    found: dict[int, StatementEntry] = {}
+    for at in moments:
+        for around in (_CLOSE, _SKEW):
+            rows = await connection.fetch(
+                _OF_ORDER, customer_id, account_id, at - around, at + around, order_id
+            )
+            found |= {row["id"]: StatementEntry(**row) for row in rows}
+            if any(row["at"] == at for row in rows):
+                break
+    return [found[id_] for id_ in sorted(found)]
+
+
+async def _balance_before(connection: Connection, account: _Account, entry_id: int) -> int:
+    balance_minor: int | None = await connection.fetchval(
+        """
+        SELECT balance_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND id < $3
+        ORDER BY id DESC LIMIT 1
+        """,
+        *account,
+        entry_id,
+    )
+    return balance_minor or 0
+
+
+async def _first_entry(connection: Connection, account: _Account, at: datetime) -> int:
+    """The id of the account's first entry of this instant or later; where all its entries end when there is none.
+
+    Ids ascend with time but for the skew, so the place is found by halving, some thirty look-ups in the primary key
+    however many entries there are, and the last stretch is read: all by one statement.
+    """
+    found: int | None = await connection.fetchval(_FIRST_ENTRY, *account, at, at - _SKEW)
+    return await _end(connection, account) if found is None else found
+
+
+async def _end(connection: Connection, account: _Account) -> int:
+    """The id after that of the account's last entry. Ids of one account ascend as its entries are committed."""
+    last: int | None = await connection.fetchval(
+        "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id = $2", *account
+    )
+    return (last or 0) + 1
+
+
+def _halved(name: str, at: str) -> str:
+    """SQL for a recursive table whose row of `low >= high` says where entries of that instant or later begin: behind the entry `low`.
+
+    Of account $2 of customer $1, and as exactly as ids ascend with time. What an index is asked has to be a plain column, `middle`: behind
+    row-level security, what is worked out from columns is asked of each row.
+    """
+    return f"""
+        {name} (low, high, middle) AS (
+            SELECT 0::bigint, last.id, last.id / 2
+            FROM (SELECT coalesce(max(id), 0)::bigint AS id FROM entries WHERE customer_id = $1 AND account_id = $2) AS last
+            UNION ALL
+            SELECT half.low, half.high, (half.low + half.high) / 2 FROM (
+                SELECT CASE WHEN probe.is_before THEN probe.id ELSE low END AS low,
+                       CASE WHEN probe.is_before THEN high ELSE middle END AS high
+                FROM {name} LEFT JOIN LATERAL (
+                    SELECT id, created_at < {at} AS is_before FROM entries
+                    WHERE customer_id = $1 AND account_id = $2 AND id > middle ORDER BY id LIMIT 1) AS probe ON true
+                WHERE low < high) AS half)
+    """  # noqa: S608 - constants
+
+
+# The first entry of $3 or later; the first of $4 or later has an id that is no higher.
+_FIRST_ENTRY = f"""
+    WITH RECURSIVE {_halved("halved", "$4")}
+    SELECT id FROM entries
+    WHERE customer_id = $1 AND account_id = $2 AND id > (SELECT low FROM halved WHERE low >= high) AND created_at >= $3
+    ORDER BY id LIMIT 1
+"""  # noqa: S608 - constants
+# The entries of order $5 between $3 and $4.
+_OF_ORDER = f"""
+    WITH RECURSIVE {_halved("since", "$3")}, {_halved("until", "$4")}
+    SELECT e.id, e.created_at AS at, e.kind, NULL AS order_reference, NULL AS external_reference,
+           e.amount_minor, e.balance_minor, NULL AS counterpart
+    FROM entries e
+    WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > (SELECT low FROM since WHERE low >= high)
+      AND e.id <= (SELECT low FROM until WHERE low >= high) AND e.order_id = $5
+    ORDER BY e.id
+"""  # noqa: S608 - constants

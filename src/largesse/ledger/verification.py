@@ -1,0 +1,154 @@
+"""Proving one account: all marks of its entries made again for its people, a bounded number at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from largesse.db.pool import Connection, Row
+from largesse.encryption.chain import Chain
+from largesse.ledger.chains import ACCOUNT_COLUMNS, Along, ReadDigests, paid_orders, read_entries
+
+MOST_AT_ONCE = 20_000  # entries: about a second's work
+MOST_NAMED = 20
+# So few that whoever else the process serves waits no more than some milliseconds.
+_ENTRIES_AT_ONCE = 500
+
+
+@dataclass(slots=True)
+class Proof:
+    """What was found of an account's chain, from behind the entry `after` on."""
+
+    checked: int = 0
+    broken: list[str] = field(default_factory=list)  # the first that do not fit: `entry 17`
+    broken_count: int = 0
+    unproved_until: int | None = None  # entries up to this one bear no marks and were too many to look at
+    goes_on: int | None = None  # behind this entry there are more
+    is_whole: bool | None = None  # whether it ends where its head says; None where it goes on
+    last_id: int | None = None  # the last entry that was looked at, with its mark
+    last_at: datetime | None = None
+    last_mac: str | None = None
+    anchor: Anchor | None = None
+
+    def add(self, what: str) -> None:
+        """One more that does not fit."""
+        self.broken_count += 1
+        if len(self.broken) < MOST_NAMED:
+            self.broken.append(what)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The last anchor of an account that was noted: its last entry then, and whether that still bears the mark it had."""
+
+    made_at: datetime
+    entry_id: int
+    mac: str
+    holds: bool
+
+
+async def prove(
+    connection: Connection,
+    chain: Chain,
+    customer_id: int,
+    account_id: int,
+    after: int | None = None,
+    *,
+    digests_of: ReadDigests,
+) -> Proof:
+    """Makes the marks of MOST_AT_ONCE entries again, from the first or from behind one that was looked at before.
+
+    Call it in a transaction that sees one snapshot. What stands before an entry `after` is taken as it is.
+    """
+    proof = Proof(anchor=await _anchor(connection, customer_id, account_id))
+    account = await connection.fetchrow(_ACCOUNT, customer_id, account_id)
+    assert account is not None, "whoever asks has seen it"
+    last, behind = await _from(connection, account, after, proof)
+    along = Along(chain, proof.add, account, behind)
+    while proof.checked < MOST_AT_ONCE:
+        rows = await read_entries(connection, customer_id, account_id, last, _ENTRIES_AT_ONCE)
+        digests = await digests_of(connection, chain, paid_orders(rows))
+        for entry_id, mac, order_id, _, *columns in rows:
+            shown = along.entry(entry_id, columns, mac, digests.get((customer_id, order_id)))
+            last, proof.last_mac = entry_id, shown.hex()
+        proof.checked += len(rows)
+        if len(rows) < _ENTRIES_AT_ONCE:
+            proof.is_whole = along.end()
+            break
+    else:
+        proof.goes_on = last
+    if last:
+        proof.last_id = last
+        proof.last_at = await connection.fetchval(
+            "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 AND id = $3",
+            customer_id,
+            account_id,
+            last,
+        )
+    return proof
+
+
+async def note_anchored(
+    connection: Connection, made_at: datetime, ends: Sequence[tuple[int, int, str]]
+) -> None:
+    """Keeps which entry was the last of each account when an anchor was made: account, entry, its mark in hexadecimal."""
+    columns = tuple([end[at] for end in ends] for at in range(3))
+    await connection.execute(
+        """
+        INSERT INTO noted_anchors (customer_id, account_id, entry_id, mac, made_at)
+        SELECT a.customer_id, a.id, ends.entry_id, decode(ends.mac, 'hex'), $1
+        FROM unnest($2::int[], $3::bigint[], $4::text[]) AS ends (account_id, entry_id, mac) JOIN accounts a ON a.id = ends.account_id
+        ON CONFLICT (customer_id, account_id) DO UPDATE SET entry_id = excluded.entry_id, mac = excluded.mac, made_at = excluded.made_at
+        """,
+        made_at,
+        *columns,
+    )
+
+
+async def _from(
+    connection: Connection, account: Row, after: int | None, proof: Proof
+) -> tuple[int, bytes | None]:
+    """The entry to begin behind, and the mark of it; 0 and None: at the first."""
+    opening = account["entry_id"]
+    if after is not None and (opening is None or after > opening):
+        mac = await connection.fetchval(
+            "SELECT mac FROM entries WHERE customer_id = $1 AND account_id = $2 AND id = $3",
+            account["customer_id"],
+            account["id"],
+            after,
+        )
+        if mac:
+            return after, mac
+    if opening is not None and await connection.fetchval(
+        _HAS_MORE, account["customer_id"], account["id"], opening, MOST_AT_ONCE
+    ):
+        proof.unproved_until = opening
+        return opening, account["opening_mac"]
+    return 0, None
+
+
+async def _anchor(connection: Connection, customer_id: int, account_id: int) -> Anchor | None:
+    row = await connection.fetchrow(
+        """
+        SELECT n.made_at, n.entry_id, encode(n.mac, 'hex') AS mac,
+               n.mac IS NOT DISTINCT FROM coalesce(e.mac, o.mac) AS holds
+        FROM noted_anchors n
+        LEFT JOIN entries e ON e.customer_id = n.customer_id AND e.account_id = n.account_id AND e.id = n.entry_id
+        LEFT JOIN chain_openings o ON o.customer_id = n.customer_id AND o.account_id = n.account_id AND o.entry_id = n.entry_id
+        WHERE n.customer_id = $1 AND n.account_id = $2
+        """,
+        customer_id,
+        account_id,
+    )
+    return None if row is None else Anchor(**row)
+
+
+_ACCOUNT = f"""
+    SELECT {ACCOUNT_COLUMNS} FROM accounts a
+    LEFT JOIN chain_openings o ON o.customer_id = a.customer_id AND o.account_id = a.id
+    WHERE a.customer_id = $1 AND a.id = $2
+"""  # noqa: S608 - constants
+_HAS_MORE = """
+    SELECT EXISTS (SELECT FROM entries WHERE customer_id = $1 AND account_id = $2 AND id <= $3 ORDER BY id OFFSET $4)
+"""

@@ -1,0 +1,223 @@
+"""How a code is written: 16 Crockford base32 characters and a check character, in groups of four.
+
+The check character is the sum of the characters, each times its own power of a generator of GF(32), so that one
+wrong character or two swapped ones, wherever they stand, are always noticed. (The power 0 is the check's own.)
+
+Drawing codes and PINs, and sealing them for storage.
+
+Codes as they are given out: in clear, with the link that a recipient opens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from largesse.encryption.vault import Vault
+
+CODE_BYTES = 10
+_CHARACTERS = 16
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_STANDARD = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_TO_STANDARD = bytes.maketrans(_ALPHABET.encode(), _STANDARD.encode())
+# What people type: any case, blanks and hyphens anywhere, and letters that look like digits.
+_TYPED = str.maketrans(
+    {
+        **{c.lower(): c for c in _ALPHABET},
+        **dict.fromkeys("oO", "0"),
+        **dict.fromkeys("iIlL", "1"),
+        "-": "",
+        " ": "",
+    }
+)
+_LONGEST_TYPED = 64
+
+
+class CodeError(ValueError):
+    """A text that cannot be a code: a wrong length, a character outside the alphabet, or a wrong check."""
+
+
+def format_code(code: bytes) -> str:
+    """The text of a code of 10 bytes, check character last: `7QK2-M0TX-9ZVA-4RBE-A`."""
+    number = int.from_bytes(code, "big")
+    # Eight pairs of characters, ten bits each; written out, since a batch formats thousands of codes.
+    a, b, c, d = number >> 70, number >> 60 & 1023, number >> 50 & 1023, number >> 40 & 1023
+    e, f, g, h = number >> 30 & 1023, number >> 20 & 1023, number >> 10 & 1023, number & 1023
+    of_a, of_b, of_c, of_d, of_e, of_f, of_g, of_h = _CHECKS
+    check = of_a[a] ^ of_b[b] ^ of_c[c] ^ of_d[d] ^ of_e[e] ^ of_f[f] ^ of_g[g] ^ of_h[h]
+    two = _TWO_CHARACTERS
+    return f"{two[a]}{two[b]}-{two[c]}{two[d]}-{two[e]}{two[f]}-{two[g]}{two[h]}-{_ALPHABET[check]}"
+
+
+def parse_code(text: str) -> bytes:
+    """The 10 bytes of a code as a person may type it. Raises CodeError."""
+    if len(text) > _LONGEST_TYPED:
+        raise CodeError("a code is 17 characters long")
+    typed = text.translate(_TYPED)
+    if len(typed) != _CHARACTERS + 1 or any(character not in _ALPHABET for character in typed):
+        raise CodeError("a code is 17 letters and digits")
+    code = base64.b32decode(typed[:_CHARACTERS].encode("ascii").translate(_TO_STANDARD))
+    if format_code(code)[-1] != typed[_CHARACTERS]:
+        raise CodeError("the check character does not fit")
+    return code
+
+
+def _times_generator(value: int) -> int:
+    """`value` times x in GF(32), modulo x^5 + x^2 + 1."""
+    value <<= 1
+    return value ^ 0b100101 if value & 0b100000 else value
+
+
+def _tables() -> tuple[tuple[int, ...], ...]:
+    """For each pair of characters and each of its values, what it adds to the check: the check is linear in the bits."""
+    weights = [_times_generator(1)]
+    for _ in range(_CHARACTERS - 1):
+        weights.append(_times_generator(weights[-1]))
+
+    def table(first: int, second: int) -> tuple[int, ...]:
+        adds = [0]
+        for weight in (second, first):
+            of_bit = weight
+            for _ in range(5):
+                adds += [add ^ of_bit for add in adds]
+                of_bit = _times_generator(of_bit)
+        return tuple(adds)
+
+    return tuple(table(*weights[at : at + 2]) for at in range(0, _CHARACTERS, 2))
+
+
+_TWO_CHARACTERS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+_CHECKS = _tables()
+
+
+# Codes sealed, opened or written in one go, a tenth of a millisecond: between goes other requests get their turn, which each
+# needs some ten times.
+CODES_AT_ONCE = 25
+
+_PIN_BYTES = 3
+_PINS = 1_000_000
+_DRAWN_BYTES = 4
+# The largest multiple of the number of PINs that 4 bytes hold: draws from it up are thrown away, so that every
+# PIN is equally likely.
+_FAIR_BELOW = (1 << 8 * _DRAWN_BYTES) // _PINS * _PINS
+
+
+class IssuedCode(msgspec.Struct, frozen=True, gc=False):
+    """A code and its PIN in clear. Its repr shows neither: it could end in a log."""
+
+    code: bytes
+    pin: int
+
+    def __repr__(self) -> str:
+        return "IssuedCode(…)"
+
+    @property
+    def code_text(self) -> str:
+        """The code as people read it: 17 characters, a check last, in groups of four."""
+        return format_code(self.code)
+
+    @property
+    def pin_text(self) -> str:
+        """The PIN's six digits."""
+        return f"{self.pin:06d}"
+
+
+class SealedCode(msgspec.Struct, frozen=True, gc=False):
+    """What is stored of a code: the number it is found by, and code and PIN sealed."""
+
+    lookup: int
+    sealed: bytes
+
+
+def draw_codes(count: int) -> list[IssuedCode]:
+    """`count` new codes of 80 random bits with PINs of six digits, all from the system's generator."""
+    width = CODE_BYTES + _DRAWN_BYTES
+    random = os.urandom(count * width)
+    return [
+        IssuedCode(random[at : at + CODE_BYTES], _pin(random[at + CODE_BYTES : at + width]))
+        for at in range(0, count * width, width)
+    ]
+
+
+class SealedCodes:
+    """The codes of an order, the first for line 1 or `first`, sealed as they are asked for: each time anew."""
+
+    def __init__(self, vault: Vault, codes: Sequence[IssuedCode], reference: str, *, first: int = 1) -> None:
+        self._vault = vault
+        self._codes = codes
+        self._reference = reference
+        self._first = first
+
+    def __iter__(self) -> Iterator[SealedCode]:
+        for start in range(0, len(self._codes), CODES_AT_ONCE):
+            codes = self._codes[start : start + CODES_AT_ONCE]
+            secrets = [
+                (code.code + code.pin.to_bytes(_PIN_BYTES, "big"), _context(self._reference, number))
+                for number, code in enumerate(codes, start + self._first)
+            ]
+            lookups = self._vault.codes.lookup_all([code.code for code in codes])
+            yield from map(SealedCode, lookups, self._vault.codes.seal_all(secrets))
+
+
+def open_code(vault: Vault, sealed: bytes, reference: str, number: int) -> IssuedCode:
+    """What was sealed for the line `number` of the order `reference`. Raises SealBroken."""
+    secret = vault.codes.open(sealed, _context(reference, number))
+    return IssuedCode(secret[:CODE_BYTES], int.from_bytes(secret[CODE_BYTES:], "big"))
+
+
+def _pin(drawn: bytes) -> int:
+    number = int.from_bytes(drawn, "big")
+    while number >= _FAIR_BELOW:
+        number = int.from_bytes(os.urandom(_DRAWN_BYTES), "big")
+    return number % _PINS
+
+
+def _context(reference: str, number: int) -> bytes:
+    return f"line/{reference}/{number}".encode("ascii")
+
+
+class GivenCode(msgspec.Struct, frozen=True, gc=False):
+    """A code, its PIN and its claim link, in clear. Its repr shows none of them: it could end in a log."""
+
+    code: str
+    pin: str
+    redemption_url: str
+
+    def __repr__(self) -> str:
+        return "GivenCode(…)"
+
+
+async def give_codes(
+    codes: Sequence[IssuedCode], vault: Vault, public_url: str, customer_id: int | None
+) -> list[GivenCode]:
+    """Codes as they are given out, in their order; other requests get their turn in between.
+
+    `customer_id` is whose they are where the links are to say so, as they do where customers are spread over nodes: it is found there at once.
+    """
+    given: list[GivenCode] = []
+    for start in range(0, len(codes), CODES_AT_ONCE):
+        if start:
+            await asyncio.sleep(0)
+        part = codes[start : start + CODES_AT_ONCE]
+        links = claim_links(part, vault, public_url, customer_id)
+        given += [
+            GivenCode(code.code_text, code.pin_text, link) for code, link in zip(part, links, strict=True)
+        ]
+    return given
+
+
+def claim_link(code: IssuedCode, vault: Vault, public_url: str, customer_id: int | None = None) -> str:
+    """The address a recipient opens; it carries a token, not the code, and `customer_id` as `give_codes` has it."""
+    return claim_links([code], vault, public_url, customer_id)[0]
+
+
+def claim_links(
+    codes: Iterable[IssuedCode], vault: Vault, public_url: str, customer_id: int | None
+) -> list[str]:
+    """`claim_link` of each code."""
+    tokens = vault.token_all((code.code for code in codes), customer_id)
+    return [f"{public_url}/claim/{token}" for token in tokens]

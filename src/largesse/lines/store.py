@@ -1,0 +1,269 @@
+"""Finding the line of a code, with its order and how far it has come.
+
+How the lines of an order stand, for whoever sent it.
+
+Writing the lines of placed orders: within the statement that writes the orders, or before it where they are many.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from largesse.base.email import is_erased
+from largesse.db.pool import Connection, Row, act_for, is_spread
+from largesse.db.scope import Scope, for_customer, for_customers
+from largesse.db.sharding import customers_of_code
+from largesse.db.statements import insert
+from largesse.encryption.vault import SealBroken, Vault
+from largesse.lines.codes import open_code
+from largesse.lines.states import LineKey, Progress, State
+
+NO_LINE = LineKey(-1, -1, -1)  # whose there is none
+_LINE = """
+    SELECT l.order_id, l.number, l.code_lookup, l.sealed, l.recipient_email, l.recipient_name, o.reference,
+           o.environment, o.customer_id, o.gift_selection, o.product_id, o.collection_id, o.country, o.currency,
+           o.value_minor, o.wrapping_key, o.from_name, o.message, o.scheduled_for, o.expiry_after_days
+    FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
+"""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Line:
+    """A line with what its order says of the gift. It has no repr: it names a person."""
+
+    order_id: int
+    number: int
+    code_lookup: int
+    sealed: bytes
+    recipient_email: str | None
+    recipient_name: str | None
+    reference: str
+    environment: str
+    customer_id: int
+    gift_selection: str
+    product_id: int | None
+    collection_id: int | None
+    country: str
+    currency: str
+    value_minor: int
+    wrapping_key: str
+    from_name: str | None
+    message: str | None
+    scheduled_for: datetime | None
+    expiry_after_days: int | None
+
+    @property
+    def key(self) -> LineKey:
+        """What names it: the primary key."""
+        return LineKey(self.customer_id, self.order_id, self.number)
+
+    @property
+    def scope(self) -> Scope:
+        """For whom whoever has found the line goes on."""
+        return for_customer(self.customer_id, self.environment)
+
+    @property
+    def has_email(self) -> bool:
+        """Whether it was sent to an address that is still known."""
+        return self.recipient_email is not None and not is_erased(self.recipient_email)
+
+    def is_sent(self, now: datetime) -> bool:
+        """Whether its code may be known to anyone yet: a scheduled one is not before its time."""
+        return self.scheduled_for is None or self.scheduled_for <= now
+
+
+async def find_line(
+    connection: Connection,
+    vault: Vault,
+    code: bytes,
+    environment: str,
+    customer_id: int | None = None,
+    *,
+    lock: bool = False,
+) -> Line | None:
+    """The line of a code, in this environment, whosever it is: whoever has found it goes on in its `scope`.
+
+    With `lock` its row is held to the end of the transaction. How far it has come must be read after that, by
+    `read_progress`: what the same statement saw may be older than the lock. Where customers are spread, the customer's node is
+    asked, and before that all nodes whose it is, unless a link has said so (`customer_id`).
+    """
+    lookups = vault.codes.lookups(code)
+    if is_spread(connection):
+        rows = await _ask_node(connection, lookups, environment, customer_id, lock=lock)
+    else:
+        rows = await connection.fetch("SELECT * FROM lines_of_code($1, $2, $3)", lookups, environment, lock)
+    lines = [Line(*row) for row in rows]
+    # Two customers may have drawn codes with the same number to find them by: then it is the line that the code opens to.
+    return next((line for line in lines if len(lines) == 1 or _has_code(vault, line, code)), None)
+
+
+async def _ask_node(
+    connection: Connection, lookups: list[int], environment: str, customer_id: int | None, *, lock: bool
+) -> list[Row]:
+    """The lines found by those numbers; the transaction goes on for their customers.
+
+    Where they are nobody's, nobody's are asked for: a code that is not known takes what any other does.
+    """
+    whose = {customer_id} if customer_id is not None else await customers_of_code(connection, lookups)
+    whose = whose or {NO_LINE.customer_id}
+    await act_for(connection, for_customers((each, environment) for each in whose))
+    query = f"{_LINE} WHERE l.customer_id = $1 AND l.code_lookup = ANY($2) AND o.environment = $3"
+    query += " FOR UPDATE OF l" if lock else ""
+    return [
+        row for each in sorted(whose) for row in await connection.fetch(query, each, lookups, environment)
+    ]
+
+
+def _has_code(vault: Vault, line: Line, code: bytes) -> bool:
+    try:
+        return hmac.compare_digest(open_code(vault, line.sealed, line.reference, line.number).code, code)
+    except SealBroken:  # `largesse verify` reports such a line
+        return False
+
+
+async def read_line(
+    connection: Connection, key: LineKey, environment: str, *, lock: bool = False
+) -> Line | None:
+    """The line of a key, in this environment; `lock` as for `find_line`. Its customer must be in the scope."""
+    row = await connection.fetchrow(
+        _LINE
+        + "WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = $3 AND o.environment = $4"
+        + (" FOR UPDATE OF l" if lock else ""),
+        *key,
+        environment,
+    )
+    return None if row is None else Line(*row)
+
+
+async def read_progress(connection: Connection, key: LineKey) -> Progress:
+    """How far the line has come."""
+    row = await connection.fetchrow(
+        """
+        SELECT state, claimed_at, expires_at, product_id FROM line_states
+        WHERE customer_id = $1 AND order_id = $2 AND number = $3
+        """,
+        *key,
+    )
+    return progress_from_row(row)
+
+
+def progress_from_row(row: Row | None) -> Progress:
+    """The progress of a row of `line_states`; a line without one is issued."""
+    if row is None or row["state"] is None:
+        return Progress()
+    return Progress(State(row["state"]), row["claimed_at"], row["expires_at"], row["product_id"])
+
+
+class LineRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a line has come, and when; None for what has not happened."""
+
+    number: int  # counts the order's lines from 1
+    state: str
+    opened_at: datetime | None  # when a person first did something with its link
+    claimed_at: datetime | None
+    chosen_at: datetime | None
+    fulfilled_at: datetime | None
+    expired_at: datetime | None
+    cancelled_at: datetime | None
+
+
+async def read_line_records(
+    connection: Connection, customer_id: int, order_id: int
+) -> list[tuple[str | None, str | None, LineRecord]]:
+    """Each line of the order by number, with the address and name of its recipient; None in a code batch."""
+    rows = await connection.fetch(
+        """
+        SELECT l.number, recipient_email, recipient_name, coalesce(s.state, $3) AS state, e.*
+        FROM lines l LEFT JOIN line_states s USING (customer_id, order_id, number)
+        LEFT JOIN LATERAL (
+            SELECT max(at) FILTER (WHERE event = 'opened') AS opened_at,
+                   max(at) FILTER (WHERE event = 'claimed') AS claimed_at,
+                   max(at) FILTER (WHERE event = 'chosen') AS chosen_at,
+                   max(at) FILTER (WHERE event = 'fulfilled') AS fulfilled_at,
+                   max(at) FILTER (WHERE event = 'expired') AS expired_at,
+                   max(at) FILTER (WHERE event = 'cancelled') AS cancelled_at
+            FROM line_events
+            WHERE line_events.customer_id = l.customer_id AND line_events.order_id = l.order_id
+              AND line_events.number = l.number
+        ) AS e ON true
+        WHERE l.customer_id = $1 AND l.order_id = $2 ORDER BY l.number
+        """,
+        customer_id,
+        order_id,
+        State.ISSUED,
+    )
+    return [
+        (
+            row["recipient_email"],
+            row["recipient_name"],
+            LineRecord(**{name: row[name] for name in LineRecord.__struct_fields__}),
+        )
+        for row in rows
+    ]
+
+
+# Customer and order by id, number, the recipient's address and name, the number the code is found by, code and PIN sealed.
+LineColumns = tuple[int, int, int, str | None, str | None, int, bytes]
+
+
+class LineRow(msgspec.Struct, gc=False):
+    """A row of `lines`, but that the place of its order stands for the order's id."""
+
+    customer_id: int
+    place: int
+    number: int
+    recipient_email: str | None
+    recipient_name: str | None
+    code_lookup: int
+    sealed: bytes
+
+
+_INTO = (
+    "INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)"
+)
+_WRITE_COLUMNS = f"""
+    {_INTO}
+    SELECT * FROM unnest($1::int[], $2::int[], $3::int[], $4::text[], $5::text[], $6::bigint[], $7::bytea[])
+"""  # noqa: S608 - a constant
+
+
+def new_lines(lines: str, *, order_id: str) -> str:
+    """SQL that writes lines: a statement, or part of one.
+
+    `lines` is the placeholder of the `LineRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
+    """
+    return f"""
+        {_INTO}
+        SELECT customer_id, {order_id}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
+        FROM json_to_recordset({lines}::json) AS new (
+            customer_id integer, place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
+            sealed text)
+    """  # noqa: S608 - placeholders
+
+
+async def write_columns(connection: Connection, lines: Sequence[LineColumns]) -> None:
+    """Writes lines that know their orders' ids, by arrays of columns: COPY is refused where row-level security holds."""
+    await connection.execute(_WRITE_COLUMNS, *map(list, zip(*lines, strict=True)))
+
+
+async def insert_lines(connection: Connection, lines: Sequence[LineColumns]) -> None:
+    """Writes lines that know their orders' ids, of one customer, on its node."""
+    await insert(connection, _INTO, lines)
+
+
+async def readdress_lines(
+    connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], email: str
+) -> None:
+    """Has lines of an order be to another address. Call it inside a transaction that has locked them."""
+    await connection.execute(
+        "UPDATE lines SET recipient_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])",
+        customer_id,
+        order_id,
+        numbers,
+        email,
+    )

@@ -1,0 +1,186 @@
+"""The letter a recipient gets: all their codes of one order, or a notification about one of them, as HTML and as text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.utils import parseaddr
+from functools import lru_cache
+from typing import Any
+
+import idna
+
+from largesse.base.i18n.languages import Language
+from largesse.base.text import cleaned
+from largesse.catalogue.model import NOTHING_SAID, Details
+from largesse.mail import mime
+from largesse.mail.rendering import render, theme, what_to_do
+
+_MANY_RECIPIENTS = 2
+
+GIFT, VOUCHER_READY, SHIPPED = "gift", "voucher_ready", "shipped"
+VOUCHER, PARCEL, CHOICE = "voucher", "parcel", "choice"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LetterCode:
+    """One code with its PIN and claim link, in clear."""
+
+    code: str
+    pin: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Letter:
+    """What one recipient is to read. It has no repr: it holds codes."""
+
+    kind: str  # gift, voucher_ready or shipped
+    reference: str  # the order's
+    edition: int  # of a gift 0, or the number of the resend; of a notification the number of its line
+    environment: str
+    language: Language
+    email: str
+    name: str | None
+    sender: str | None
+    message: str | None
+    wrapping_key: str
+    gift: str  # its name
+    comes_as: str  # a voucher, a parcel, or a choice among a collection
+    value_minor: int | None  # None when it is not told
+    currency: str
+    expiry_days: int | None
+    recipients: int  # of the whole order
+    codes: Sequence[LetterCode]
+    carrier: str | None = None  # of a parcel
+    tracking_number: str | None = None
+    picture: str | None = None  # its address
+    details: Details = NOTHING_SAID  # of the product, where it is known
+    is_test: bool = False  # to whoever is about to send it: it holds no code that works
+
+    @property
+    def subject(self) -> str:
+        """The subject in the letter's language, without the name of a sender that would lengthen it."""
+        return _subject_and_sender(self, "")[0]
+
+
+def message_id(letter: Letter, domain: str) -> str:
+    """The Message-ID: the same however often the letter is tried, another for each resend."""
+    what = f"{letter.reference}/{letter.email}/{letter.kind}/{letter.edition}".encode()
+    return f"<{hashlib.sha256(what).hexdigest()[:32]}@{domain}>"
+
+
+def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
+    """The whole message, from the configured sender. `at` is its date, in seconds since 1970."""
+    house, email = _house(mail_from)
+    subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
+    headers = _headers(letter, subject, sender or house, email)
+    words = _words(letter, subject)
+    text, html = (_render(letter, words, ending) for ending in ("txt", "html"))
+    return mime.build(headers, text, html, at=at)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Shown:
+    """A letter as its recipient will see it."""
+
+    sender: str
+    subject: str
+    html: str
+
+
+def show(letter: Letter, mail_from: str) -> Shown:
+    """What the message of a letter shows, without making one."""
+    house, email = _house(mail_from)
+    subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
+    return Shown(sender or house or email, subject, _render(letter, _words(letter, subject), "html"))
+
+
+def _render(letter: Letter, words: dict[str, Any], ending: str) -> str:
+    template = "letter" if letter.kind == GIFT else "notification"
+    return render(f"{template}.{ending}", letter.language, words)
+
+
+def to_dial(email: str) -> str:
+    """An e-mail address as SMTP takes it: an international domain becomes its `xn--` form, the local part stays."""
+    local, _, domain = email.rpartition("@")
+    if domain.isascii():
+        return email
+    return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
+
+
+def _words(letter: Letter, subject: str) -> dict[str, Any]:
+    """What every template may name."""
+    told = letter.value_minor
+    steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
+    return {
+        "subject": subject,
+        "steps": steps,
+        "until": until,
+        "message": _paragraphs(letter.message),
+        "theme": theme(letter.wrapping_key),
+        "kind": letter.kind,
+        "name": _line(letter.name),
+        "sender": _line(letter.sender),
+        "gift": _line(letter.gift),
+        "value": None if told is None else letter.language.amount(told, letter.currency),
+        "codes": letter.codes,
+        "environment": letter.environment,
+        "is_test": letter.is_test,
+        "carrier": _line(letter.carrier),
+        "tracking_number": _line(letter.tracking_number),
+        "picture": letter.picture,
+        "description": _paragraphs(letter.details.description),
+        "how_to_redeem": _paragraphs(letter.details.how_to_redeem),
+        "terms": _paragraphs(letter.details.terms),
+    }
+
+
+_house = lru_cache(maxsize=8)(parseaddr)
+
+
+def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
+    """The subject, and who it is from: the sender by way of the house; empty where nobody is named."""
+    is_one = len(letter.codes) <= 1
+    subject, sender = _kept_subject_and_sender(
+        letter.language, letter.kind, _line(letter.sender), house, is_one
+    )
+    return f"[Test] {subject}" if letter.is_test else subject, sender
+
+
+@lru_cache(maxsize=1_000)
+def _kept_subject_and_sender(
+    language: Language, kind: str, sender: str, house: str, is_one: bool
+) -> tuple[str, str]:
+    """Kept, since an order's recipients are all told the same."""
+    values = {"kind": kind, "sender": sender, "house": house, "is_one": is_one}
+    subject, _, told = render("headers.txt", language, values).partition("\n")
+    return subject, told.strip()
+
+
+def _headers(letter: Letter, subject: str, sender: str, email: str) -> dict[str, str]:
+    headers = {
+        "From": mime.encode_mailbox(sender, email),
+        "To": mime.encode_mailbox(_line(letter.name), to_dial(letter.email)),
+        "Subject": mime.encode_text(subject),
+        "Message-ID": message_id(letter, email.rpartition("@")[2]),
+        "Content-Language": letter.language.tag,
+        "Auto-Submitted": "auto-generated",
+    }
+    if letter.recipients >= _MANY_RECIPIENTS:
+        # One letter to many: a way out, as mailbox providers ask for (RFC 2369).
+        headers["List-Unsubscribe"] = f"<mailto:{email}?subject=unsubscribe>"
+    return headers
+
+
+def _line(text: str | None) -> str:
+    """A name on one line, which turns no direction but its own: an order may be older than the rule that it holds to."""
+    return mime.one_line(cleaned(text, " ")) if text else ""
+
+
+def _paragraphs(text: str | None) -> str:
+    if not text:
+        return ""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(_line(line) for line in lines).strip()

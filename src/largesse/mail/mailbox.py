@@ -1,0 +1,112 @@
+"""The captured mailbox: mail of staging, and all mail of the demo. At rest it is sealed."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from largesse.base.errors import NotFound
+from largesse.db.pool import Connection
+from largesse.encryption.vault import SealBroken, Vault
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedMail:
+    """A captured message as the list shows it."""
+
+    id: int
+    recipient: str
+    subject: str
+    captured_at: datetime
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OpenedMail:
+    """A captured message as its recipient would see it. It has no repr: it holds codes."""
+
+    sender: str
+    recipient: str
+    subject: str
+    captured_at: datetime
+    headers: Sequence[tuple[str, str]]  # decoded, in the order they were written
+    html: str
+    text: str
+    raw: bytes
+
+
+def sealing_context(message_id: int) -> bytes:
+    """What a captured message is sealed with."""
+    return b"captured-mail/%d" % message_id
+
+
+async def capture(
+    connection: Connection,
+    vault: Vault,
+    *,
+    customer_id: int,
+    environment: str,
+    recipient: str,
+    subject: str,
+    written: bytes,
+) -> None:
+    """Keeps a message that is of no order. It is known by a number below zero, where none of an order is."""
+    number: int = await connection.fetchval("SELECT -nextval('captured_mail_id_seq')")
+    await connection.execute(
+        """
+        INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, captured_at)
+        VALUES ($1, $2, $3, $4, $5, $6, clock_now())
+        """,
+        customer_id,
+        number,
+        environment,
+        recipient,
+        subject,
+        vault.captured.seal(written, sealing_context(number)),
+    )
+
+
+async def list_captured(
+    connection: Connection, environment: str, *, before: int | None = None, limit: int = 100
+) -> list[CapturedMail]:
+    """The newest captured messages of an environment, newest first; `before` is the id the last page ended with."""
+    rows = await connection.fetch(
+        "SELECT id, recipient, subject, captured_at FROM captured_page($1, $2, $3)",
+        environment,
+        before,
+        limit,
+    )
+    return [CapturedMail(**row) for row in rows]
+
+
+async def open_captured(
+    connection: Connection, vault: Vault, environment: str, captured_id: int
+) -> OpenedMail:
+    """One captured message. Raises NotFound when the environment has none of that id, or one that cannot be opened any more."""
+    row = await connection.fetchrow(
+        "SELECT message_id, sealed, captured_at FROM captured_message($1, $2)",
+        environment,
+        captured_id,
+    )
+    if row is None:
+        raise NotFound("There is no such message here; captured mail is kept for 30 days.")
+    try:
+        raw = vault.captured.open(row["sealed"], sealing_context(row["message_id"]))
+    except SealBroken:
+        raise NotFound("The message is sealed with a master key that is not set any more.") from None
+    # Headers may hold UTF-8 as it is (RFC 6532), which the parser of bytes takes for damage.
+    message = email.message_from_string(raw.decode(), policy=email.policy.default)
+    html = message.get_body(("html",))
+    text = message.get_body(("plain",))
+    return OpenedMail(
+        sender=str(message["From"]),
+        recipient=str(message["To"]),
+        subject=str(message["Subject"]),
+        captured_at=row["captured_at"],
+        headers=[(name, str(value)) for name, value in message.items()],
+        html=html.get_content() if html is not None else "",
+        text=text.get_content() if text is not None else "",
+        raw=raw,
+    )

@@ -1,0 +1,228 @@
+"""A worker's mail side: takes messages that are due, hands them over one by one, and has the outcomes written."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from email.utils import parseaddr
+from functools import partial
+
+import structlog
+
+from largesse.base import clock
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
+from largesse.jobs import metrics
+from largesse.jobs.job_loop import Schedule
+from largesse.mail import letter as letters
+from largesse.mail import requeue
+from largesse.mail.mailbox import sealing_context
+from largesse.mail.message_leases import Desk, NotNowError
+from largesse.mail.messages import Message
+from largesse.mail.outcomes import Sent
+from largesse.mail.refusals import Fault, rule_of
+from largesse.mail.smtp import Handover, MailServerAwayError
+from largesse.mail.transport import SmtpTransport
+
+SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
+GIVE_UP_AFTER_S = 3 * 86400.0
+_AT_ONCE = 100  # leased together
+_TURN_S = 30.0  # then what is still leased goes back, so that a slow server holds up nobody's share
+_IDLE_S = 10.0  # then the connection is closed
+DRAIN_S = 20.0  # what a message under way may still take when the worker is to end
+_REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # after the mail server was away
+
+log = structlog.get_logger(__name__)
+
+
+class Mailer:
+    """Sends over one connection; a worker has several, which share a desk. Staging's mail is captured.
+
+    `transport` None: mail of production is held until a worker has one, or captured too if `captures`, as in the demo.
+    `public_url_of` gives the address that the links of an environment's mail begin with. `desk` None: one of its own.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        *,
+        public_url_of: Callable[[str], str],
+        mail_from: str,
+        transport: SmtpTransport | None,
+        captures: bool = False,
+        desk: Desk | None = None,
+        drain_s: float = DRAIN_S,
+    ) -> None:
+        metrics.MAILS.labels("server_away")  # told from the start, as 0
+        self._desk = desk or Desk(database)
+        self._vault = vault
+        self._public_url_of = public_url_of
+        self._mail_from = mail_from
+        self._sender = letters.to_dial(parseaddr(mail_from)[1])
+        self._transport = transport
+        self._captures = captures and transport is None
+        self._drain_s = drain_s
+        self._draining = False
+        self._rests = 0
+        self._resting_until = 0.0
+        self._doubts: list[
+            tuple[Message, Handover, float]
+        ] = []  # refusals that the connection's next messages explain
+        self._last: asyncio.Future[bool] | None = None  # the outcome of the last message handed over
+
+    async def step(self) -> bool:
+        """Sends up to a lease's worth of messages; True when there may be more due."""
+        if self._draining or clock.passed_s() < self._resting_until:
+            return False
+        taken = await self._desk.take(_AT_ONCE, self._vault, self._public_url_of)
+        if not taken:
+            await self._close_idle()
+            return False
+        unsent = deque(taken)
+        away: str | None = None
+        try:
+            away = await self._send_all(unsent)
+        finally:
+            self._settle_doubts(is_trusted=False)
+            if unsent:
+                await self._desk.give_back([message.lease for message in unsent], away)
+        await self._desk.settle()
+        return True
+
+    def drain(self) -> None:
+        """Starts no more messages; what is leased goes back. The one under way is waited for, so long and no longer.
+
+        One that has no answer by then may have been taken, and is tried again.
+        """
+        self._draining = True
+        if self._transport is not None:
+            self._transport.hurry(self._drain_s)
+
+    async def close(self) -> None:
+        """Ends the connection, with all outcomes written."""
+        await self._desk.close()
+        if self._transport is not None:
+            await self._transport.close()
+
+    async def _send_all(self, unsent: deque[Message]) -> str | None:
+        """Sends what is in `unsent` and takes it out; what stays in it was not sent. Says why the mail server is away."""
+        ends = clock.passed_s() + _TURN_S
+        try:
+            while unsent and not self._draining and clock.passed_s() < ends:
+                if await self._desk.is_ours(unsent[0]):
+                    await self._send(unsent[0])
+                unsent.popleft()
+            self._rests = 0
+        except MailServerAwayError as error:
+            if not self._draining:
+                return self._rest(error)
+        except NotNowError as error:
+            log.warning("mail.not_sent", reason=str(error))
+        return None
+
+    async def _send(self, message: Message) -> None:
+        """Sends one message and has what becomes of it written, unless that is in doubt until later."""
+        started = clock.passed_s()
+        if self._captures or message.letter.environment != "production":
+            self._tell(self._capture(message, self._write_letter(message)), started)
+            await asyncio.sleep(0)  # others get their turn between two messages
+        elif self._transport is None:
+            self._tell(Sent(message, "held", reason=requeue.REASON), started)
+        else:
+            recipient = letters.to_dial(message.letter.email)
+            written = self._write_letter(message)
+            allow = partial(self._allow, message)
+            opened = self._transport.opened
+            with self._desk.watch(message):
+                handover = await self._transport.hand_over(self._sender, recipient, written, allow)
+            if self._transport.opened != opened:
+                self._settle_doubts(is_trusted=False)  # they were of another connection
+            self._judge(message, handover, started)
+
+    def _judge(self, message: Message, handover: Handover, started: float) -> None:
+        """Decides what becomes of a message; where that depends on what the connection takes, later."""
+        assert self._transport is not None
+        fault = rule_of(handover).fault if handover.refused else None
+        if fault is Fault.UNSURE:
+            if not self._transport.is_trusted:
+                self._doubts.append((message, handover, started))
+                return
+            fault = Fault.RECIPIENT
+        self._tell(judge(message, handover, fault), started)
+        if handover.taken:
+            self._settle_doubts(is_trusted=True)
+
+    def _settle_doubts(self, *, is_trusted: bool) -> None:
+        """Decides the refusals in doubt: bounces if their connection took another message, else the server's fault."""
+        doubts, self._doubts = self._doubts, []
+        fault = Fault.RECIPIENT if is_trusted else Fault.SERVER
+        for message, handover, started in doubts:
+            self._tell(judge(message, handover, fault), started)
+
+    async def _allow(self, message: Message) -> None:
+        """The last look, when the server awaits the end of the text: raises NotNowError unless the message may be sent."""
+        if self._draining:
+            raise NotNowError("the worker is to end")
+        await self._desk.allow(message, self._last)
+
+    def _write_letter(self, message: Message) -> bytes:
+        return letters.write(message.letter, self._mail_from, at=clock.now().timestamp())
+
+    def _capture(self, message: Message, written: bytes) -> Sent:
+        sealed = self._vault.captured.seal(written, sealing_context(message.lease.key))
+        return Sent(message, "captured", subject=message.letter.subject, captured=sealed)
+
+    async def _close_idle(self) -> None:
+        if self._transport is not None and self._transport.idle_s > _IDLE_S:
+            await self._transport.close()
+
+    def _rest(self, away: MailServerAwayError) -> str:
+        self._rests += 1
+        rest_s = _REST.delay_s(self._rests)
+        self._resting_until = clock.passed_s() + rest_s
+        metrics.MAILS.labels("server_away").inc()
+        log.warning("mail.server_away", error=str(away), again_in_s=round(rest_s, 1))
+        return f"the mail server is away ({away})"
+
+    def _tell(self, sent: Sent, started: float) -> None:
+        """Has an outcome written, logged and counted."""
+        self._last = self._desk.write_down(sent)
+        message = sent.message
+        seconds = clock.passed_s() - started
+        outcome = sent.state
+        if sent.state == "pending":
+            outcome = "server_refused" if sent.fault == Fault.SERVER else "retry"
+        metrics.MAILS.labels(outcome).inc()
+        metrics.MAIL_SECONDS.observe(seconds)
+        if message.attempts == 0 and sent.state in {"sent", "captured"}:
+            metrics.MAIL_LATENESS_SECONDS.observe((clock.now() - message.due_at).total_seconds())
+        log.log(
+            logging.WARNING if sent.fault == Fault.SERVER else logging.INFO,
+            "mail.message",
+            message_id=message.lease.key,
+            order_id=message.order_id,
+            attempt=message.attempts + 1,
+            outcome=outcome,
+            code=sent.code,
+            fault=sent.fault,
+            duration_ms=round(seconds * 1000),
+            retry_in_s=round(sent.delay_s) or None,
+        )
+
+
+def judge(message: Message, handover: Handover, fault: Fault | None) -> Sent:
+    """What becomes of a message: a refusal that is the recipient's fault is for good, all else is tried for three days."""
+    state, delay_s = "pending", 0.0
+    reason: str | None = handover.reason
+    if handover.taken:
+        state, reason = "sent", None
+    elif fault is Fault.RECIPIENT:
+        state = "bounced"
+    elif message.age_s > GIVE_UP_AFTER_S:
+        state = "exhausted"
+    else:
+        delay_s = SCHEDULE.delay_s(message.attempts + 1)
+    return Sent(message, state, delay_s, handover.code, reason, fault)

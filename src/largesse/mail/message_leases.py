@@ -1,0 +1,147 @@
+"""What a worker's connections to the mail server share: the messages they lease, and what became of those.
+
+Of everything a connection has handed over, at most one message is not yet written down as sent: the text of the next
+one ends only when the outcome of the last is in the database and the lease of the next is certain. So whatever goes
+wrong (a process killed or stopped for a minute, a database away), at most one message for each connection is sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+import structlog
+
+from largesse.base import clock
+from largesse.db.pool import DATABASE_FAILED, Database
+from largesse.db.scope import WORKER
+from largesse.encryption.vault import Vault
+from largesse.jobs.leases import LEASE_S, Lease, Leases, StillHeldError
+from largesse.jobs.recorder import Recorder
+from largesse.mail import messages
+from largesse.mail.messages import MESSAGES, Message
+from largesse.mail.outcomes import Sent, record
+
+log = structlog.get_logger(__name__)
+
+
+# For how long what was seen of a message's row counts as the last look. A cancellation may come after the last look in any
+# case, as the text is on its way then; this is how much longer that may be.
+FRESH_S = 0.05
+
+
+class NotNowError(Exception):
+    """A message may not be sent now, and was not."""
+
+
+class Desk:
+    """Leases messages and writes down what became of them, for all connections of a process."""
+
+    def __init__(self, database: Database, *, lease_s: float = LEASE_S) -> None:
+        self._database = database
+        self._leases = Leases(MESSAGES, lease_s=lease_s)
+        self._recorder: Recorder[Sent] = Recorder("mail", self._write)
+        # Messages under way, by lease, each with whether it still stood when outcomes were last written, and when that was.
+        self._watched: dict[Lease, tuple[Message, bool | None, float]] = {}
+
+    async def take(self, limit: int, vault: Vault, public_url_of: Callable[[str], str]) -> list[Message]:
+        """Leases up to `limit` messages that are due; none while outcomes cannot be written."""
+        if self._recorder.is_stuck:
+            return []
+        asked_at = self._leases.now()
+        try:
+            async with self._database.transaction(WORKER) as connection:
+                taken = await messages.take(connection, limit, vault, public_url_of, self._leases.terms)
+        except StillHeldError:
+            await self.renew()
+            return []
+        self._leases.hold((message.lease for message in taken), asked_at)
+        return taken
+
+    async def renew(self) -> None:
+        """Prolongs the leases of all messages under way, and of those whose outcome is not written yet."""
+        async with self._database.connection(WORKER) as connection:
+            await self._leases.renew(connection)
+
+    async def is_ours(self, message: Message) -> bool:
+        """Whether the message's lease certainly holds; the database is asked when the clock leaves it in doubt."""
+        if not self._leases.certain_s(message.lease):
+            await self.renew()
+        return self._leases.certain_s(message.lease) > 0
+
+    @contextlib.contextmanager
+    def watch(self, message: Message) -> Iterator[None]:
+        """For while a message is handed over: whatever is written meanwhile looks at its row too."""
+        self._watched[message.lease] = message, None, 0.0
+        try:
+            yield
+        finally:
+            del self._watched[message.lease]
+
+    async def allow(self, message: Message, last: asyncio.Future[bool] | None) -> None:
+        """The last look before a message cannot be taken back: raises NotNowError unless it may be sent.
+
+        It looks at the row too: whoever cancelled the order since it was leased has changed that, and nobody else can tell.
+        `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain. A
+        statement that has just written outcomes has looked at the row, which saves a round trip for each message.
+        """
+        try:
+            await self._settle_last(message, last)
+            _, stands, looked_at = self._watched[message.lease]
+            if stands is None or clock.passed_s() - looked_at > FRESH_S:
+                async with self._database.connection(WORKER) as connection:
+                    stands = await messages.still_stands(connection, message)
+            is_ours = await self.is_ours(message)
+        except DATABASE_FAILED as error:
+            raise NotNowError(f"the lease is in doubt ({type(error).__name__})") from None
+        if not is_ours:
+            raise NotNowError("the lease has run out")
+        if not stands:
+            raise NotNowError("its order was cancelled meanwhile")
+
+    async def _settle_last(self, message: Message, last: asyncio.Future[bool] | None) -> None:
+        if last is not None and not last.done():
+            self._recorder.hasten()
+            await asyncio.wait({last}, timeout=self._leases.certain_s(message.lease))
+            if not last.done():
+                raise NotNowError("what became of the last message cannot be written down")
+
+    def write_down(self, sent: Sent) -> asyncio.Future[bool]:
+        """Has an outcome written, now or when the database is back; the future tells when it is."""
+        return self._recorder.add(sent)
+
+    async def settle(self) -> None:
+        """Waits until all outcomes are written, or cannot be for now."""
+        await self._recorder.settle()
+
+    async def give_back(self, leases: Sequence[Lease], reason: str | None = None) -> None:
+        """Frees messages that were not sent; with the reason where that is the mail server's fault."""
+        self._leases.drop(leases)
+        async with self._database.connection(WORKER) as connection:
+            if reason is None:
+                await self._leases.give_back(connection, leases)
+            else:
+                await messages.put_back(connection, leases, reason)
+
+    async def close(self) -> None:
+        """Waits until all outcomes are written, for ten seconds at most."""
+        await self._recorder.close()
+
+    async def _write(self, sent: list[Sent]) -> None:
+        # A statement alone is a transaction: that saves two round trips.
+        is_one = not any(one.needs_transaction for one in sent)
+        async with (
+            self._database.connection(WORKER) if is_one else self._database.transaction(WORKER) as connection
+        ):
+            looked_at = clock.passed_s()
+            watched = [message for message, _, _ in self._watched.values()]
+            lost, standing = await record(connection, sent, watched)
+        for message in watched:
+            if message.lease in self._watched:
+                self._watched[message.lease] = message, message.lease.key in standing, looked_at
+        self._leases.drop(one.message.lease for one in sent)
+        if lost:
+            # Somebody took them for abandoned. This process stood still for longer than its clock tells.
+            log.warning("mail.lease_lost", messages=lost)
+            self._leases.doubt()

@@ -1,0 +1,213 @@
+"""Messages in the database: leased, and read with their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from largesse.base.i18n.languages import language_of
+from largesse.catalogue.model import Details
+from largesse.catalogue.pictures import picture_path
+from largesse.db.pool import Connection, Row, is_spread
+from largesse.db.shard_groups import Customers, read_at_homes
+from largesse.db.sharding import arguments, within
+from largesse.encryption.vault import Vault
+from largesse.jobs.leases import Lease, Queue, Terms, held_columns
+from largesse.lines.codes import claim_link, open_code
+from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
+from largesse.orders.recipients import MAX_CODES
+
+_TERMS = Terms()
+
+# How a large order is spread in the line: this many of its messages, then a gap in rank that others may use.
+RANKED_TOGETHER = 50
+RANK_GAP_S = 0.25
+# So far behind the instant it is due is a message ranked at most; one that is tried again, just so far. Then what is ranked
+# later than so far from now is not due yet, and the index of ranks need not be read any further.
+SPREAD_S = MAX_CODES / RANKED_TOGETHER * RANK_GAP_S
+
+MESSAGES = Queue(
+    "messages", "id", "bigint", ready="state = 'pending'", order="rank_at", order_ahead_s=SPREAD_S
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Message:
+    """A leased message with all that is needed to send it."""
+
+    lease: Lease
+    order_id: int
+    due_at: datetime
+    age_s: float  # since it was made, or made due again
+    attempts: int
+    line_numbers: list[int]  # whose codes the letter holds
+    letter: Letter
+
+
+async def take(
+    connection: Connection,
+    limit: int,
+    vault: Vault,
+    public_url_of: Callable[[str], str],
+    terms: Terms = _TERMS,
+) -> list[Message]:
+    """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction.
+
+    One whose order lies on a node that is away is looked at again when its lease has run out.
+    """
+    taken = await MESSAGES.take(connection, limit, terms=terms)
+    orders, away = await _read_orders(connection, taken)
+    there = [row for row in taken if row["customer_id"] not in away]
+    named = await _read_names(connection, there, orders)
+    spread = is_spread(connection)
+    return [
+        _message(
+            row,
+            orders[row["id"]],
+            named[row["id"]],
+            vault,
+            public_url_of(row["environment"]),
+            row["customer_id"] if spread else None,
+        )
+        for row in sorted(there, key=lambda row: (row["rank_at"], row["id"]))
+    ]
+
+
+async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[dict[int, Row], set[int]]:
+    """What the orders of messages say, by the message's id, with the codes of its lines; and the customers whose node is away."""
+
+    async def read(neighbours: Customers) -> list[Row]:
+        return await connection.fetch(
+            f"""
+            SELECT taken.id, orders.reference, orders.message, orders.from_name, orders.wrapping_key, orders.value_minor,
+                   orders.currency, orders.country, orders.expiry_after_days, orders.recipient_count,
+                   orders.product_id, orders.collection_id, notified.product_id AS settled_id,
+                   -- Whoever claimed a gift has chosen a language.
+                   (SELECT language FROM line_states AS claimed
+                    WHERE claimed.customer_id = orders.customer_id AND claimed.order_id = orders.id
+                    AND claimed.number = ANY(taken.numbers::int[]) AND language IS NOT NULL
+                    {within("claimed.customer_id", "$6", neighbours)}
+                    ORDER BY claimed_at DESC LIMIT 1) AS language,
+                   ARRAY(SELECT lines.number FROM lines
+                    WHERE lines.customer_id = orders.customer_id AND lines.order_id = orders.id
+                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", neighbours)} ORDER BY lines.number) AS numbers,
+                   ARRAY(SELECT lines.sealed FROM lines
+                    WHERE lines.customer_id = orders.customer_id AND lines.order_id = orders.id
+                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", neighbours)} ORDER BY lines.number) AS sealed
+            FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::int[])
+                AS taken (customer_id, id, order_id, numbers, notified)
+            JOIN orders ON orders.customer_id = taken.customer_id AND orders.id = taken.order_id
+                {within("orders.customer_id", "$6", neighbours)}
+            -- A notification is of one line, whose number is its edition.
+            LEFT JOIN line_states AS notified ON notified.customer_id = orders.customer_id
+                AND notified.order_id = orders.id AND notified.number = taken.notified
+                {within("notified.customer_id", "$6", neighbours)}
+            """,  # noqa: S608 - a placeholder
+            [row["customer_id"] for row in taken],
+            [row["id"] for row in taken],
+            [row["order_id"] for row in taken],
+            [f"{{{','.join(map(str, row['line_numbers']))}}}" for row in taken],
+            [None if row["kind"] == "gift" else row["edition"] for row in taken],
+            *arguments(neighbours),
+        )
+
+    rows, away = await read_at_homes(connection, [row["customer_id"] for row in taken], read)
+    return {row["id"]: row for row in rows}, away
+
+
+async def _read_names(
+    connection: Connection, taken: Sequence[Row], orders: Mapping[int, Row]
+) -> dict[int, Row]:
+    """What the gifts of messages are called and how they come, by the message's id."""
+    rows = await connection.fetch(
+        """
+        SELECT taken.id, extract(epoch FROM clock_now() - taken.since)::float8 AS age_s,
+               products.name AS product, products.is_digital, collections.name AS collection,
+               settled.name AS settled, carrier, tracking_number, coalesce(settled.picture, products.picture) AS picture,
+               coalesce(settled.description, products.description) AS description,
+               coalesce(settled.how_to_redeem, products.how_to_redeem) AS how_to_redeem,
+               coalesce(settled.terms, products.terms) AS terms
+        FROM unnest($1::bigint[], $2::timestamptz[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[])
+            AS taken (id, since, product_id, collection_id, settled_id, customer_id, order_id, shipped)
+        LEFT JOIN products ON products.id = taken.product_id
+        LEFT JOIN collections ON collections.id = taken.collection_id
+        LEFT JOIN products AS settled ON settled.id = taken.settled_id
+        LEFT JOIN shipments ON shipments.customer_id = taken.customer_id
+            AND shipments.order_id = taken.order_id AND shipments.number = taken.shipped
+        """,
+        [row["id"] for row in taken],
+        [row["trying_since"] or row["created_at"] for row in taken],
+        *(
+            [orders[row["id"]][name] for row in taken]
+            for name in ("product_id", "collection_id", "settled_id")
+        ),
+        [row["customer_id"] for row in taken],
+        [row["order_id"] for row in taken],
+        [row["edition"] if row["kind"] == "shipped" else None for row in taken],
+    )
+    return {row["id"]: row for row in rows}
+
+
+async def still_stands(connection: Connection, message: Message) -> bool:
+    """Whether a message may go out as it was read: leased by nobody else, and no code in it voided, since."""
+    stands: bool | None = await connection.fetchval(
+        """
+        SELECT fence = $3 AND state = 'pending' AND line_numbers = $4 FROM messages WHERE customer_id = $1 AND id = $2
+        """,
+        message.lease.customer_id,
+        message.lease.key,
+        message.lease.fence,
+        message.line_numbers,
+    )
+    return bool(stands)
+
+
+async def put_back(connection: Connection, leases: Sequence[Lease], reason: str) -> None:
+    """Frees messages that the mail server could not even be offered, with the reason; it costs them no attempt."""
+    await connection.execute(
+        """
+        UPDATE messages SET leased_until = '-infinity', reason = $4, fault = 'server'
+        FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS held (held_by, held_id, held_fence)
+        WHERE customer_id = held_by AND id = held_id AND fence = held_fence AND state = 'pending'
+        """,
+        *held_columns(leases),
+        reason,
+    )
+
+
+def _message(row: Row, order: Row, named: Row, vault: Vault, public_url: str, whose: int | None) -> Message:
+    reference = order["reference"]
+    codes = []
+    for number, sealed in zip(order["numbers"], order["sealed"], strict=True):
+        code = open_code(vault, sealed, reference, number)
+        codes.append(LetterCode(code.code_text, code.pin_text, claim_link(code, vault, public_url, whose)))
+    comes_as = CHOICE if named["collection"] else VOUCHER if named["is_digital"] else PARCEL
+    letter = Letter(
+        kind=row["kind"],
+        reference=reference,
+        edition=row["edition"],
+        environment=row["environment"],
+        language=language_of(order["language"], order["country"]),
+        email=row["email"],
+        name=row["name"],
+        sender=order["from_name"],
+        message=order["message"],
+        wrapping_key=order["wrapping_key"],
+        gift=named["settled"] or named["product"] or named["collection"] or "",
+        comes_as=comes_as,
+        # What a physical gift costs is between the sender and us.
+        value_minor=None if comes_as == PARCEL else order["value_minor"],
+        currency=order["currency"],
+        expiry_days=order["expiry_after_days"],
+        recipients=order["recipient_count"],
+        codes=codes,
+        carrier=named["carrier"],
+        tracking_number=named["tracking_number"],
+        picture=public_url + picture_path(named["picture"]) if named["picture"] else None,
+        details=Details(named["description"], named["how_to_redeem"], named["terms"]),
+    )
+    lease = Lease(row["customer_id"], row["id"], row["fence"])
+    return Message(
+        lease, row["order_id"], row["due_at"], named["age_s"], row["attempts"], row["line_numbers"], letter
+    )

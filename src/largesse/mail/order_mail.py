@@ -1,0 +1,117 @@
+"""How the mail of an order is doing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from largesse.base.email import email_key
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection
+from largesse.lines.store import LineRecord, read_line_records
+from largesse.orders.lookup import find_order
+
+
+class RecipientDelivery(msgspec.Struct, kw_only=True):
+    """How the mail to one recipient of an order is doing."""
+
+    email: str | None  # none in a code batch
+    name: str | None
+    code_count: int
+    state: str
+    reason: str | None  # what the mail server said when it did not take it, or why it is held
+    fault: str | None  # whose a refusal is: recipient or server
+    due_at: datetime
+    sent_at: datetime | None
+    attempts: int
+    resends: int  # the rest tells of the last one
+    lines: list[LineRecord] = []
+
+
+async def list_order_deliveries(
+    connection: Connection, principal: Principal, reference: str, *, offset: int = 0, limit: int = 100
+) -> list[RecipientDelivery]:
+    """The recipients of an order in the order they were given, each with the state of its mail.
+
+    An order that is not due yet has no messages: its recipients come from its lines. A code batch has an entry for
+    each code. Raises NotFound for an order of another customer or environment.
+    """
+    found = await find_order(connection, principal, reference)
+    order = (found["customer_id"], found["id"])
+    rows = await connection.fetch(
+        """
+        WITH latest AS (
+            SELECT DISTINCT ON (email) *, max(edition) OVER (PARTITION BY email) AS resends,
+                   min(line_numbers[1]) OVER (PARTITION BY email) AS place
+            FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY email, edition DESC)
+        SELECT email, name, cardinality(line_numbers) AS code_count, state, reason, fault, due_at,
+               CASE WHEN state IN ('sent', 'captured') THEN finished_at END AS sent_at, attempts, resends
+        FROM latest ORDER BY place OFFSET $3 LIMIT $4
+        """,
+        *order,
+        offset,
+        limit,
+    )
+    lines = await read_line_records(connection, *order)
+    if rows:
+        return _with_lines([RecipientDelivery(**row) for row in rows], lines)
+    job = await connection.fetchrow(
+        "SELECT due_at, due_at > clock_now() AS scheduled FROM mail_jobs WHERE customer_id = $1 AND order_id = $2",
+        *order,
+    )
+    if job is None:
+        return [_handed_over(line, found["created_at"]) for _, _, line in lines[offset : offset + limit]]
+    waiting = _not_fanned_out(lines, job["due_at"], "scheduled" if job["scheduled"] else "pending")
+    return _with_lines(waiting[offset : offset + limit], lines)
+
+
+_Lines = Sequence[tuple[str | None, str | None, LineRecord]]
+
+
+def _not_fanned_out(lines: _Lines, due_at: datetime, state: str) -> list[RecipientDelivery]:
+    """The recipients of an order whose mail job still waits, told apart as the fan-out will."""
+    recipients: dict[str, RecipientDelivery] = {}
+    for email, name, line in lines:
+        if email is None:
+            continue
+        recipient = recipients.setdefault(email_key(email), _recipient(email, name, due_at, "cancelled"))
+        recipient.code_count += 1
+        if line.cancelled_at is None:
+            recipient.state = state
+    return list(recipients.values())
+
+
+def _with_lines(recipients: list[RecipientDelivery], lines: _Lines) -> list[RecipientDelivery]:
+    """The recipients, each with what became of their codes."""
+    by_recipient: dict[str, list[LineRecord]] = defaultdict(list)
+    for email, _, line in lines:
+        by_recipient[email_key(email or "")].append(line)
+    for recipient in recipients:
+        recipient.lines = by_recipient[email_key(recipient.email or "")]
+    return recipients
+
+
+def _handed_over(line: LineRecord, at: datetime) -> RecipientDelivery:
+    """A code of a batch: the caller has it, and no mail goes anywhere."""
+    handed = _recipient(None, None, at, "manual")
+    handed.code_count = 1
+    handed.lines = [line]
+    return handed
+
+
+def _recipient(email: str | None, name: str | None, due_at: datetime, state: str) -> RecipientDelivery:
+    return RecipientDelivery(
+        email=email,
+        name=name,
+        code_count=0,
+        state=state,
+        reason=None,
+        fault=None,
+        due_at=due_at,
+        sent_at=None,
+        attempts=0,
+        resends=0,
+    )

@@ -1,0 +1,1 @@
+"""Mail to people who sign in: invitations, password resets, warnings of new devices and of low balances."""

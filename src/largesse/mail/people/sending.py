@@ -1,0 +1,136 @@
+"""Sending mail to people who sign in: one after the other, and again later what the mail server did not take."""
+
+from __future__ import annotations
+
+from email.utils import parseaddr
+
+import structlog
+
+from largesse.base import clock
+from largesse.customers.sign_in_links import new_link
+from largesse.db.pool import Connection, Database, Row
+from largesse.db.scope import WORKER
+from largesse.jobs.job_loop import Schedule
+from largesse.mail.letter import to_dial
+from largesse.mail.people.writing import PeopleMail, read_low_balance, write
+from largesse.mail.refusals import Fault, rule_of
+from largesse.mail.smtp import MailServerAwayError
+from largesse.mail.transport import SmtpTransport
+
+SCHEDULE = Schedule(first_s=60.0, factor=4.0, cap_s=4 * 3600.0)
+MOST_ATTEMPTS = 6
+
+_log = structlog.get_logger(__name__)
+
+
+class PeopleMailer:
+    """Sends what is due over one connection. `public_url` is what links begin with."""
+
+    def __init__(
+        self, database: Database, transport: SmtpTransport, *, public_url: str, mail_from: str
+    ) -> None:
+        self._database = database
+        self._transport = transport
+        self._public_url = public_url
+        self._mail_from = mail_from
+        self._sender = to_dial(parseaddr(mail_from)[1])
+
+    async def step(self) -> bool:
+        """Sends one that is due; whether there was one. A process that dies meanwhile leaves it to be sent again."""
+        async with self._database.transaction(WORKER) as connection:
+            mail = await self._take(connection)
+        if mail is None:
+            await self._transport.close()
+            return False
+        outcome = await self._send(mail)
+        if outcome != "again" or mail.attempts >= MOST_ATTEMPTS:
+            await self._database.execute(WORKER, "DELETE FROM people_mails WHERE id = $1", mail.id)
+        _log.info("people_mail", id=mail.id, kind=mail.kind, attempt=mail.attempts, outcome=outcome)
+        return True
+
+    async def close(self) -> None:
+        """Ends the connection to the mail server."""
+        await self._transport.close()
+
+    async def _take(self, connection: Connection) -> PeopleMail | None:
+        """The one that has been due for longest, put off to its next attempt, with a link of its own."""
+        row = await connection.fetchrow(
+            """
+            SELECT m.id, m.kind, m.user_id, m.person_id, m.attempts + 1 AS attempts, host(m.address) AS address, m.browser,
+                   m.created_at, m.account_id, m.content, m.change
+            FROM people_mails m WHERE m.due_at <= clock_now() ORDER BY m.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+            """
+        )
+        if row is None:
+            return None
+        await connection.execute(
+            "UPDATE people_mails SET attempts = $2, due_at = clock_now() + $3::float8 * interval '1 second' WHERE id = $1",
+            row["id"],
+            row["attempts"],
+            SCHEDULE.delay_s(row["attempts"]),
+        )
+        to = await connection.fetchrow(
+            """
+            SELECT coalesce(u.email, p.email) AS email, p.language, c.name AS customer_name
+            FROM (VALUES ($1::int, $2::int)) AS of (user_id, person_id)
+            LEFT JOIN users u ON u.id = of.user_id LEFT JOIN customers c ON c.id = u.customer_id
+            LEFT JOIN people p ON p.id = coalesce(of.person_id, u.person_id)
+            """,
+            row["user_id"],
+            row["person_id"],
+        )
+        assert to is not None, "there is always one"
+        low = None
+        if row["kind"] == "low_balance":
+            low = await read_low_balance(connection, row["user_id"], row["account_id"])
+            if low is None:
+                await connection.execute("DELETE FROM people_mails WHERE id = $1", row["id"])
+                return None
+        return PeopleMail(
+            row["id"],
+            row["kind"],
+            to["email"],
+            to["language"],
+            to["customer_name"],
+            row["address"],
+            row["browser"],
+            row["created_at"],
+            row["attempts"],
+            await self._address(connection, row, is_low=low is not None),
+            low,
+            row["content"],
+            row["change"],
+        )
+
+    async def _address(self, connection: Connection, row: Row, *, is_low: bool) -> str | None:
+        """Where the mail leads: a fresh link that lets in, of the kind that it is about, or the accounts; a test says it itself."""
+        if row["content"] is not None:
+            return None
+        if is_low:
+            return f"{self._public_url}/app/funding"
+        kind = "invitation" if row["kind"] == "invitation" else "reset"
+        secret = await new_link(
+            connection,
+            kind,
+            user_id=row["user_id"],
+            person_id=row["person_id"],
+            ends_others=False,
+            is_mailed=True,
+        )
+        return f"{self._public_url}/app/link/{secret}"
+
+    async def _send(self, mail: PeopleMail) -> str:
+        """What came of it: `sent`, `refused` for good, or `again`."""
+        written = mail.content or write(mail, self._mail_from, clock.now())
+        try:
+            handover = await self._transport.hand_over(self._sender, to_dial(mail.email), written, _always)
+        except MailServerAwayError:
+            return "again"
+        if handover.taken:
+            return "sent"
+        is_for_good = handover.refused and rule_of(handover).fault is Fault.RECIPIENT
+        return "refused" if is_for_good else "again"
+
+
+async def _always() -> None:
+    """There is nothing to look at once more: what is due is sent."""

@@ -1,0 +1,100 @@
+"""Themes: how a wrapped gift looks in the recipient's mail.
+
+Turning what a letter says into text and HTML, in the language of its recipient.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.nodes import EvalContext
+from markupsafe import Markup, escape
+
+from largesse.base.i18n.languages import Language
+from largesse.base.i18n.templates import template_environment
+from largesse.orders.options import known_wrapping
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Colours that mail clients show without any picture being loaded."""
+
+    paper: str  # around the card
+    ribbon: str  # the band on top, the button
+    ink: str  # text on the ribbon
+    motif: str  # a line of symbols in the ribbon, in fonts every client has
+
+
+THEMES = {
+    "default": Theme("#f3f0ea", "#1f4d4a", "#ffffff", ""),
+    "confetti": Theme("#fff0d9", "#b93c22", "#ffffff", "● ◆ ● ◆ ●"),
+    "birthday": Theme("#f6f1fe", "#6437bd", "#ffffff", "✦ ● ✦ ● ✦"),
+    "thank-you": Theme("#fbe1e8", "#b01e52", "#ffffff", "♥ ♥ ♥"),
+    "winter": Theme("#edf4fb", "#234a78", "#ffffff", "✻ ✼ ✻ ✼ ✻"),
+    "elegant": Theme("#f5f3ef", "#25282e", "#cdb07a", "· · ·"),
+    "stars": Theme("#eff1fb", "#1b2d6e", "#ffffff", "★ ☆ ★ ☆ ★"),
+    "gold": Theme("#fbf6e8", "#6f5110", "#ffffff", "◆ ◇ ◆"),
+    "garden": Theme("#e3f1d8", "#34662a", "#ffffff", "✿ ❀ ✿"),
+}
+
+
+def theme(key: str) -> Theme:
+    """The theme of the wrapping that `key` names."""
+    return THEMES[known_wrapping(key)]
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+_RIGHT_TO_LEFT = {"R", "AL", "AN"}
+_FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+
+
+def render(template: str, language: Language, values: Mapping[str, Any]) -> str:
+    """What the template says in that language."""
+    return _template(language.tag, template).render(values, language=language)
+
+
+@lru_cache(maxsize=1_000)
+def what_to_do(language: Language, comes_as: str, days: int | None) -> tuple[tuple[str, ...], str]:
+    """The steps to a gift that comes as a voucher, a parcel or a choice, and until when: nothing where no time is set."""
+    said = render("steps.txt", language, {"comes_as": comes_as, "days": days})
+    lines = tuple(said.splitlines())
+    return (lines[:-1], lines[-1]) if days else (lines, "")
+
+
+@jinja2.pass_eval_context
+def apart(context: EvalContext, text: str) -> str:
+    """A name in a sentence of ours, set apart so that either keeps its own direction of writing (UAX 9).
+
+    In plain text that takes characters which some clients show as boxes: they are there only where a name is written
+    from right to left.
+    """
+    if context.autoescape:
+        return Markup(f'<span dir="auto">{escape(text)}</span>')  # noqa: S704 - escaped
+    if not text.isascii() and any(
+        unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text
+    ):
+        return f"{_FIRST_STRONG_ISOLATE}{text}{_POP_ISOLATE}"
+    return text
+
+
+@cache
+def _template(tag: str, name: str) -> jinja2.Template:
+    return _templates(tag).get_template(name)
+
+
+@cache
+def _templates(tag: str) -> jinja2.Environment:
+    environment = template_environment(TEMPLATES, tag)
+    environment.filters["apart"] = apart
+    for name in environment.list_templates():
+        # What all may name, in one dict: searching Jinja's chain of them takes longer than a letter's text.
+        template = environment.get_template(name)
+        template.globals = dict(template.globals)
+    return environment

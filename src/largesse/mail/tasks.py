@@ -1,0 +1,140 @@
+"""What is old, and what waits, in the tables of mail.
+
+Erasing whom mail went to: from messages, from what mail servers said of them, and from the captured mailbox.
+
+Bringing captured mail under the newest master key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from largesse.base.email import email_key, erased_email, is_erased
+from largesse.db.pool import Connection, Row
+from largesse.encryption.columns import SealedTable
+from largesse.encryption.vault import Vault
+from largesse.jobs.outbox import lock_mail_job
+from largesse.jobs.retention import Old, Waiting
+from largesse.lines.states import LineKey
+from largesse.lines.tasks import may_be
+from largesse.mail.mailbox import sealing_context
+
+OLD = (Old("captured_mail", "captured_at", 30),)
+QUEUES = (
+    Waiting("mail_jobs", "fanned_out_at IS NULL", "mail_jobs_waiting", "due_at"),
+    Waiting("messages", "state = 'pending'", "messages_pending", "rank_at"),
+)
+HELD = Waiting("messages", "state = 'held'", "messages_held", "rank_at")
+
+
+class ErasedMail(NamedTuple):
+    """How many messages no longer say whom they went to, how many of them will not leave any more, and captured copies removed."""
+
+    messages: int
+    cancelled: int
+    captured: int
+
+
+async def find_notified_lines(connection: Connection, email: str) -> list[LineKey]:
+    """The lines that mail went to that address about, other than the order's own: it was left by who claimed the gift."""
+    rows = await connection.fetch(
+        f"""
+        SELECT customer_id, order_id, edition::int AS number, email FROM messages WHERE kind <> 'gift' AND {may_be("email", "$1")}
+        """,  # noqa: S608 - made of constants
+        email_key(email),
+    )
+    return [
+        LineKey(row["customer_id"], row["order_id"], row["number"])
+        for row in rows
+        if email_key(row["email"]) == email_key(email)
+    ]
+
+
+async def erase_mail(
+    connection: Connection, order: tuple[int, int], numbers: Collection[int], stand_ins: Mapping[str, str]
+) -> ErasedMail:
+    """Erases the recipients of those lines of an order from its mail; what has not left does not leave any more.
+
+    `stand_ins` is what stands for each address of the lines. The caller holds the lines.
+    """
+    await lock_mail_job(connection, order)
+    rows = await connection.fetch(
+        """
+        SELECT id, email, kind, edition FROM messages WHERE customer_id = $1 AND order_id = $2 ORDER BY id FOR UPDATE
+        """,
+        *order,
+    )
+    erased: dict[int, str] = {}
+    for row in rows:
+        if is_erased(row["email"]):
+            continue
+        stand_in = stand_ins.get(email_key(row["email"]))
+        if row["kind"] != "gift" and row["edition"] in numbers:
+            stand_in = erased_email(row["edition"])
+        if stand_in is not None:
+            erased[row["id"]] = stand_in
+    # Whoever has leased one finds that it is not theirs any more, and writes nothing of what came of it.
+    states = await connection.fetch(
+        """
+        UPDATE messages SET email = erased.email, name = NULL, reason = NULL, fence = fence + 1,
+            finished_at = CASE WHEN state IN ('pending', 'held') THEN clock_now() ELSE finished_at END,
+            state = CASE WHEN state IN ('pending', 'held') THEN 'cancelled' ELSE state END
+        FROM unnest($2::bigint[], $3::text[]) AS erased (message_id, email)
+        WHERE customer_id = $1 AND id = message_id RETURNING state
+        """,
+        order[0],
+        list(erased),
+        list(erased.values()),
+    )
+    captured = await connection.execute(
+        "DELETE FROM captured_mail WHERE customer_id = $1 AND message_id = ANY($2::bigint[])",
+        order[0],
+        list(erased),
+    )
+    cancelled = sum(row["state"] == "cancelled" for row in states)
+    return ErasedMail(len(erased), cancelled, int(captured.split()[-1]))
+
+
+async def erase_old_requeues(connection: Connection, days: int) -> None:
+    """Erases what operators searched for when they had mail sent again, from so many days ago on."""
+    await connection.execute(
+        "UPDATE mail_requeues SET reason = NULL WHERE reason IS NOT NULL AND at <= clock_now() - $1 * interval '1 day'",
+        days,
+    )
+
+
+async def erase_from_requeues(connection: Connection, email: str) -> int:
+    """Takes the address out of what operators searched for when they had mail sent again; returns how often it was there."""
+    tag = await connection.execute(
+        "UPDATE mail_requeues SET reason = NULL WHERE position($1 IN lower(reason)) > 0", email_key(email)
+    )
+    return int(tag.split()[-1])
+
+
+def _renew(vault: Vault, row: Row) -> tuple[bytes]:
+    context = sealing_context(row["message_id"])
+    return (vault.captured.seal(vault.captured.open(row["sealed"], context), context),)
+
+
+CAPTURED = SealedTable(
+    table="captured_mail",
+    column="sealed",
+    before_all=(-1, 0),
+    part=lambda vault: vault.captured,
+    window="""
+        SELECT customer_id, id, substring(sealed FROM 1 FOR 4) <> $1 AS is_old FROM captured_mail
+        WHERE (customer_id, id) > ($3, $4) ORDER BY customer_id, id LIMIT $2
+    """,
+    take="""
+        SELECT customer_id, id, message_id, sealed
+        FROM unnest($2::int[], $3::bigint[]) AS wanted (customer_id, id) JOIN captured_mail USING (customer_id, id)
+        WHERE substring(sealed FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF captured_mail SKIP LOCKED
+    """,
+    renew=_renew,
+    put="""
+        UPDATE captured_mail SET sealed = new.sealed
+        FROM unnest($1::int[], $2::bigint[], $3::bytea[]) AS new (customer_id, id, sealed)
+        WHERE captured_mail.customer_id = new.customer_id AND captured_mail.id = new.id
+    """,
+)

@@ -1,0 +1,207 @@
+"""The waiting room: orders whose accounts somebody else has locked wait aside, and all others pass.
+
+Orders of the same accounts wait in one queue, and queues take turns. A turn waits for the locks a short while, in the
+database's own queue, so that placers that share an account have it in turn. Where many wait, whoever's accounts have become
+free comes next: however many are locked, nobody waits for more than the turns that are under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from largesse.base.errors import Unavailable
+from largesse.db.pool import DATABASE_FAILED
+from largesse.orders import metrics
+from largesse.orders.order import AccountIds, Order, Outcome, Placed
+from largesse.orders.rules import Held, ReferenceHeld
+
+_TASKS = 2
+_MAX_ORDERS = 250
+_MAX_CODES = 1_000
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    order: Order
+    outcome: asyncio.Future[Placed]
+    until: float  # by the loop's clock
+    is_taken: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """The orders of the same accounts, first come first."""
+
+    accounts: AccountIds
+    waiting: dict[_Waiting, None] = field(default_factory=dict)
+    is_taken: bool = False
+    # Orders of a turn at most: few after one whose reference somebody else is taking, so that the others pass that one.
+    at_once: int = _MAX_ORDERS
+    reference_held: bool = False
+
+    def take(self) -> list[_Waiting]:
+        """The orders of the next turn: at most `_MAX_CODES` codes, or a single order of more."""
+        batch: list[_Waiting] = []
+        codes = 0
+        for one in self.waiting:
+            if one.outcome.done():  # its caller went away, or has been told that its time is over
+                continue
+            codes += one.order.code_count
+            if len(batch) == self.at_once or (batch and codes > _MAX_CODES):
+                break
+            batch.append(one)
+        for one in batch:
+            del self.waiting[one]
+            one.is_taken = True
+        return batch
+
+
+class WaitingRoom:
+    """Places orders as soon as their accounts can be had; one that waits longer than `patience_s` is refused.
+
+    `place` gives an outcome for each of some orders of the same accounts, Held for those that must go on waiting; `find_free`
+    tells which accounts of some orders nobody has locked. A customer may fill half the room, two of them a third each, and so on.
+    """
+
+    def __init__(
+        self,
+        place: Callable[[list[Order]], Awaitable[Sequence[Outcome]]],
+        find_free: Callable[[Sequence[Order]], Awaitable[set[int]]],
+        *,
+        patience_s: float,
+        max_waiting: int,
+    ) -> None:
+        self._place = place
+        self._find_free = find_free
+        self._patience_s = patience_s
+        self._max_waiting = max_waiting
+        self._queues: dict[AccountIds, _Queue] = {}  # whose turn comes first, first
+        self._of_customer: Counter[int] = Counter()
+        self._count = 0
+        self._closing = False
+        self._arrival = asyncio.Event()
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(_TASKS)]
+
+    def holds(self, account_ids: AccountIds) -> bool:
+        """Whether orders of these accounts wait here: who comes later joins them."""
+        return account_ids in self._queues
+
+    async def submit(self, order: Order) -> Placed:
+        """Places `order` once it can be; raises what refuses it, or Unavailable."""
+        customer_id = order.principal.customer_id
+        if self._of_customer[customer_id] >= self._max_waiting - self._count:
+            raise Unavailable("Too many orders wait for accounts that are in use elsewhere.", retry_after_s=5)
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(order, loop.create_future(), loop.time() + self._patience_s)
+        expiry = loop.call_at(waiting.until, self._expire, waiting)
+        queue = self._queues.setdefault(order.account_ids, _Queue(order.account_ids))
+        queue.waiting[waiting] = None
+        self._count += 1
+        metrics.ASIDE.inc()
+        self._of_customer[customer_id] += 1
+        self._arrival.set()
+        try:
+            return await waiting.outcome
+        finally:
+            expiry.cancel()
+            queue.waiting.pop(waiting, None)
+            self._count -= 1
+            metrics.ASIDE.dec()
+            self._of_customer[customer_id] -= 1
+            if not self._of_customer[customer_id]:
+                del self._of_customer[customer_id]
+
+    async def close(self) -> None:
+        """Places what waits, or refuses it when its time is over, then ends."""
+        self._closing = True
+        self._arrival.set()
+        await asyncio.gather(*self._tasks)
+
+    def _expire(self, waiting: _Waiting) -> None:
+        """Refuses an order whose time is over, unless it is being placed even now: then its turn decides."""
+        if not waiting.is_taken and not waiting.outcome.done():
+            waiting.outcome.set_exception(
+                Unavailable("The account is in use elsewhere; nothing was placed.", retry_after_s=5)
+            )
+
+    async def _work(self) -> None:
+        while True:
+            queue = next((queue for queue in self._queues.values() if not queue.is_taken), None)
+            if queue is not None:
+                await self._turn(queue)
+            elif self._closing and not self._queues:
+                return
+            else:
+                self._arrival.clear()
+                await self._arrival.wait()
+
+    async def _turn(self, queue: _Queue) -> None:
+        """Places what can be of a queue's next orders; what is left goes last the next time."""
+        queue.is_taken = True
+        try:
+            batch = queue.take()
+            outcomes = await self._outcomes([one.order for one in batch]) if batch else []
+            held = [
+                one for one, outcome in zip(batch, outcomes, strict=True) if not self._deliver(one, outcome)
+            ]
+            queue.waiting |= dict.fromkeys(held)
+            queue.reference_held = any(isinstance(outcome, ReferenceHeld) for outcome in outcomes)
+            queue.at_once = 1 if queue.reference_held else min(2 * queue.at_once, _MAX_ORDERS)
+            if held and len(self._queues) > _TASKS:
+                await self._put_free_ones_first(queue)
+        finally:
+            queue.is_taken = False
+            del self._queues[queue.accounts]
+            if queue.waiting:
+                self._queues[queue.accounts] = queue
+            self._arrival.set()
+
+    async def _outcomes(self, orders: list[Order]) -> Sequence[Outcome]:
+        """An outcome for each, whatever happens: a task that died would leave all waiting."""
+        try:
+            return await self._place(orders)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return [Unavailable("The request was broken off.")] * len(orders)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong belongs to the callers of this turn
+            return [error] * len(orders)
+
+    def _deliver(self, one: _Waiting, outcome: Outcome) -> bool:
+        """Tells a caller what came of its order; false when that has to go on waiting."""
+        one.is_taken = False
+        loop = asyncio.get_running_loop()
+        if one.outcome.done():  # its caller went away
+            return True
+        if isinstance(outcome, Held):
+            if loop.time() < one.until:
+                return False
+            self._expire(one)
+        elif isinstance(outcome, Exception):
+            one.outcome.set_exception(outcome)
+        else:
+            one.outcome.set_result(outcome)
+        return True
+
+    async def _put_free_ones_first(self, last: _Queue) -> None:
+        """Those whose accounts can be had come next, those before whose turn was in vain after all others."""
+        candidates = [
+            (accounts, next(iter(queue.waiting)).order)
+            for accounts, queue in self._queues.items()
+            if queue is not last and queue.waiting and not queue.is_taken and not queue.reference_held
+        ]
+        if not candidates:
+            return
+        with suppress(*DATABASE_FAILED):  # then the turns find out
+            free = await self._find_free([order for _, order in candidates])
+            first = {
+                accounts: self._queues[accounts]
+                for accounts, _ in candidates
+                if free.issuperset(accounts) and accounts in self._queues
+            }
+            self._queues = first | self._queues

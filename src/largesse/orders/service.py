@@ -1,0 +1,343 @@
+"""Sending: from what is asked for to a placed order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from largesse.base.cooperative import Result, Slices, Steps, first_slice
+from largesse.base.errors import InvalidRequest
+from largesse.base.fair_turns import Turn, Turns
+from largesse.base.timeouts import Patience
+from largesse.catalogue.cache import Catalogue
+from largesse.catalogue.model import Price, collection_price, gift_price
+from largesse.catalogue.snapshot import Snapshot
+from largesse.customers.authenticator import Caller
+from largesse.customers.principal import Principal
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
+from largesse.ledger.accounts import list_funding_accounts
+from largesse.ledger.payment_sources import (
+    FromAccount,
+    PaymentSource,
+    is_fitting,
+    names_account,
+    payment_source,
+    unfitting,
+)
+from largesse.ledger.posting import own_accounts
+from largesse.lines.codes import SealedCodes, draw_codes, give_codes
+from largesse.orders.ids import new_reference
+from largesse.orders.options import Options
+from largesse.orders.order import Gift, Order, OwnAccounts, new_order
+from largesse.orders.placer import Placer, is_large
+from largesse.orders.quotes import QUOTE_REFUSED, require_quoted
+from largesse.orders.reading import read_references
+from largesse.orders.recipients import AskedRecipient, OrderRecipient, read_recipients
+from largesse.orders.request import (
+    DEFAULT_COUNTRY,
+    Asked,
+    Choice,
+    CollectionChoice,
+    ProductChoice,
+    TemplateChoice,
+    Wanted,
+    read_reference,
+    read_send,
+    require_codes,
+)
+from largesse.orders.row import Receipt
+from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
+from largesse.templates.store import Template, read_template
+
+_CACHED_ACCOUNTS = 10_000
+# Orders of one customer under way in a process while others order too. What waits in the process is done in one go each time
+# the event loop comes round, and an order comes round seven times: with all that one customer sends under way, another's single
+# order takes twice as long. Sixteen keep the batches large enough.
+_EACH_UNDER_WAY = 16
+_MAX_UNDER_WAY = 5_000
+_ALONE_AFTER_S = 1.0
+
+
+class Intake:
+    """Takes in the orders that callers send: checks them, draws their codes, and has them placed."""
+
+    def __init__(
+        self,
+        database: Database,
+        catalogue: Catalogue,
+        placer: Placer,
+        vault: Vault,
+        patience: Patience,
+        public_url: str,
+    ) -> None:
+        self._database = database
+        self._catalogue = catalogue
+        self._placer = placer
+        self._vault = vault
+        self._patience = patience
+        self._public_url = public_url
+        self._slices = Slices()
+        self._turns: Turns[int] = Turns(
+            at_once=_MAX_UNDER_WAY,
+            each=_EACH_UNDER_WAY,
+            max_waiting=_MAX_UNDER_WAY,
+            alone_after_s=_ALONE_AFTER_S,
+        )
+        self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
+
+    async def send(
+        self, caller: Caller, asked: Asked, *, check: Callable[[Order], None] | None = None
+    ) -> Receipt:
+        """Places the order that is asked for, unless `check` raises something once it is known what it comes to.
+
+        Refuses it in the contract's order: for a used reference whatever else is wrong, then for anything else, then for a quote
+        that holds no longer, and for the balance last. Raises ReferenceUsed, InvalidRequest, those of QUOTE_REFUSED,
+        InsufficientBalance, and what `Placer.place` does.
+        """
+        async with self._turns.turn(caller.principal.customer_id) as turn:
+            try:
+                order = await self._prepare(caller, asked)
+            except (InvalidRequest, *QUOTE_REFUSED):
+                await self.refuse_used_reference(caller.principal, asked.external_reference)
+                raise
+            if check is not None:
+                check(order)
+            if not is_large(order.code_count):
+                await self._place(order, turn)
+                return await self._answer(order)
+            # The answer to a large order is written while the database writes its lines. Whatever becomes of the answer, and of
+            # whoever waits for it, the order is placed or refused first.
+            placing = asyncio.create_task(self._place(order, turn))
+            try:
+                answer = await self._answer(order)
+            finally:
+                await placing
+            return answer
+
+    async def _answer(self, order: Order) -> Receipt:
+        if order.recipients:
+            return Receipt(order.kept, [])
+        whose = order.kept.customer_id if self._database.is_spread else None
+        return Receipt(order.kept, await give_codes(order.codes, self._vault, self._public_url, whose))
+
+    async def _place(self, order: Order, turn: Turn[int]) -> None:
+        try:
+            await self._placer.place(order, on_aside=turn.end)
+        except InvalidRequest:  # the funding account cannot be used
+            await self.check_some_account(order.principal)
+            raise
+
+    async def refuse_used_reference(self, principal: Principal, reference: str | None) -> None:
+        """Raises ReferenceUsed when an order of the customer holds that reference, InvalidRequest when it can be none."""
+        await self._check_reference_free(principal, read_reference(reference))
+
+    async def read_recipients(
+        self, principal: Principal, given: Iterable[AskedRecipient | InvalidRequest]
+    ) -> tuple[OrderRecipient, ...]:
+        """The recipients as an order keeps them, one customer's after the other. Raises InvalidRequest for all that are wrong."""
+        return await self._finish(principal, read_recipients(given))
+
+    async def _prepare(self, caller: Caller, asked: Asked) -> Order:
+        principal = caller.principal
+        require_codes(principal, asked)
+        wanted = read_send(asked, plan=principal.plan, now=caller.now)
+        await self.check_account_given(principal, wanted)
+        gift, wanted = await self.find_gift(caller, asked.choice, wanted)
+        if asked.recipients:
+            recipients = await self._read_recipients(principal, wanted, gift, asked.recipients)
+            wanted = msgspec.structs.replace(wanted, recipients=recipients)
+        if asked.quote is not None:
+            require_quoted(self._vault, caller, asked.quote, gift, wanted)
+        reference = asked.reference or new_reference(caller.now)
+        codes = draw_codes(wanted.code_count)
+        sealed = SealedCodes(self._vault, codes, reference)
+        return new_order(
+            reference=reference,
+            principal=principal,
+            gift=gift,
+            wanted=wanted,
+            own_accounts=await self._accounts_beside(principal, gift.currency),
+            codes=codes,
+            sealed=sealed if is_large(wanted.code_count) else list(sealed),
+            address=caller.address,
+        )
+
+    async def find_gift(self, caller: Caller, choice: Choice, wanted: Wanted) -> tuple[Gift, Wanted]:
+        """What was chosen, priced, and `wanted` with what a template says. Raises InvalidRequest for what cannot be sent."""
+        principal = caller.principal
+        snapshot = await self._catalogue.at(caller.catalogue_version)
+        match choice:
+            case ProductChoice():
+                return _gift_of_product(snapshot, principal, choice), wanted
+            case CollectionChoice():
+                return _gift_of_collection(snapshot, principal, choice), wanted
+            case TemplateChoice():
+                template = await self._template(principal, choice)
+                gift = _gift_of_template(snapshot, principal, template)
+                return gift, _with_template(wanted, template, principal.plan)
+
+    async def _read_recipients(
+        self, principal: Principal, wanted: Wanted, gift: Gift, given: Sequence[AskedRecipient]
+    ) -> tuple[OrderRecipient, ...]:
+        """The recipients, after all that is wrong for a cheaper reason where reading them takes more than a moment."""
+        steps = read_recipients(given)
+        recipients = first_slice(steps)
+        if recipients is None:  # that others had the processor for that long meanwhile is not its fault
+            await asyncio.sleep(0)
+            recipients = first_slice(steps)
+        if recipients is None:
+            await self._check_account(principal, payment_source(wanted.account_id), gift.currency)
+            await self._check_reference_free(principal, wanted.external_reference)
+            recipients = await self._finish(principal, steps)
+        return recipients
+
+    async def _finish(self, principal: Principal, steps: Steps[Result]) -> Result:
+        """What a long computation comes to: it takes what it takes, and the caller waits for nobody else."""
+        with self._patience.suspended():
+            return await self._slices.finish(principal.customer_id, steps)
+
+    async def check_account_given(self, principal: Principal, wanted: Wanted) -> None:
+        """Raises InvalidRequest when an account must be named and is not, or the other way round."""
+        if is_fitting(payment_source(wanted.account_id), principal.funding):
+            return
+        if names_account(principal.funding):
+            await self.check_some_account(principal)
+        raise unfitting(principal.funding)
+
+    async def _check_account(self, principal: Principal, source: PaymentSource, currency: str) -> None:
+        """Raises InvalidRequest when the caller cannot draw from the account in that currency, whatever it holds."""
+        if not isinstance(source, FromAccount):
+            return
+        async with self._database.connection(principal.scope) as connection:
+            accounts = await list_funding_accounts(connection, principal)
+        account = next((account for account in accounts if account.id == source.account_id), None)
+        if account is None:
+            await self.check_some_account(principal)
+            raise InvalidRequest(NO_SUCH_ACCOUNT)
+        require_currency(account.currency, currency)
+
+    async def check_some_account(self, principal: Principal) -> None:
+        """Raises InvalidRequest when there is no account at all that the caller could name."""
+        async with self._database.connection(principal.scope) as connection:
+            if await list_funding_accounts(connection, principal):
+                return
+        if principal.user_id is not None:
+            raise InvalidRequest(
+                "`account_id` can name no account: this customer pays from a topped-up balance, and no funding account in "
+                f"{principal.environment} is open to this person."
+            )
+        raise InvalidRequest(
+            "`account_id` can name no account: this customer pays from a topped-up balance, and its service account "
+            f"{principal.service_account_name!r} has no funding account in {principal.environment}. "
+            "Ask the operator of this service to assign one."
+        )
+
+    async def _template(self, principal: Principal, choice: TemplateChoice) -> Template:
+        async with self._database.connection(principal.scope) as connection:
+            template = await read_template(connection, principal, choice.template_id)
+        if template is None:
+            raise InvalidRequest("`template_id` names no template of this customer.")
+        return template
+
+    async def _accounts_beside(self, principal: Principal, currency: str) -> OwnAccounts:
+        """The customer's own ledger accounts, made on its first order in a currency. Their ids never change."""
+        key = (principal.customer_id, principal.environment, currency)
+        accounts = self._own_accounts.get(key)
+        if accounts is None:
+            async with self._database.connection(principal.scope) as connection:
+                own = await own_accounts(connection, *key)
+            if len(self._own_accounts) >= _CACHED_ACCOUNTS:
+                self._own_accounts.clear()
+            accounts = self._own_accounts[key] = OwnAccounts(own["receivable"], own["sales"])
+        return accounts
+
+    async def _check_reference_free(self, principal: Principal, reference: str | None) -> None:
+        """Raises ReferenceUsed when an order of the customer holds the reference."""
+        if reference is None:
+            return
+        key = (principal.customer_id, principal.environment, reference)
+        async with self._database.connection(principal.scope) as connection:
+            holder = (await read_references(connection, [key])).get(key)
+        if holder is not None:
+            raise reference_used(holder)
+
+
+def _gift_of_product(snapshot: Snapshot, principal: Principal, choice: ProductChoice) -> Gift:
+    country = choice.country.upper()
+    product = snapshot.product(choice.product_id, country, principal.customer_id)
+    if product is None:
+        raise InvalidRequest(f"`product_id` names no product available in {country}.")
+    return _product_gift(product.id, country, gift_price(product, country, choice.value), template_id=None)
+
+
+def _gift_of_collection(snapshot: Snapshot, principal: Principal, choice: CollectionChoice) -> Gift:
+    collection = snapshot.collection(choice.collection_id, principal.customer_id)
+    if collection is None:
+        raise InvalidRequest("`collection_id` names no collection available.")
+    price = collection_price(collection, choice.value)
+    return _collection_gift(collection.id, collection.country, price, template_id=None)
+
+
+def _gift_of_template(snapshot: Snapshot, principal: Principal, template: Template) -> Gift:
+    """The template's gift at the template's value. Raises InvalidRequest when that cannot be sent any more."""
+    try:
+        gift = _priced_template(snapshot, principal, template)
+    except InvalidRequest as refusal:
+        raise InvalidRequest(
+            f"`template_id` names a template that cannot be sent: {refusal.detail}"
+        ) from None
+    if gift is None:
+        raise InvalidRequest("`template_id` names a template whose gift is no longer available.")
+    return gift
+
+
+def _priced_template(snapshot: Snapshot, principal: Principal, template: Template) -> Gift | None:
+    if template.product_id is not None:
+        country = template.country or DEFAULT_COUNTRY
+        product = snapshot.product(template.product_id, country, principal.customer_id)
+        if product is None:
+            return None
+        price = gift_price(product, country, template.value)
+        return _product_gift(product.id, country, price, template_id=template.id)
+    collection = snapshot.collection(template.collection_id or 0, principal.customer_id)
+    if collection is None:
+        return None
+    price = collection_price(collection, template.value)
+    return _collection_gift(collection.id, collection.country, price, template_id=template.id)
+
+
+def _product_gift(product_id: int, country: str, price: Price, *, template_id: int | None) -> Gift:
+    return Gift(
+        "gift",
+        product_id,
+        None,
+        template_id,
+        country,
+        price.currency,
+        price.value_minor,
+        price.unit_cost_minor,
+    )
+
+
+def _collection_gift(collection_id: int, country: str, price: Price, *, template_id: int | None) -> Gift:
+    return Gift(
+        "gifts",
+        None,
+        collection_id,
+        template_id,
+        country,
+        price.currency,
+        price.value_minor,
+        price.unit_cost_minor,
+    )
+
+
+def _with_template(wanted: Wanted, template: Template, plan: str) -> Wanted:
+    """`wanted` with what the caller left out taken from the template."""
+    options = Options(
+        wrapping_key=template.wrapping_key, from_name=template.from_name, message=template.message
+    )
+    return wanted.or_else(options, template.expiry_after_days if plan == "enterprise" else None)

@@ -1,0 +1,151 @@
+"""Reading how changed orders stand now, and how they were last told."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from largesse.db.pool import Connection, Row
+from largesse.db.shard_groups import Customers
+from largesse.db.sharding import arguments, within
+from largesse.orders.options import PERSONAL
+from largesse.reports.sums import AGES_S, Moves, Standing
+
+OrderKey = tuple[int, int]  # customer and order
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known of changed orders. Orders that do not exist are in none of these."""
+
+    orders: dict[OrderKey, Row] = field(default_factory=dict)
+    moves: Mapping[int, Moves] = field(default_factory=dict)
+    bounced: Mapping[int, int] = field(default_factory=dict)
+    before: Mapping[OrderKey, Standing] = field(default_factory=dict)
+
+
+async def read_code_counts(
+    connection: Connection, keys: Sequence[OrderKey], neighbours: Customers = None
+) -> dict[OrderKey, int]:
+    """How many codes each of the orders has."""
+    rows = await connection.fetch(
+        f"SELECT o.customer_id, o.id, o.code_count FROM {_wanted(neighbours)}",  # noqa: S608 - a placeholder
+        *_columns(keys),
+        *arguments(neighbours),
+    )
+    return {(row["customer_id"], row["id"]): row["code_count"] for row in rows}
+
+
+async def read_facts(connection: Connection, keys: Sequence[OrderKey], neighbours: Customers = None) -> Facts:
+    """How these orders stand, all of those neighbours, where they are given. Nothing is locked: what changes meanwhile comes with a change of its own."""
+    facts = Facts()
+    columns = _columns(keys)
+    of = arguments(neighbours)
+    for row in await connection.fetch(_orders(neighbours), *columns, *of):
+        facts.orders[row["customer_id"], row["id"]] = row
+    moves: dict[int, Moves] = defaultdict(Moves)
+    for row in await connection.fetch(_moves(neighbours), *columns, *of, list(AGES_S)):
+        moves[row["order_id"]].add(row["event"], row["day"], row["age"], row["count"], row["last_at"])
+    facts.moves = moves
+    sent = [key for key, order in facts.orders.items() if order["delivery_mode"] == "send"]
+    facts.bounced = {
+        row["order_id"]: row["bounced"] for row in await connection.fetch(_BOUNCED, *_columns(sent))
+    }
+    facts.before = {
+        (row["customer_id"], row["order_id"]): _told(row) for row in await connection.fetch(_BEFORE, *columns)
+    }
+    return facts
+
+
+async def read_recipients(
+    connection: Connection, keys: Sequence[OrderKey], neighbours: Customers = None
+) -> dict[int, list[tuple[str | None, str | None]]]:
+    """The addresses and names on the lines of orders, by the order's id."""
+    recipients: dict[int, list[tuple[str | None, str | None]]] = defaultdict(list)
+    for row in await connection.fetch(_recipients(neighbours), *_columns(keys), *arguments(neighbours)):
+        recipients[row["order_id"]].append((row["recipient_email"], row["recipient_name"]))
+    return recipients
+
+
+def _columns(keys: Sequence[OrderKey]) -> tuple[list[int], list[int]]:
+    return [customer_id for customer_id, _ in keys], [order_id for _, order_id in keys]
+
+
+def _told(row: Row) -> Standing:
+    return Standing(
+        customer_id=row["customer_id"],
+        group_id=row["group_id"],
+        state=row["state"],
+        created_at=row["created_at"],
+        codes=row["codes"],
+        spent_minor=row["spent_minor"],
+        claims=dict(zip(row["claim_days"], row["claim_counts"], strict=True)),
+        cancellations=dict(zip(row["cancel_days"], row["cancel_counts"], strict=True)),
+        ages=tuple(row["ages"]),
+    )
+
+
+_PERSONAL = ", ".join(f"o.{name}" for name in PERSONAL)
+
+
+def _wanted(neighbours: Customers) -> str:
+    """SQL for the orders of customers $1 and ids $2."""
+    return f"""
+        unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
+        JOIN orders AS o ON o.id = wanted.order_id AND o.customer_id = wanted.customer_id
+            {within("o.customer_id", "$3", neighbours)}
+    """
+
+
+def _orders(neighbours: Customers) -> str:
+    return f"""
+        SELECT o.customer_id, o.id, o.environment, o.created_at, o.source, o.currency, o.product_id, o.collection_id,
+               o.account_id, o.service_account_id, o.user_id, o.template_id, o.code_count, o.total_minor, o.external_reference,
+               {_PERSONAL}, o.erased_at, o.delivery_mode,
+               o.scheduled_for IS NOT NULL AND EXISTS (
+                   SELECT FROM mail_jobs AS m
+                   WHERE m.customer_id = o.customer_id AND m.order_id = o.id AND m.fanned_out_at IS NULL AND m.due_at > (SELECT clock_now())
+                     {within("m.customer_id", "$3", neighbours)}
+               ) AS is_scheduled
+        FROM {_wanted(neighbours)}
+    """  # noqa: S608 - placeholders
+
+
+def _moves(neighbours: Customers) -> str:
+    ages = "$3" if neighbours is None else "$4"
+    return f"""
+        SELECT o.id AS order_id, e.event, (e.at AT TIME ZONE 'UTC')::date AS day,
+               width_bucket(extract(epoch FROM e.at - coalesce(o.scheduled_for, o.created_at))::float8, {ages}::float8[]) AS age,
+               count(*) AS count, max(e.at) AS last_at
+        FROM {_wanted(neighbours)}
+        JOIN line_events AS e ON e.customer_id = o.customer_id AND e.order_id = o.id
+            AND e.event IN ('claimed', 'fulfilled', 'expired', 'cancelled') {within("e.customer_id", "$3", neighbours)}
+        GROUP BY 1, 2, 3, 4
+    """  # noqa: S608 - placeholders
+
+
+def _recipients(neighbours: Customers) -> str:
+    return f"""
+        SELECT l.order_id, l.recipient_email, l.recipient_name FROM {_wanted(neighbours)}
+        JOIN lines AS l ON l.customer_id = o.customer_id AND l.order_id = o.id {within("l.customer_id", "$3", neighbours)}
+        WHERE l.recipient_email IS NOT NULL OR l.recipient_name IS NOT NULL
+    """  # noqa: S608 - placeholders
+
+
+_BOUNCED = """
+    SELECT wanted.order_id, refused.bounced FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS bounced FROM (
+            SELECT DISTINCT ON (email) state FROM messages
+            WHERE messages.customer_id = wanted.customer_id AND messages.order_id = wanted.order_id AND kind = 'gift'
+            ORDER BY email, edition DESC) AS latest
+        WHERE state IN ('bounced', 'exhausted')) AS refused
+    WHERE refused.bounced > 0
+"""
+_BEFORE = """
+    SELECT r.customer_id, r.order_id, r.group_id, r.state, r.created_at, r.codes, r.spent_minor, r.claim_days,
+           r.claim_counts, r.cancel_days, r.cancel_counts, r.ages
+    FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
+    JOIN report_orders AS r ON r.customer_id = wanted.customer_id AND r.order_id = wanted.order_id
+"""

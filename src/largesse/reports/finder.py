@@ -1,0 +1,250 @@
+"""Finding orders: the newest that pass a filter, from a place on, however many there are.
+
+Every list is read from an index in its own order. Where orders must have something in common, each group's newest is looked at
+first: the newest orders of all are in the groups whose newest are. Where words are searched for, the orders of the rarest word
+are gone through, a bounded number at once; who wants more goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple
+
+from largesse.db.pool import Connection
+from largesse.reports.filters import OrderFilter, Place
+from largesse.reports.search import LOOKED_AT, Term, read_candidates, read_orders_among, read_terms
+from largesse.reports.sums import OrderState, Sums
+
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Orders that pass a filter, the newest first. `goes_on` is where to look for more in the direction that was asked for.
+
+    A search may have to go on where nothing was found yet; `sums` are what the orders it has found add up to, by currency.
+    """
+
+    places: list[Place]
+    goes_on: Place | None = None
+    sums: dict[str, Sums] = field(default_factory=dict)
+
+    def first(self, limit: int) -> Found:
+        """What a search would have found that looks for at most so many."""
+        return Found(self.places[:limit], self.places[limit - 1]) if len(self.places) > limit else self
+
+
+async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -> Place | None:
+    """Where an order stands in lists; None for one that the customer does not have in this environment."""
+    created_at = await connection.fetchval(
+        "SELECT created_at FROM report_orders WHERE customer_id = $1 AND environment = $2 AND order_id = $3::bigint",
+        wanted.customer_id,
+        wanted.environment,
+        order_id,
+    )
+    return Place(created_at, order_id) if created_at else None
+
+
+async def find_orders(
+    connection: Connection,
+    wanted: OrderFilter,
+    limit: int,
+    *,
+    past: Place | None = None,
+    newer: bool = False,
+    terms: Sequence[Term] | None = None,
+) -> Found:
+    """At most `limit` orders that pass the filter: the newest, or from a place on the next older, or the next `newer` ones.
+
+    `terms` are those of the filter's search, of who has read them.
+    """
+    reach = _Reach(wanted, past, newer=newer)
+    if wanted.search.strip():
+        if terms is None:
+            terms = await read_terms(connection, wanted)
+        found = await _search(connection, wanted, terms, limit, reach)
+    else:
+        query = _grouped(wanted, reach) if wanted.group.said or wanted.states else _plain(reach)
+        states = list(wanted.states or OrderState)
+        arguments = (*reach.arguments, limit + 1)
+        said = wanted.group.said
+        rows = await connection.fetch(
+            query,
+            wanted.customer_id,
+            wanted.environment,
+            *arguments,
+            *((states, *said.values()) if said or wanted.states else ()),
+        )
+        places = [Place(*row) for row in rows]
+        found = Found(places[:limit], places[limit - 1] if len(places) > limit else None)
+    return replace(found, places=found.places[::-1]) if newer else found
+
+
+class _Reach:
+    """From where to where a list goes, and in which direction: bounds on `created_at` and `order_id` as SQL, from $3 to $5."""
+
+    def __init__(self, wanted: OrderFilter, past: Place | None, *, newer: bool) -> None:
+        since, until = _instant(wanted.since, _EARLIEST), _instant(_day_after(wanted.until), _LATEST)
+        self.order = "created_at, order_id" if newer else "created_at DESC, order_id DESC"
+        sign = ">" if newer else "<"
+        if past is None:
+            past = Place(_EARLIEST if newer else _LATEST, 0)
+        # The far end is $3; the near one is a row, which an index begins at.
+        far = "created_at < $3" if newer else "created_at >= $3"
+        self._newer, self._far = newer, until if newer else since
+        self._near = max(past, Place(since, -1)) if newer else min(past, Place(until, -1))
+        self.bounds = f"{far} AND (created_at, order_id) {sign} ($4, $5)"
+        self.arguments = (self._far, *self._near)
+
+    def sort(self, places: Iterable[Place]) -> list[Place]:
+        """Those of `places` that are within the bounds, in the order of the list."""
+        if self._newer:
+            return sorted(place for place in places if self._near < place and place.created_at < self._far)
+        within = (place for place in places if place < self._near and place.created_at >= self._far)
+        return sorted(within, reverse=True)
+
+
+def _plain(reach: _Reach) -> str:
+    return f"""
+        SELECT created_at, order_id FROM report_orders
+        WHERE customer_id = $1 AND environment = $2 AND {reach.bounds} ORDER BY {reach.order} LIMIT $6
+    """  # noqa: S608 - constants
+
+
+def _grouped(wanted: OrderFilter, reach: _Reach) -> str:
+    """Orders of groups and states: $7 has the states, what follows what the groups have."""
+    one = f"""
+        SELECT created_at, order_id FROM report_orders
+        WHERE customer_id = $1 AND group_id = g.id AND state = s.state AND {reach.bounds} ORDER BY {reach.order}
+    """  # noqa: S608 - constants
+    return f"""
+        WITH heads AS MATERIALIZED (
+            SELECT g.id, s.state FROM report_groups AS g
+            CROSS JOIN unnest($7::text[]) AS s (state)
+            CROSS JOIN LATERAL ({one} LIMIT 1) AS head
+            WHERE g.customer_id = $1 AND g.environment = $2 {_having(wanted, 8)}
+            ORDER BY {reach.order} LIMIT $6)
+        SELECT o.created_at, o.order_id FROM heads AS h
+        CROSS JOIN LATERAL (
+            {one.replace("g.id", "h.id").replace("s.state", "h.state")} LIMIT $6) AS o
+        ORDER BY {reach.order} LIMIT $6
+    """  # noqa: S608 - constants
+
+
+def _having(wanted: OrderFilter, first: int) -> str:
+    """Conditions on groups `g`, their values from placeholder `first` on."""
+    return "".join(f" AND g.{name} = ${at}" for at, name in enumerate(wanted.group.said, first))
+
+
+async def _search(
+    connection: Connection, wanted: OrderFilter, terms: Sequence[Term], limit: int, reach: _Reach
+) -> Found:
+    common = [term for term in terms if term.orders is None]
+    few = [term.orders for term in terms if term.orders is not None]
+    # Where nothing else is asked of them, no more are gone through than are wanted.
+    is_all_asked = len(common) == 1 and not (few or wanted.group.said or wanted.states)
+    looked_at = min(limit + 1, LOOKED_AT) if is_all_asked else LOOKED_AT
+    if few:
+        candidates = reach.sort(frozenset.intersection(*few))
+    elif common:
+        candidates = await read_candidates(
+            connection, wanted, common.pop(0), reach.bounds, reach.order, reach.arguments, looked_at
+        )
+    else:
+        return Found([])
+    end = candidates[-1] if not few and len(candidates) == looked_at else None
+    likely, common = await _narrow(connection, wanted, candidates, common)
+    passing = await _passing(connection, wanted, likely, common, limit + 1)
+    places = [one.place for one in passing[:limit]]
+    return Found(places, places[-1] if len(passing) > limit else end, _sums(passing[:limit]))
+
+
+async def _narrow(
+    connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term]
+) -> tuple[Sequence[Place], list[Term]]:
+    """Those of `candidates` that may have a word of each of the terms, and the terms that each of them is still to be asked for.
+
+    A term of many words costs a look for each of them. Where few orders of that time have any, these are read instead.
+    """
+    left = []
+    for term in terms:
+        known = None
+        if len(candidates) * len(term.words) > LOOKED_AT:
+            known = await read_orders_among(connection, wanted, term, candidates)
+        if known is None:
+            left.append(term)
+        else:
+            candidates = [place for place in candidates if place in known]
+    return candidates, left
+
+
+class _Passing(NamedTuple):
+    """An order that passes, and what it adds to the sums."""
+
+    place: Place
+    codes: int
+    spent_minor: int
+    currency: str
+
+
+async def _passing(
+    connection: Connection,
+    wanted: OrderFilter,
+    candidates: Sequence[Place],
+    terms: Sequence[Term],
+    limit: int,
+) -> list[_Passing]:
+    """The first `limit` of `candidates` that pass the filter and have a word of each of the terms."""
+    said = wanted.group.said
+    # OFFSET has each candidate looked up by itself: the planner would go through all orders of a word or a group, of which it expects few.
+    found_by = "".join(
+        f"""
+        AND EXISTS (
+            SELECT FROM report_words AS w
+            WHERE w.customer_id = $1 AND w.environment = $2 AND w.word = ANY(${at}::text[])
+              AND w.created_at = o.created_at AND w.order_id = o.order_id OFFSET 0)
+        """
+        for at, _ in enumerate(terms, 6 + len(said))
+    )
+    rows = await connection.fetch(
+        f"""
+        SELECT o.created_at, o.order_id, o.codes, o.spent_minor, g.currency
+        FROM unnest($3::int[]) WITH ORDINALITY AS candidate (order_id, at)
+        CROSS JOIN LATERAL (
+            SELECT * FROM report_orders WHERE customer_id = $1 AND order_id = candidate.order_id OFFSET 0) AS o
+        CROSS JOIN LATERAL (
+            SELECT * FROM report_groups WHERE customer_id = $1 AND id = o.group_id OFFSET 0) AS g
+        WHERE o.environment = $2 AND o.state = ANY($4::text[]) {_having(wanted, 6)} {found_by}
+        ORDER BY candidate.at LIMIT $5
+        """,  # noqa: S608 - constants
+        wanted.customer_id,
+        wanted.environment,
+        [place.order_id for place in candidates],
+        list(wanted.states or OrderState),
+        limit,
+        *said.values(),
+        *(term.words for term in terms),
+    )
+    return [_Passing(Place(*row[:2]), *row[2:]) for row in rows]
+
+
+def _sums(passing: Iterable[_Passing]) -> dict[str, Sums]:
+    sums: dict[str, Sums] = defaultdict(Sums)
+    for _, codes, spent_minor, currency in passing:
+        of_currency = sums[currency]
+        of_currency.orders += 1
+        of_currency.codes += codes
+        of_currency.spent_minor += spent_minor
+    return sums
+
+
+def _instant(day: date | None, otherwise: datetime) -> datetime:
+    return otherwise if day is None else datetime.combine(day, time(), UTC)
+
+
+def _day_after(day: date | None) -> date | None:
+    return None if day is None or day == date.max else day + timedelta(days=1)

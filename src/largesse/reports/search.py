@@ -1,0 +1,218 @@
+"""By which words an order is found: how texts are taken apart, alike when they are kept and when they are asked for.
+
+What is typed into a search, and which orders it means.
+
+Each word that was typed stands for all kept words that begin so. Where those are of few orders, they are read; of a common word the
+orders are gone through from the newest on, and of a beginning that is common, those of its first words in the alphabet.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from largesse.base.email import email_key
+from largesse.db.pool import Connection
+from largesse.orders.ids import is_reference
+from largesse.reports.filters import OrderFilter, Place
+
+MAX_WORD = 64  # characters; of longer ones the first so many
+_SHORTEST = 2
+_PARTS = re.compile(r"[^\W_]+")
+
+
+def plain(text: str) -> str:
+    """A text without regard to letter case and accents: `Zoë` is `zoe`."""
+    if text.isascii():
+        return text.lower()
+    split = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in split if not unicodedata.combining(character))
+
+
+def words_of(text: str | None) -> set[str]:
+    """The words of a text, plain; single characters are none."""
+    found = _PARTS.findall(plain(text)) if text else ()
+    return {word[:MAX_WORD] for word in found if len(word) >= _SHORTEST}
+
+
+def whole(text: str) -> str:
+    """An address or a reference as it is found when it is asked for whole, or by how it begins."""
+    return email_key(text.strip())
+
+
+def words_of_recipient(email: str | None, name: str | None) -> Iterator[str]:
+    """By which words a recipient is found: the address, the parts of it before the @, and the name."""
+    if email:
+        yield whole(email)
+        yield from words_of(email.rpartition("@")[0])
+    yield from words_of(name)
+
+
+def words_of_order(
+    reference: str | None, texts: Iterable[str | None], recipients: Iterable[tuple[str | None, str | None]]
+) -> set[str]:
+    """All words an order is found by: the caller's reference, texts, and recipients, each an address and a name."""
+    words = {whole(reference), *words_of(reference)} if reference else set()
+    for text in texts:
+        words |= words_of(text)
+    for email, name in recipients:
+        words.update(words_of_recipient(email, name))
+    words.discard("")
+    return words
+
+
+MAX_TERMS = 8  # of one search; further ones are not looked at
+MAX_MEANT = 25  # words that a common beginning stands for
+LOOKED_AT = 2_000  # orders that are gone through at once
+_LAST = "\U0010ffff"
+
+
+class Term(NamedTuple):
+    """A word as it was typed: all its orders where they are few, else the words that are looked for.
+
+    `is_cut` tells that it begins more words than are looked for.
+    """
+
+    typed: str
+    orders: frozenset[Place] | None
+    words: list[str]
+    is_cut: bool = False
+
+    @property
+    def is_few(self) -> bool:
+        """Whether its orders are known."""
+        return self.orders is not None
+
+
+async def read_terms(connection: Connection, wanted: OrderFilter) -> list[Term]:
+    """The terms of a filter's search; all of them must be found in an order."""
+    terms = []
+    for typed in wanted.search.split()[:MAX_TERMS]:
+        term = await _read_term(connection, wanted, typed, {whole(typed), plain(typed)[:MAX_WORD]})
+        parts = sorted(words_of(typed))
+        if term.orders or not term.is_few or not parts:
+            terms.append(term)
+        else:  # `smith-jones` of a name
+            terms += [await _read_term(connection, wanted, part, {part}) for part in parts]
+    return terms
+
+
+async def _read_term(
+    connection: Connection, wanted: OrderFilter, typed: str, beginnings: Iterable[str]
+) -> Term:
+    ranges = sorted(beginning for beginning in beginnings if len(beginning) >= _SHORTEST)
+    orders = await _of_reference(connection, wanted, typed.upper())
+    for beginning in ranges:
+        rows = await connection.fetch(_FEW, *_range(wanted, beginning), LOOKED_AT - 1)
+        if rows and rows[0]["order_id"] is None:
+            return await _common(connection, wanted, typed, ranges)
+        orders.update(Place(*row) for row in rows)
+    return Term(typed, frozenset(orders), [])
+
+
+# The orders of the words that begin so, or one row of nothing where these are more than $5: those many are only counted.
+_FEW = """
+    WITH many AS MATERIALIZED (
+        SELECT FROM report_words WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 OFFSET $5 LIMIT 1)
+    SELECT NULL::timestamptz AS created_at, NULL::int AS order_id FROM many
+    UNION ALL
+    SELECT created_at, order_id FROM report_words
+    WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 AND NOT EXISTS (SELECT FROM many)
+"""
+
+
+async def _of_reference(connection: Connection, wanted: OrderFilter, reference: str) -> set[Place]:
+    """The order of that reference, which is found by the whole of it."""
+    if not is_reference(reference):
+        return set()
+    rows = await connection.fetch(
+        "SELECT created_at, id FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3",
+        reference,
+        wanted.customer_id,
+        wanted.environment,
+    )
+    return {Place(*row) for row in rows}
+
+
+async def _common(connection: Connection, wanted: OrderFilter, typed: str, beginnings: Sequence[str]) -> Term:
+    """A term of many orders. Its words are read one after the other from their index, however many orders have each."""
+    found: set[str] = set()
+    is_cut = False
+    for beginning in beginnings:
+        rows = await connection.fetch(
+            """
+            WITH RECURSIVE kept (word, at) AS (
+                (SELECT word, 1 FROM report_words
+                 WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 ORDER BY word LIMIT 1)
+                UNION ALL
+                SELECT (SELECT word FROM report_words
+                        WHERE customer_id = $1 AND environment = $2 AND word > kept.word AND word < $4
+                        ORDER BY word LIMIT 1), at + 1
+                FROM kept WHERE kept.word IS NOT NULL AND at <= $5)
+            SELECT word FROM kept WHERE word IS NOT NULL
+            """,
+            *_range(wanted, beginning),
+            MAX_MEANT,
+        )
+        is_cut = is_cut or len(rows) > MAX_MEANT
+        found.update(row["word"] for row in rows[:MAX_MEANT])
+    return Term(typed, None, sorted(found), is_cut)
+
+
+def _range(wanted: OrderFilter, beginning: str) -> tuple[int, str, str, str]:
+    return wanted.customer_id, wanted.environment, beginning, beginning + _LAST
+
+
+async def read_candidates(
+    connection: Connection,
+    wanted: OrderFilter,
+    term: Term,
+    bounds: str,
+    order: str,
+    arguments: Sequence[object],
+    limit: int,
+) -> list[Place]:
+    """The first so many orders that have one of a common term's words, within bounds and in an order of `finding`."""
+    # Each word's orders come from the index in the order of the list, and are merged: none is read that is not wanted.
+    of_words = " UNION ALL ".join(
+        f"""
+        (SELECT created_at, order_id FROM report_words
+         WHERE customer_id = $1 AND environment = $2 AND word = ${at} AND {bounds} ORDER BY {order} LIMIT $6)
+        """  # noqa: S608 - constants
+        for at, _ in enumerate(term.words, 7)
+    )
+    rows = await connection.fetch(
+        f"SELECT DISTINCT created_at, order_id FROM ({of_words}) AS candidate ORDER BY {order} LIMIT $6",  # noqa: S608 - constants
+        wanted.customer_id,
+        wanted.environment,
+        *arguments,
+        limit,
+        *term.words,
+    )
+    return [Place(*row) for row in rows]
+
+
+async def read_orders_among(
+    connection: Connection, wanted: OrderFilter, term: Term, candidates: Sequence[Place]
+) -> frozenset[Place] | None:
+    """Which orders of the time of `candidates` have one of a common term's words; None where those are more than LOOKED_AT."""
+    ends = candidates[0], candidates[-1]
+    rows = await connection.fetch(
+        """
+        SELECT o.created_at, o.order_id FROM unnest($5::text[]) AS meant (word)
+        CROSS JOIN LATERAL (
+            SELECT created_at, order_id FROM report_words
+            WHERE customer_id = $1 AND environment = $2 AND word = meant.word AND created_at BETWEEN $3 AND $4
+            LIMIT $6) AS o
+        LIMIT $6
+        """,
+        wanted.customer_id,
+        wanted.environment,
+        min(ends).created_at,
+        max(ends).created_at,
+        term.words,
+        LOOKED_AT + 1,
+    )
+    return frozenset(Place(*row) for row in rows) if len(rows) <= LOOKED_AT else None

@@ -1,0 +1,269 @@
+"""Keeping the read models: how changed orders stand now is told in the place of how they stood, and the sums by the difference.
+
+One worker at a time does this, in the whole installation, whoever comes first; the others look again soon. So two never add to one
+sum at once, and nobody's difference is of something that another has changed meanwhile.
+
+Making the read models anew, beside orders that go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+from largesse.audit.service import Acting
+from largesse.db.pool import Connection, Database, Row
+from largesse.db.scope import OPERATOR, WORKER
+from largesse.db.shard_groups import Customers, places
+from largesse.db.statements import plan_by_index
+from largesse.events.order_changes import (
+    Change,
+    change_all_orders,
+    count_changes,
+    read_changes,
+    record_changes,
+    remove_changes,
+)
+from largesse.lines.marks import mark_events
+from largesse.orders.options import PERSONAL
+from largesse.reports.facts import Facts, OrderKey, read_code_counts, read_facts, read_recipients
+from largesse.reports.search import words_of_order, words_of_recipient
+from largesse.reports.store import (
+    FoundWord,
+    Group,
+    ReportedOrder,
+    add_to_sums,
+    add_words,
+    group_ids,
+    remove_words,
+    write_orders,
+)
+from largesse.reports.sums import Moves, Standing, add_changes, ended_at, state_of
+
+CHANGES_AT_ONCE = 500
+_CODES_AT_ONCE = 20_000  # of the orders of one transaction, unless one order alone has more
+_ONE_AT_A_TIME = 0x72657072  # "repr"; the key of an advisory lock
+_TRY = "SELECT pg_try_advisory_xact_lock($1) FROM (SELECT FROM order_changes LIMIT 1) AS waiting"
+
+
+async def take_in(
+    connection: Connection, acting: Acting, limit: int = CHANGES_AT_ONCE, customers: Customers = None
+) -> int:
+    """Takes in up to `limit` changes of orders, of those customers, else of all; returns how many: 0 when there are none, or another worker is at it.
+    What became of their lines is marked.
+
+    Call it inside a transaction, with which the changes and what follows from them are written or not at all. It may be begun
+    again after anything: what an order adds to the sums is told by its row, not by how often it was looked at.
+    """
+    if not await connection.fetchval(_TRY, _ONE_AT_A_TIME):
+        return 0
+    await plan_by_index(connection)
+    taken = 0
+    for neighbours in await places(connection, customers):
+        taken += await _take_in(connection, acting, limit - taken, neighbours)
+    return taken
+
+
+async def _take_in(connection: Connection, acting: Acting, limit: int, neighbours: Customers) -> int:
+    changes = await _within(connection, await read_changes(connection, limit, neighbours), neighbours)
+    if not changes:
+        return 0
+    keys = sorted({(change.customer_id, change.order_id) for change in changes})
+    facts = await read_facts(connection, keys, neighbours)
+    reported = await _report(connection, facts)
+    await write_orders(connection, reported)
+    await add_to_sums(
+        connection,
+        add_changes((facts.before.get((one.customer_id, one.order_id)), _standing(one)) for one in reported),
+    )
+    retold = {(change.customer_id, change.order_id) for change in changes if change.texts}
+    new = [key for key in facts.orders if key not in facts.before or key in retold]
+    await _add_words(connection, facts, new, neighbours)
+    await remove_changes(connection, changes)
+    # Not what is only told anew: `rebuild-reports` must not mark what somebody wrote from outside.
+    moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
+    await mark_events(connection, acting, moved, neighbours)
+    return len(changes)
+
+
+async def lock_keeping(connection: Connection) -> None:
+    """Keeps every worker from taking changes in until the transaction ends."""
+    await connection.execute("SELECT pg_advisory_xact_lock($1)", _ONE_AT_A_TIME)
+
+
+async def forget_recipient(
+    connection: Connection,
+    customer_id: int,
+    order_ids: Sequence[int],
+    texts: Iterable[tuple[str | None, str | None]],
+) -> None:
+    """Has a customer's orders no longer found by a recipient, whose addresses and names are `texts`.
+
+    Call it inside the transaction that changes the lines. What of it other recipients share, the worker adds again.
+    """
+    words = {word for email, name in texts for word in words_of_recipient(email, name)}
+    await _forget_words(connection, customer_id, order_ids, words)
+
+
+async def forget_texts(
+    connection: Connection,
+    customer_id: int,
+    order_id: int,
+    reference: str | None,
+    texts: Iterable[str | None],
+) -> None:
+    """Has an order no longer found by a reference that it had, and by what was written on it.
+
+    Call it inside the transaction that changes the order. What of it is left, the worker adds again.
+    """
+    await _forget_words(connection, customer_id, [order_id], words_of_order(reference, texts, ()))
+
+
+async def _forget_words(
+    connection: Connection, customer_id: int, order_ids: Sequence[int], words: Iterable[str]
+) -> None:
+    await remove_words(connection, customer_id, order_ids, words)
+    await record_changes(connection, [(customer_id, order_id) for order_id in order_ids], texts=True)
+
+
+async def _within(connection: Connection, changes: Sequence[Change], neighbours: Customers) -> list[Change]:
+    """The first of `changes` whose orders together have no more codes than one transaction takes; one at least."""
+    keys = list(dict.fromkeys((change.customer_id, change.order_id) for change in changes))
+    codes = await read_code_counts(connection, keys, neighbours) if keys else {}
+    left = _CODES_AT_ONCE
+    taken: set[OrderKey] = set()
+    for key in keys:
+        left -= codes.get(key, 0)
+        if taken and left < 0:
+            break
+        taken.add(key)
+    return [change for change in changes if (change.customer_id, change.order_id) in taken]
+
+
+async def _report(connection: Connection, facts: Facts) -> list[ReportedOrder]:
+    groups = {key: _group(order) for key, order in facts.orders.items()}
+    ids = await group_ids(connection, groups.values())
+    return [
+        _reported(
+            order,
+            ids[groups[key]],
+            facts.moves.get(order["id"]) or Moves(),
+            facts.bounced.get(order["id"], 0),
+        )
+        for key, order in facts.orders.items()
+    ]
+
+
+def _group(order: Row) -> Group:
+    return Group(
+        customer_id=order["customer_id"],
+        environment=order["environment"],
+        currency=order["currency"],
+        source=order["source"],
+        product_id=order["product_id"] or 0,
+        collection_id=order["collection_id"] or 0,
+        account_id=order["account_id"] or 0,
+        service_account_id=order["service_account_id"] or 0,
+        user_id=order["user_id"] or 0,
+    )
+
+
+def _reported(order: Row, group_id: int, moves: Moves, bounced: int) -> ReportedOrder:
+    claimed, cancelled = sum(moves.claims.values()), sum(moves.cancellations.values())
+    return ReportedOrder(
+        customer_id=order["customer_id"],
+        order_id=order["id"],
+        environment=order["environment"],
+        group_id=group_id,
+        state=state_of(
+            codes=order["code_count"],
+            claimed=claimed,
+            cancelled=cancelled,
+            is_scheduled=order["is_scheduled"],
+            bounced=bounced,
+        ),
+        created_at=order["created_at"],
+        template_id=order["template_id"] or 0,
+        codes=order["code_count"],
+        spent_minor=order["total_minor"],
+        claimed=claimed,
+        fulfilled=moves.fulfilled,
+        expired=moves.expired,
+        cancelled=cancelled,
+        bounced=bounced,
+        claim_days=list(moves.claims),
+        claim_counts=list(moves.claims.values()),
+        cancel_days=list(moves.cancellations),
+        cancel_counts=list(moves.cancellations.values()),
+        ages=moves.ages,
+        erasable_since=ended_at(order["code_count"], moves) if order["erased_at"] is None else None,
+    )
+
+
+def _standing(order: ReportedOrder) -> Standing:
+    return Standing(
+        customer_id=order.customer_id,
+        group_id=order.group_id,
+        state=order.state,
+        created_at=order.created_at,
+        codes=order.codes,
+        spent_minor=order.spent_minor,
+        claims=dict(zip(order.claim_days, order.claim_counts, strict=True)),
+        cancellations=dict(zip(order.cancel_days, order.cancel_counts, strict=True)),
+        ages=tuple(order.ages),
+    )
+
+
+async def _add_words(
+    connection: Connection, facts: Facts, keys: Sequence[OrderKey], neighbours: Customers
+) -> None:
+    if not keys:
+        return
+    recipients = await read_recipients(connection, keys, neighbours)
+    words = []
+    for key in keys:
+        order = facts.orders[key]
+        found_by = words_of_order(
+            order["external_reference"],
+            [order[name] for name in PERSONAL],
+            recipients.get(order["id"], ()),
+        )
+        words += [
+            FoundWord(order["customer_id"], order["environment"], word, order["created_at"], order["id"])
+            for word in found_by
+        ]
+    await add_words(connection, words)
+
+
+_LOOK_AGAIN_S = 0.2
+
+
+async def rebuild(database: Database, acting: Acting, progress: Callable[[int, int], None]) -> int:
+    """Empties the read models and takes every order in again, the newest first; returns how many orders that were.
+
+    Workers that run help. When it is broken off they go on by themselves, and begun again it begins anew. `progress` is told
+    now and then how many orders are taken in, of how many.
+    """
+    async with database.transaction(OPERATOR) as connection:
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        await lock_keeping(connection)
+        total, last_id = await change_all_orders(connection)
+        await _empty(connection)  # late, as nobody may look at them from here to the end of the transaction
+        await acting.record(connection, "reports.rebuilt", "reports", after={"orders": total})
+    left = total
+    while left:
+        async with database.transaction(WORKER) as connection:
+            taken = await take_in(connection, acting)
+        if not taken:  # a worker is at it, or all is done
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        async with database.connection(WORKER) as connection:
+            left = await count_changes(connection, up_to=last_id)
+        progress(max(total - left, 0), total)
+    return total
+
+
+async def _empty(connection: Connection) -> None:
+    await connection.execute("TRUNCATE TABLE report_orders")
+    await connection.execute("TRUNCATE TABLE report_words")
+    await connection.execute("TRUNCATE TABLE report_sums")
+    await connection.execute("TRUNCATE TABLE report_groups")

@@ -1,0 +1,94 @@
+"""Who has had a gift before: told to whoever is about to send them another of the kind.
+
+How often templates are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection
+from largesse.reports.search import whole
+
+# Earlier gifts are not worth a word.
+LOOKED_BACK = timedelta(days=90)
+_LOOKED_AT = 20  # orders of one address, the newest
+
+
+async def earlier_gifts(
+    connection: Connection,
+    principal: Principal,
+    addresses: Collection[str],
+    *,
+    product_id: int | None,
+    collection_id: int | None,
+    now: datetime,
+) -> dict[str, datetime]:
+    """When each of these addresses last had that gift, of those who had it lately; only in orders that the principal may see.
+
+    The addresses come as they were given. What the worker has not taken in yet, within seconds, is not known.
+    """
+    by_word = {whole(address): address for address in addresses}
+    rows = await connection.fetch(
+        """
+        SELECT asked.word, found.created_at FROM unnest($3::text[]) AS asked (word)
+        CROSS JOIN LATERAL (
+            SELECT o.created_at FROM (
+                SELECT order_id FROM report_words w
+                WHERE w.customer_id = $1 AND w.environment = $2 AND w.word = asked.word AND w.created_at > $4
+                ORDER BY w.created_at DESC, w.order_id DESC LIMIT $5) AS newest
+            JOIN report_orders o ON o.customer_id = $1 AND o.order_id = newest.order_id
+            JOIN report_groups g ON g.customer_id = $1 AND g.id = o.group_id
+            WHERE g.product_id = $6 AND g.collection_id = $7 AND ($8::int IS NULL OR g.user_id = $8)
+              AND o.state <> 'cancelled'
+            ORDER BY o.created_at DESC LIMIT 1) AS found
+        """,
+        principal.customer_id,
+        principal.environment,
+        list(by_word),
+        now - LOOKED_BACK,
+        _LOOKED_AT,
+        product_id or 0,
+        collection_id or 0,
+        None if principal.draws_on_all else principal.user_id,
+    )
+    return {by_word[row["word"]]: row["created_at"] for row in rows}
+
+
+MOST_COUNTED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateUses:
+    """The orders placed with a template in one environment."""
+
+    orders: int  # at most MOST_COUNTED and one: then there are more
+    last_at: datetime
+
+
+async def template_uses(
+    connection: Connection, principal: Principal, template_ids: Collection[int]
+) -> dict[int, TemplateUses]:
+    """How often each of the customer's templates was used in the environment, by id; unused ones are left out.
+
+    What the worker has not taken in yet, within seconds, is not counted.
+    """
+    rows = await connection.fetch(
+        """
+        SELECT asked.id, used.orders, used.last_at FROM unnest($3::int[]) AS asked (id)
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS orders, max(created_at) AS last_at FROM (
+                SELECT created_at FROM report_orders
+                WHERE customer_id = $1 AND environment = $2 AND template_id = asked.id AND template_id <> 0
+                ORDER BY created_at DESC LIMIT $4) AS newest) AS used
+        WHERE used.orders > 0
+        """,
+        principal.customer_id,
+        principal.environment,
+        list(template_ids),
+        MOST_COUNTED + 1,
+    )
+    return {row["id"]: TemplateUses(row["orders"], row["last_at"]) for row in rows}

@@ -1,0 +1,237 @@
+"""The files beside a world file: pictures, and nothing that lies elsewhere.
+
+Reading products and collections, and which of their amounts a template may take.
+"""
+
+from __future__ import annotations
+
+from importlib.resources.abc import Traversable
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.money import MAX_AMOUNT, canonical, to_minor, to_number
+from largesse.catalogue.model import (
+    MAX_DESCRIPTION,
+    MAX_HOW_TO_REDEEM,
+    MAX_TERMS,
+    collection_price,
+    delivered_minor,
+    gift_price,
+)
+from largesse.catalogue.model import Collection as catalogue_Collection
+from largesse.catalogue.model import Product as catalogue_Product
+from largesse.catalogue.pictures import MAX_BYTES, Picture, PictureRefused, read_picture
+from largesse.seed.document import Collection, Product
+from largesse.seed.fields import Fields
+
+_MAX_TOTAL_BYTES = 128 * 2**20  # of all pictures of one world file
+
+
+class Beside:
+    """Reads the pictures in a folder and those below it, each once; without a folder there are none."""
+
+    def __init__(self, folder: Traversable | None) -> None:
+        self._folder = folder
+        self._read: dict[str, Picture] = {}
+        self._total_bytes = 0
+
+    def picture(self, name: str) -> Picture:
+        """The picture in the file of that name, such as `pictures/coffee.png`. Raises PictureRefused."""
+        if name not in self._read:
+            picture = read_picture(self._content(name))
+            self._total_bytes += len(picture.content)
+            if self._total_bytes > _MAX_TOTAL_BYTES:
+                raise PictureRefused(
+                    f"is one too many: the pictures of a file have at most {_MAX_TOTAL_BYTES // 2**20} MiB together"
+                )
+            self._read[name] = picture
+        return self._read[name]
+
+    def _content(self, name: str) -> bytes:
+        parts = name.split("/")
+        if "\\" in name or ":" in name or any(part in {"", ".", ".."} for part in parts):
+            raise PictureRefused("must be the name of a file beside the world file, as pictures/coffee.png")
+        if self._folder is None:
+            raise PictureRefused("is not there: the world file lies in no folder")
+        try:
+            with self._folder.joinpath(*parts).open("rb") as file:
+                content: bytes = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise PictureRefused(f"cannot be read: {error.strerror or error}") from None
+        return content
+
+
+_NAME_LENGTH = 200
+_FILE_NAME_LENGTH = 200
+_DIGITAL = ("countries", "denominations", "min_amount", "max_amount")
+_PHYSICAL = ("cost", "markup_percent", "postage", "vat_percent")
+
+
+def read_product(fields: Fields, beside: Beside) -> Product:
+    """The product that a mapping of the file describes; mistakes, also of amounts against one another, are noted in `fields`.
+
+    Its picture is one of the files `beside` that one.
+    """
+    digital = fields.flag("digital")
+    currency = fields.currency()
+    fields.refuse(
+        _PHYSICAL if digital else _DIGITAL, f"is for {'physical' if digital else 'digital'} gifts only"
+    )
+    product = Product(
+        place=fields.place,
+        key=fields.key(),
+        name=fields.text("name", _NAME_LENGTH, required=True) or "",
+        digital=digital,
+        currency=currency,
+        countries=fields.countries("countries") if digital else (),
+        denominations_minor=fields.amounts("denominations", currency) if digital else (),
+        min_amount_minor=fields.amount("min_amount", currency) if digital else None,
+        max_amount_minor=fields.amount("max_amount", currency) if digital else None,
+        cost_minor=None if digital else fields.amount("cost", currency, required=True),
+        markup_percent=fields.percent("markup_percent"),
+        postage_minor={} if digital else fields.amounts_by_country("postage", currency),
+        vat_percent=fields.percents("vat_percent"),
+        customers=fields.references("customers"),
+        active=fields.flag("active", default=True),
+        picture=_read_picture(fields, beside),
+        description=fields.text("description", MAX_DESCRIPTION, line_ends=True),
+        how_to_redeem=fields.text("how_to_redeem", MAX_HOW_TO_REDEEM, line_ends=True),
+        terms=fields.text("terms", MAX_TERMS, line_ends=True),
+    )
+    if digital:
+        _check_amounts(product, fields)
+    fields.done()
+    return product
+
+
+def _read_picture(fields: Fields, beside: Beside) -> Picture | None:
+    name = fields.text("picture", _FILE_NAME_LENGTH)
+    if name is None:
+        return None
+    try:
+        return beside.picture(name)
+    except PictureRefused as refused:
+        fields.mistake("picture", f"{name!r} {refused}")
+        return None
+
+
+def _check_amounts(product: Product, fields: Fields) -> None:
+    """A digital gift has denominations or a range."""
+    if fields.has("denominations"):
+        for name in ("min_amount", "max_amount"):
+            if fields.has(name):
+                fields.mistake(name, "is for gifts without `denominations`")
+    elif not fields.has("min_amount") and not fields.has("max_amount"):
+        fields.mistake("denominations", "is required, or `min_amount` and `max_amount`")
+    elif not fields.has("min_amount") or not fields.has("max_amount"):
+        fields.mistake("min_amount", "`min_amount` and `max_amount` are required together")
+    elif (product.min_amount_minor or 0) > (product.max_amount_minor or MAX_AMOUNT):
+        fields.mistake("min_amount", "must be at most `max_amount`")
+
+
+def check_prices(product: Product, fields: Fields) -> None:
+    """No delivered price of a physical gift exceeds the largest amount; ask only about one without mistakes."""
+    most_minor = to_minor(MAX_AMOUNT, product.currency)
+    gift = _catalogue_product(product)
+    for country in product.postage_minor:
+        if delivered_minor(gift, country) > most_minor:
+            fields.mistake("cost", f"comes to more than {MAX_AMOUNT} delivered in {country}")
+            return
+
+
+def read_collection(fields: Fields) -> Collection:
+    """The collection that a mapping of the file describes; mistakes are noted in `fields`."""
+    currency = fields.currency()
+    customer = fields.reference("customer")
+    if customer is None:
+        fields.refuse(["value"], "is for custom collections only, those with a `customer`")
+    else:
+        fields.refuse(
+            ["value_points", "allow_custom_value"], "is for curated collections only, without a `customer`"
+        )
+    collection = Collection(
+        place=fields.place,
+        key=fields.key(),
+        customer=customer,
+        name=fields.text("name", _NAME_LENGTH, required=True) or "",
+        country=fields.country("country", required=True) or "",
+        currency=currency,
+        value_minor=None if customer is None else fields.amount("value", currency, required=True),
+        value_points_minor=fields.amounts("value_points", currency) if customer is None else (),
+        allow_custom_value=customer is None and fields.flag("allow_custom_value", default=False),
+        products=fields.references("products", required=True) or (),
+        active=fields.flag("active", default=True),
+    )
+    if customer is None and not fields.has("value_points") and not collection.allow_custom_value:
+        fields.mistake("value_points", "is required, or `allow_custom_value: true`")
+    fields.done()
+    return collection
+
+
+def product_value(product: Product, country: str, value_minor: int | None) -> int:
+    """The value of one code of `product` in `country`: `value_minor`, or the implied one where it is None.
+
+    Raises ValueError, naming the limit, when it cannot be sent so.
+    """
+    value = None if value_minor is None else to_number(value_minor, product.currency)
+    try:
+        return gift_price(_catalogue_product(product), country, value).value_minor
+    except InvalidRequest as error:
+        raise ValueError(_reason(error)) from None
+
+
+def collection_value(collection: Collection, value_minor: int | None) -> int:
+    """The value of one code of `collection`: `value_minor`, or the fixed one where it is None.
+
+    Raises ValueError, naming the limit, when it cannot be sent so.
+    """
+    fixed_minor = collection.value_minor
+    if fixed_minor is not None:
+        if value_minor not in (None, fixed_minor):
+            raise ValueError(
+                f"must be {canonical(fixed_minor, collection.currency)}, the collection's, or left out"
+            )
+        return fixed_minor
+    value = None if value_minor is None else to_number(value_minor, collection.currency)
+    try:
+        return collection_price(_catalogue_collection(collection), value).value_minor
+    except InvalidRequest as error:
+        raise ValueError(_reason(error)) from None
+
+
+def _reason(error: InvalidRequest) -> str:
+    """The error's text without the member's name in front, which the mistake has already."""
+    return error.detail.removeprefix("`value` ").removesuffix(".")
+
+
+def sold_in(product: Product) -> frozenset[str]:
+    """The countries a product is sold in."""
+    return _catalogue_product(product).sold_countries
+
+
+def _catalogue_product(product: Product) -> catalogue_Product:
+    lowest, highest = product.min_amount_minor, product.max_amount_minor
+    return catalogue_Product(
+        id=0,
+        name=product.name,
+        is_digital=product.digital,
+        currency=product.currency,
+        countries=frozenset(product.countries),
+        denominations_minor=product.denominations_minor,
+        range_minor=None if lowest is None or highest is None else (lowest, highest),
+        cost_minor=product.cost_minor or 0,
+        markup_percent=product.markup_percent,
+        postage_minor=product.postage_minor,
+        vat_percent=product.vat_percent,
+    )
+
+
+def _catalogue_collection(collection: Collection) -> catalogue_Collection:
+    return catalogue_Collection(
+        id=0,
+        name=collection.name,
+        country=collection.country,
+        currency=collection.currency,
+        value_minor=collection.value_minor,
+        value_points_minor=collection.value_points_minor,
+        allow_custom_value=collection.allow_custom_value,
+    )

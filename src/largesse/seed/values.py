@@ -1,0 +1,151 @@
+"""What a single value may be, kind by kind. Each rule takes a node and returns its value, or raises Wrong.
+
+The rules go by the letters as they are written: YAML 1.1 would make a boolean of the country NO, and a float of an amount.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from decimal import Decimal
+from typing import TypeAlias, TypeVar
+
+from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
+from largesse.base.money import AmountError, to_minor
+from largesse.base.text import unfit
+from largesse.seed.nodes import Node, Scalar
+
+Value = TypeVar("Value")
+Rule: TypeAlias = Callable[[Node], Value]
+
+# YAML 1.1 in its plain scalars; a leading zero would make an octal number, an underscore is allowed in none.
+_NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)")
+_NUMBER_LENGTH = 24  # far inside the precision of Decimal arithmetic, which rounds beyond 28 digits
+_LIKE_A_NUMBER = re.compile(r"[-+]?\.?[0-9][0-9_]*(?:\.[0-9_]*)?")
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_TRUE = frozenset(("true", "yes", "on"))
+_FALSE = frozenset(("false", "no", "off"))
+_PERCENT_MAX = 1000
+_PERCENT_DECIMALS = 4
+
+
+class Wrong(Exception):
+    """A value that breaks its rule; the text goes behind the value's place."""
+
+
+def is_null(node: Node) -> bool:
+    """Whether a value says that there is none."""
+    return isinstance(node, Scalar) and node.plain and node.text in _NULLS
+
+
+def text(most: int, *, line_ends: bool = False) -> Rule[str]:
+    """Text of at most `most` characters, without the blanks around it."""
+
+    def rule(node: Node) -> str:
+        if not isinstance(node, Scalar):
+            raise Wrong("must be text")
+        if node.plain and (node.text.lower() in {"true", "false"} or _LIKE_A_NUMBER.fullmatch(node.text)):
+            raise Wrong("must be text: put it in quotes")
+        found = node.text.strip()
+        if not found:
+            raise Wrong("must not be empty")
+        if len(found) > most:
+            raise Wrong(f"must have at most {most} characters, not {len(found)}")
+        if bad := unfit(found, line_breaks=line_ends):
+            raise Wrong(f"must not contain {bad}")
+        return found
+
+    return rule
+
+
+def email(node: Node) -> str:
+    """An e-mail address in its normal form."""
+    try:
+        return normalise_email(text(MAX_EMAIL)(node))
+    except EmailError as error:
+        raise Wrong(f"must be an e-mail address: {error}") from None
+
+
+def choice(options: Collection[str]) -> Rule[str]:
+    """One of `options`, as it is written."""
+
+    def rule(node: Node) -> str:
+        if not isinstance(node, Scalar) or node.text not in options:
+            raise Wrong(f"must be one of {', '.join(options)}")
+        return node.text
+
+    return rule
+
+
+def currency(node: Node) -> str:
+    """An ISO 4217 code in capitals, whatever its letter case; whether there is such a currency is for the database to say."""
+    return _code(node, 3, "a currency of three letters, as GBP")
+
+
+def country(node: Node) -> str:
+    """An ISO 3166-1 alpha-2 code in capitals, whatever its letter case."""
+    return _code(node, 2, "a country of two letters, as GB")
+
+
+def flag(node: Node) -> bool:
+    """True or false."""
+    word = node.text.lower() if isinstance(node, Scalar) and node.plain else ""
+    if word not in _TRUE and word not in _FALSE:
+        raise Wrong("must be true or false")
+    return word in _TRUE
+
+
+def whole(least: int, most: int) -> Rule[int]:
+    """A whole number from `least` to `most`."""
+
+    def rule(node: Node) -> int:
+        number = _number(node)
+        if number != int(number) or not least <= number <= most:
+            raise Wrong(f"must be a whole number from {least} to {most}")
+        return int(number)
+
+    return rule
+
+
+def percent(node: Node) -> Decimal:
+    """A percentage from 0 to 1000 with at most 4 decimals."""
+    number = _number(node)
+    if not 0 <= number <= _PERCENT_MAX:
+        raise Wrong(f"must be from 0 to {_PERCENT_MAX}")
+    if number != round(number, _PERCENT_DECIMALS):
+        raise Wrong(f"must have at most {_PERCENT_DECIMALS} decimals")
+    return number
+
+
+def amount(currency: str, *, least: int = 1) -> Rule[int | None]:
+    """Minor units of `currency`, `least` (1 or 0) of them or more; None where the currency is empty, after a mistake in it."""
+
+    def rule(node: Node) -> int | None:
+        number = _number(node)
+        if not currency:
+            return None
+        try:
+            minor = to_minor(number, currency)
+        except AmountError as error:
+            raise Wrong(str(error)) from None
+        if minor < least:
+            raise Wrong("must be greater than zero" if least else "must not be negative")
+        return minor
+
+    return rule
+
+
+def _code(node: Node, length: int, what: str) -> str:
+    letters = node.text if isinstance(node, Scalar) else ""
+    if len(letters) == length and letters.isascii() and letters.isalpha():
+        return letters.upper()
+    raise Wrong(f"must be {what}")
+
+
+def _number(node: Node) -> Decimal:
+    if not isinstance(node, Scalar):
+        raise Wrong("must be a number")
+    is_number = _NUMBER.fullmatch(node.text) is not None
+    if node.plain and is_number and len(node.text) <= _NUMBER_LENGTH:
+        return Decimal(node.text)
+    raise Wrong(f"must be a number{', without quotes' if is_number and not node.plain else ''}")

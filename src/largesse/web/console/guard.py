@@ -1,0 +1,331 @@
+"""Before a handler: who signed in, whether they may, and whether a posted form is one of ours and new.
+
+Every route of the application is made here from the table, so that none is without an entry.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized
+from largesse.base.i18n.templates import text
+from largesse.customers.access import AccessChanged
+from largesse.customers.form_posts import Post, StillUnderWay, answer_post, take_back_post, take_post
+from largesse.customers.secrets import new_secret
+from largesse.customers.sessions import Session, find_session_id, set_notice
+from largesse.db.scope import LOOKUP
+from largesse.web.console.context import DEVICE, NotProved, Visit
+from largesse.web.console.form import Form
+from largesse.web.console.layout import Frame
+from largesse.web.console.page_routes import Entry, Who
+from largesse.web.console.routes import ENTRIES
+from largesse.web.console.step_up import MOST_BYTES, MOST_FIELDS, NOT_CARRIED, ask_first, take_proof
+from largesse.web.kit.body import BodyShare, TooManyBodies
+from largesse.web.kit.forms import BadForm, PostedForm, form_parser
+from largesse.web.kit.pages import guarded
+from largesse.web.kit.problems import TooLarge, headers_of, problem_type
+from largesse.web.kit.refusal_log import ACTS_FOR
+from largesse.web.kit.services import Services
+from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_one_time_token, take_cookie
+
+SESSION = "app"  # the cookie of a session, and that of who has none yet
+_DOOR = "door"
+_DAY_S = 24 * 3600
+_YEAR_S = 365 * _DAY_S
+_LASTS_S = 14 * _DAY_S
+
+_ENDED = text(
+    "This page was open for too long, or you signed out elsewhere. Nothing was changed: go back and try again."
+)
+_SWITCHED = text(
+    "In another tab you changed to another company, or entered or left test mode. Nothing was changed: open the page again."
+)
+_CHANGED = text(
+    "What you may do here has changed since you opened the page. Nothing was changed: open it again."
+)
+_UNDER_WAY = text(
+    "What you sent is still under way. Look in a moment whether it was done, before you send it again."
+)
+_FORBIDDEN = text("Your role does not include this. Ask an administrator of your company.")
+_NOTHING = text("There is nothing here, or it is not yours to see.")
+_TOO_MANY = text("Too many tries. Wait %(minutes)s minutes and try again.")
+_TOO_LARGE = text("What you sent is too large. Nothing was changed: go back, and send less at once.")
+_BUSY = text("Other files of yours are still being read. Wait a moment and try again.")
+_TROUBLE = text("Something went wrong on our side. Nothing was lost: try again in a moment.")
+
+
+class _Answer(msgspec.Struct):
+    """The answer to a form, as it is kept for repeats."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+    notice: str | None
+
+
+def console_pages(services: Services) -> list[BaseRoute]:
+    """The routes under `/app`."""
+    frame = Frame(services.settings, services.vault, ENTRIES)
+    guards = [_Guard(services, frame, entry) for entry in ENTRIES]
+    return [*frame.assets.routes(), *(guard.route() for guard in guards)]
+
+
+class _Guard:
+    """What stands before one entry's handler."""
+
+    def __init__(self, services: Services, frame: Frame, entry: Entry) -> None:
+        self._services = services
+        self._frame = frame
+        self._entry = entry
+
+    def route(self) -> Route:
+        expected = {BadForm: self._ended, StillUnderWay: self._under_way}
+        endpoint = guarded(
+            self._answer, self._services.patience, self._wrong, expected, name=self._entry.path
+        )
+        return Route(self._entry.path, endpoint, methods=[self._entry.method])
+
+    async def _answer(self, request: Request) -> Response:
+        cookie = request.cookies.get(SESSION, "")
+        session = await self._services.signing_in.find(cookie) if cookie else None
+        visit = self._visit(request, session)
+        visit.cookie = cookie
+        visit.token_of = cookie if session else request.cookies.get(_DOOR, "")
+        request.state.visit = visit  # for the page of what goes wrong
+        if session is None and self._entry.method == "POST" and self._entry.is_of_customer:
+            return await self._take_lost(visit)
+        if (turned_away := self._turn_away(visit)) is not None:
+            return turned_away
+        try:
+            if self._entry.method != "GET":
+                response = await self._take(visit)
+                self._set_session(visit, response)
+                return response
+            return await self._show(visit)
+        except NotProved:
+            return await ask_first(visit)
+        except (AccessChanged, Unauthorized):
+            visit.session = await self._services.signing_in.find(cookie)
+            return self._lost(visit) or self._turn_away(visit) or visit.trouble(409, visit.say(_CHANGED))
+
+    async def _show(self, visit: Visit) -> Response:
+        session = visit.session
+        fresh = "" if visit.token_of else new_secret()
+        visit.token_of = visit.token_of or fresh
+        response = await self._entry.handler(visit)
+        if session and session.notice and response.status_code == 200:
+            await self._note(session, None)
+        if fresh:
+            self._give(response, _DOOR, fresh, _DAY_S)
+        return response
+
+    def _visit(self, request: Request, session: Session | None) -> Visit:
+        request.scope[ACTS_FOR] = session.person if session else None  # for the log
+        language = self._frame.language(request, session)
+        return Visit(request, self._services, self._frame, self._entry, session=session, language=language)
+
+    def _turn_away(self, visit: Visit) -> Response | None:
+        """The answer to who may not come in; None for who may."""
+        session, who = visit.session, self._entry.who
+        if who is Who.ANYONE:
+            return None
+        if session is None:
+            if self._entry.method != "GET":
+                return visit.trouble(401, visit.say(_ENDED))
+            return visit.see("/app/sign-in?" + urlencode({"next": visit.address}))
+        if who is Who.ENTERING:
+            return None
+        if session.awaits_second_step:
+            return visit.see("/app/second-step?" + urlencode({"next": visit.address}))
+        if who is Who.SIGNED_IN:
+            return None
+        if session.person is None:
+            return visit.see("/app/customers")
+        if session.lacks_second_step and not self._entry.before_second_step:
+            return visit.see("/app/security")
+        if session.person.role not in self._entry.roles:
+            return visit.trouble(403, visit.say(_FORBIDDEN))
+        return None
+
+    async def _take(self, visit: Visit) -> Response:
+        """Hands a form to the handler, once; who sends it again gets the same answer. Raises BadForm, StillUnderWay."""
+        sender = visit.session.person_id if visit.session else visit.origin.address
+        with self._services.body_memory.share(("person", sender)) as share:
+            token = await self._read_form(visit, share)
+            return await self._hand_over(visit, token)
+
+    async def _read_form(self, visit: Visit, share: BodyShare) -> OneTimeToken:
+        """Reads the form, and returns what tells it from others. Raises BadForm before the rest is read, where its token is none of ours."""
+        entry = self._entry
+        # Room for the proof that a form may come with.
+        limits = replace(entry.limits, most_bytes=entry.limits.most_bytes + MOST_BYTES)
+        parser = form_parser(visit.request, entry.most_fields + MOST_FIELDS, takes_files=entry.takes_files)
+        posted = PostedForm(visit.request, limits, share, parser=parser)
+        patience = self._services.patience
+        with patience.suspended():
+            given = await posted.token()
+        token = self._read_token(visit, given)
+        if token is None:
+            raise BadForm
+        if entry.before_reading is not None and visit.place and visit.place == token.place:
+            await entry.before_reading(visit)
+        with patience.suspended():
+            await posted.read(self._services.slices, visit.token_of)
+        visit.form, visit.files = Form(posted.fields, visit.say), posted.files
+        return token
+
+    def _read_token(self, visit: Visit, given: str) -> OneTimeToken | None:
+        """Returns what the token of a form says, also of one whose page was opened in the session before; None for none of ours.
+
+        What it says holds for the person who was signed in then, and no form of a customer is taken from anybody else.
+        """
+        before = visit.request.cookies.get(_DOOR, "") if self._entry.is_of_customer else ""
+        for cookie in filter(None, (visit.token_of, before)):
+            if (token := read_one_time_token(self._services.vault, cookie, given)) is not None:
+                visit.page_of = cookie
+                return token
+        return None
+
+    async def _session_of_page(self, visit: Visit, session: Session) -> int:
+        """Returns the id of the session that the page of the form belonged to, in which it is taken once. Raises BadForm."""
+        if visit.page_of == visit.token_of:
+            return session.id
+        session_id = await find_session_id(self._services.database, visit.page_of)
+        if session_id is None:
+            raise BadForm
+        return session_id
+
+    async def _take_lost(self, visit: Visit) -> Response:
+        """Answers a form whose session is gone: what was typed is kept on a page that offers to sign in."""
+        if not self._entry.takes_files:
+            visit.token_of = visit.cookie or visit.token_of
+            with (
+                suppress(BadForm, TooLarge),
+                self._services.body_memory.share(("person", visit.origin.address)) as share,
+            ):
+                await self._read_form(visit, share)
+        return self._lost(visit) or visit.trouble(401, visit.say(_ENDED))
+
+    def _lost(self, visit: Visit) -> Response | None:
+        """Returns the page that keeps what was typed into a form whose session is gone; None where nothing was, or a session is there."""
+        typed = visit.form.without(NOT_CARRIED)
+        if visit.session is not None or not typed.fields or not visit.page_of:
+            return None
+        has_secret = len(typed.fields) < len(visit.form.fields) - 1
+        response = visit.page("lost.html", status=401, carried=typed.fields, has_secret=has_secret)
+        self._give(response, _DOOR, visit.page_of, _DAY_S)
+        return response
+
+    async def _hand_over(self, visit: Visit, token: OneTimeToken) -> Response:
+        """Hands a form that was read to the handler, once. Raises StillUnderWay."""
+        # The form may have been long on its way.
+        visit.session = visit.session and await self._services.signing_in.find(visit.cookie)
+        if self._entry.is_of_customer and (lost := self._lost(visit)) is not None:
+            return lost
+        if (turned_away := self._turn_away(visit)) is not None:
+            return turned_away
+        if visit.session is None:
+            return await self._entry.handler(visit)
+        post = Post(await self._session_of_page(visit, visit.session), token.mark)
+        kept = await take_post(self._services.database, post)
+        if kept is not None:
+            return await self._repeat(visit.session, post, kept)
+        is_kept = False
+        try:
+            response = await self._carry_out(visit, token.place)
+            is_kept = response.status_code < 400 and not isinstance(response, StreamingResponse)
+            if is_kept:
+                await self._keep(visit, post, response)
+        finally:
+            if not is_kept:
+                await take_back_post(self._services.database, post)
+        return response
+
+    async def _carry_out(self, visit: Visit, place: str) -> Response:
+        """Has the handler answer a form whose page was about that place, unless something else comes first."""
+        if self._entry.is_of_customer and visit.place != place:
+            return visit.trouble(409, visit.say(_SWITCHED))
+        if (asked_again := await take_proof(visit)) is not None:
+            return asked_again
+        if self._entry.step_up:
+            visit.require_proof()
+        return await self._entry.handler(visit)
+
+    async def _keep(self, visit: Visit, post: Post, response: Response) -> None:
+        assert visit.session is not None, "only forms of a session are kept"
+        if visit.notice:
+            await self._note(visit.session, visit.notice)
+        answer = _Answer(
+            response.status_code, list(response.headers.items()), bytes(response.body), visit.notice
+        )
+        sealed = self._services.vault.forms.seal(msgspec.msgpack.encode(answer), _about(post))
+        await answer_post(self._services.database, post, sealed)
+
+    async def _repeat(self, session: Session, post: Post, kept: bytes) -> Response:
+        answer = msgspec.msgpack.decode(self._services.vault.forms.open(kept, _about(post)), type=_Answer)
+        if answer.notice:
+            await self._note(session, answer.notice)
+        return Response(answer.body, answer.status, dict(answer.headers))
+
+    async def _note(self, session: Session, notice: str | None) -> None:
+        async with self._services.database.connection(LOOKUP) as connection:
+            await set_notice(connection, session.id, notice)
+
+    def _set_session(self, visit: Visit, response: Response) -> None:
+        if visit.new_cookie:
+            self._give(response, SESSION, visit.new_cookie, _LASTS_S)
+            self._give(response, DEVICE, visit.device, _YEAR_S)
+        if visit.new_cookie is not None and visit.cookie:
+            # Forms that are open in other tabs go on once the same person has signed in again.
+            self._give(response, _DOOR, visit.cookie, _DAY_S)
+        if visit.new_cookie == "":
+            take_cookie(response, SESSION, path=f"{self._frame.base}/app", is_secure=self._frame.is_secure)
+
+    def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
+        give_cookie(
+            response,
+            name,
+            value,
+            lasts_s=lasts_s,
+            path=f"{self._frame.base}/app",
+            is_secure=self._frame.is_secure,
+            same_site="lax",
+        )
+
+    def _plain(self, request: Request, said: str, status: int, **values: object) -> Response:
+        visit: Visit = getattr(request.state, "visit", None) or self._visit(request, None)
+        return visit.trouble(status, visit.say(said, **values))
+
+    def _ended(self, request: Request) -> Response:
+        return self._plain(request, _ENDED, 403)
+
+    def _under_way(self, request: Request) -> Response:
+        return self._plain(request, _UNDER_WAY, 409)
+
+    def _wrong(self, request: Request, problem: Problem) -> Response:
+        """The page that tells a problem."""
+        status = problem_type(type(problem)).status
+        if isinstance(problem, TooManyBodies):
+            response = self._plain(request, _BUSY, status)
+        elif isinstance(problem, TooManyRequests):
+            minutes = max(1, round(problem.retry_after_s / 60))
+            response = self._plain(request, _TOO_MANY, status, minutes=minutes)
+        elif isinstance(problem, NotFound):
+            response = self._plain(request, _NOTHING, status)
+        elif isinstance(problem, TooLarge):
+            response = self._plain(request, _TOO_LARGE, status)
+        else:
+            response = self._plain(request, _TROUBLE, status)
+        response.headers.update(headers_of(problem))
+        return response
+
+
+def _about(post: Post) -> bytes:
+    return b"answer/%d/" % post.session_id + post.token

@@ -1,0 +1,183 @@
+"""Templates to pages: in the language of the request, inside the menu of who may see what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import jinja2
+from babel.dates import format_datetime, format_timedelta
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from largesse.base import clock
+from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, chosen_language
+from largesse.base.i18n.templates import translations
+from largesse.base.settings import Settings
+from largesse.customers.sessions import Person, Session
+from largesse.encryption.vault import Vault
+from largesse.web.console.page_routes import Entry, Group
+from largesse.web.kit.assets import Assets
+from largesse.web.kit.pages import page, public_path
+from largesse.web.kit.security import OF_FORMS
+from largesse.web.kit.sessions import one_time_token
+from largesse.web.kit.templates import page_templates, qr_code
+
+if TYPE_CHECKING:
+    from largesse.web.console.context import Visit
+
+HERE = Path(__file__).parent
+TEMPLATES = HERE / "templates"
+CATALOGUES = HERE / "locale"
+_RELATIVE_UP_TO = timedelta(days=1)
+# Each names itself after others, so the order counts.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrom", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iOS"),
+    ("iPad", "iPadOS"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MenuItem:
+    """A page in the menu."""
+
+    title: str
+    path: str
+    is_current: bool
+
+
+class Frame:
+    """What all pages of an installation stand in."""
+
+    def __init__(self, settings: Settings, vault: Vault, entries: Sequence[Entry]) -> None:
+        self.base = public_path(settings.public_url)
+        self.is_secure = settings.public_url.startswith("https://")
+        self.assets = Assets(HERE / "assets", "/app/assets")
+        self._vault = vault
+        self._entries = entries
+
+    def language(self, request: Request, session: Session | None) -> Language:
+        """The language a page is written in: its reader's, else the best that their browser asks for."""
+        chosen = session.language if session else None
+        return chosen_language(None, chosen, request.headers.get("accept-language", "")) or DEFAULT
+
+    def say(self, language: Language, english: str, **values: object) -> str:
+        """A text of the code in a language."""
+        said = translations(language.tag, CATALOGUES).gettext(english)
+        return said % values if values else said
+
+    def page(self, visit: Visit, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
+        """The page of a template."""
+        session = visit.session
+        person = session.person if session else None
+        zone = zone_of(session)
+        language = visit.language
+        shown = {
+            "base": self.base,
+            "path": visit.request.url.path,
+            "here": visit.here,
+            "language": language,
+            "languages": LANGUAGES.values(),
+            "title": self.say(language, visit.entry.title) if visit.entry.title else "",
+            "person": person,
+            "menu": self._menu(language, person, visit.request.url.path),
+            "is_staging": person is not None and person.environment == "staging",
+            "notice": session.notice if session else None,
+            "asset": self._asset,
+            "token": lambda: one_time_token(self._vault, visit.token_of, visit.place),
+            "say": visit.say,
+            "amount": language.amount,
+            "zone": str(zone),
+            "ago": lambda at: _ago(at, language, zone),
+            "moment": lambda at: _moment(at, language, zone),
+            **values,
+        }
+        response = page(
+            _templates(language.tag).get_template(template).render(shown), OF_FORMS, status=status
+        )
+        response.headers["Content-Language"] = language.tag
+        response.headers["Vary"] = "Accept-Language, Cookie"
+        return response
+
+    def _menu(self, language: Language, person: Person | None, path: str) -> list[tuple[str, list[MenuItem]]]:
+        """What the role may see, group by group."""
+        if person is None:
+            return []
+        entries = [one for one in self._entries if one.group and one.title and person.role in one.roles]
+        current = max((one.path for one in entries if _is_within(path, one.path)), key=len, default="")
+        groups = [
+            (
+                self.say(language, group.value),
+                [
+                    MenuItem(self.say(language, one.title or ""), self.base + one.path, one.path == current)
+                    for one in entries
+                    if one.group is group
+                ],
+            )
+            for group in Group
+        ]
+        return [(name, items) for name, items in groups if items]
+
+    def _asset(self, name: str) -> str:
+        return self.base + self.assets.address_of(name)
+
+
+def zone_of(session: Session | None) -> tzinfo:
+    """The zone of the page's reader; UTC where they named none, or the machine no longer knows it."""
+    try:
+        return ZoneInfo(session.zone) if session and session.zone else UTC
+    except ZoneInfoNotFoundError:
+        return UTC
+
+
+def _browser(name: str) -> str:
+    """What a browser calls itself, as people call it: `Firefox, Linux`. None of the two where it says nothing known."""
+    browser = next((shown for mark, shown in _BROWSERS if mark in name), "")
+    system = next((shown for mark, shown in _SYSTEMS if mark in name), "")
+    return ", ".join(part for part in (browser, system) if part) or name[:40]
+
+
+def _is_within(path: str, page: str) -> bool:
+    """Whether an address belongs to a page of the menu; below the first one stand all others."""
+    return path == page or (page != "/app" and path.startswith(f"{page}/"))
+
+
+def _moment(at: datetime, language: Language, zone: tzinfo) -> str:
+    """An instant for its readers, in their zone."""
+    return str(format_datetime(at, "medium", tzinfo=zone, locale=language.locale))
+
+
+def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:
+    """How long ago an instant was, up to a day; then its date."""
+    if at is None:
+        return Markup("\N{EN DASH}")
+    passed = clock.now() - at
+    if timedelta() <= passed < _RELATIVE_UP_TO:
+        shown = str(format_timedelta(-passed, add_direction=True, locale=language.locale))
+    else:
+        shown = language.day(at.astimezone(zone))
+    return Markup('<time datetime="{}" title="{} {}">{}</time>').format(
+        at.isoformat(timespec="seconds"), _moment(at, language, zone), zone, shown
+    )
+
+
+@cache
+def _templates(tag: str) -> jinja2.Environment:
+    return page_templates(TEMPLATES, tag, CATALOGUES, browser=_browser, qr_code=qr_code)

@@ -1,0 +1,182 @@
+"""Delivering: takes queues, makes their attempts, and has the outcomes written in batches.
+
+There are two rooms. First attempts and healthy subscriptions go through one; a subscription whose last attempt
+failed goes through the other until an attempt succeeds. So however many receivers are slow or dead, they wait for
+each other and for nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import structlog
+
+from largesse.base import clock
+from largesse.db.pool import Database
+from largesse.db.scope import WORKER
+from largesse.encryption.vault import Vault
+from largesse.jobs import metrics
+from largesse.jobs.leases import LEASE_S, Lease, StillHeldError, Terms
+from largesse.jobs.recorder import LAST_TRIES_S, Recorder
+from largesse.webhooks.outcomes import MAX_ATTEMPTS, Attempted, judge, record
+from largesse.webhooks.queues import SUBSCRIPTION_QUEUES, Job, SubscriptionQueue, take_queues
+from largesse.webhooks.signing import Signer
+from largesse.webhooks.subscriptions import secret_context
+from largesse.webhooks.transport import HttpTransport
+
+IN_FLIGHT = 4  # attempts of one subscription
+QUEUES_AT_ONCE = 128  # in each room of one worker
+_TURN_S = 5.0  # after this a queue starts no more attempts and goes to the back of the line
+_JOBS_A_TURN = 512
+_JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
+
+log = structlog.get_logger(__name__)
+
+Report = Attempted | Lease  # an attempt to write down, or a queue to give back
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One queue's turn: its jobs, shared by the attempts in flight."""
+
+    queue: SubscriptionQueue
+    jobs: Iterator[Job]
+    ends: float  # time.monotonic
+    signer: Signer
+    writing: list[asyncio.Future[bool]] = field(default_factory=list)
+    gone: bool = False
+
+
+class Deliverer:
+    """A worker's webhook side. `step` starts what is due; `close` ends the turns and gives everything back.
+
+    `on_freed` is called when a turn has ended, since its queue may be due again.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        transport: HttpTransport,
+        on_freed: Callable[[], None],
+        *,
+        lease_s: float = LEASE_S,
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._transport = transport
+        self._draining = False
+        self._room: dict[bool, dict[Lease, asyncio.Task[None]]] = {False: {}, True: {}}
+        self._on_freed = on_freed
+        self._lease_s = lease_s
+        self._recorder: Recorder[Report] = Recorder("webhook", self._write)
+
+    async def step(self, *, failing: bool) -> bool:
+        """Takes queues into the room and starts their turns; True when there may be more due."""
+        room = self._room[failing]
+        free = QUEUES_AT_ONCE - len(room)
+        if free <= 0 or self._draining or self._recorder.is_stuck:
+            return False
+        jobs_each = _JOBS_A_FAILING_TURN if failing else _JOBS_A_TURN
+        terms = Terms(self._lease_s, {lease.key for lease in self._held})
+        limit = min(free, QUEUES_AT_ONCE // 4)
+        try:
+            async with self._database.transaction(WORKER) as connection:
+                taken = await take_queues(connection, limit, jobs_each, failing=failing, terms=terms)
+        except StillHeldError:
+            await self.renew()
+            return False
+        for queue in taken:
+            room[queue.lease] = asyncio.create_task(self._occupy(queue, failing))
+        return bool(taken)
+
+    async def renew(self) -> None:
+        """Prolongs the leases of all turns."""
+        if self._held:
+            async with self._database.connection(WORKER) as connection:
+                await SUBSCRIPTION_QUEUES.renew(connection, self._held, lease_s=self._lease_s)
+
+    @property
+    def _held(self) -> list[Lease]:
+        """The leases of all turns."""
+        return [lease for room in self._room.values() for lease in room]
+
+    async def settle(self) -> None:
+        """Waits until no turn is left."""
+        while turns := [turn for room in self._room.values() for turn in room.values()]:
+            await asyncio.wait(turns)
+
+    def drain(self) -> None:
+        """Starts no more attempts; queues go back as their attempts in flight end."""
+        self._draining = True
+        self._recorder.hurry(self._transport.timeout_s + LAST_TRIES_S)
+
+    async def close(self) -> None:
+        """Drains, waits for the attempts in flight (at most the time-out of one) and has everything written."""
+        self.drain()
+        await self.settle()
+        await self._recorder.close()
+
+    async def _occupy(self, queue: SubscriptionQueue, failing: bool) -> None:
+        """A queue's stay in its room. One that goes wrong is not given back: its lease running out is the pause."""
+        try:
+            if await self._take_turn(queue):
+                await self._recorder.add(queue.lease)
+        except Exception as error:
+            log.exception(
+                "webhook.turn_failed", subscription_id=str(queue.subscription_id), error=type(error).__name__
+            )
+        finally:
+            del self._room[failing][queue.lease]
+            self._on_freed()
+
+    async def _take_turn(self, queue: SubscriptionQueue) -> bool:
+        """Makes the queue's attempts; False when one of them could not be written down."""
+        secret = self._vault.webhooks.open(queue.sealed_secret, secret_context(queue.subscription_id))
+        turn = _Turn(queue, iter(queue.jobs), clock.passed_s() + _TURN_S, Signer(secret))
+        await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(queue.jobs)))))
+        return all(await asyncio.gather(*turn.writing))
+
+    async def _run(self, turn: _Turn) -> None:
+        """One of the attempts in flight: makes one after the other until the turn is over."""
+        for job in turn.jobs:
+            if turn.gone or self._draining or clock.passed_s() >= turn.ends:
+                return
+            if self._recorder.is_stuck:
+                return  # what cannot be written down is likely to be done twice
+            attempted = await self._attempt(turn, job)
+            if attempted.verdict.outcome == "gone":
+                turn.gone = True
+            turn.writing.append(self._recorder.add(attempted))
+
+    async def _attempt(self, turn: _Turn, job: Job) -> Attempted:
+        headers = turn.signer.headers(job.id, job.event, job.body)
+        result = await self._transport.post(turn.queue.target_url, job.body, headers, turn.queue.customer_id)
+        number = MAX_ATTEMPTS - job.attempts_left + 1
+        now = clock.now()
+        verdict = judge(result, attempt=number, attempts_left=job.attempts_left, now=now)
+        metrics.WEBHOOK_ATTEMPTS.labels(verdict.outcome).inc()
+        metrics.WEBHOOK_SECONDS.observe(result.duration_s)
+        if verdict.outcome == "delivered" and job.attempts == 0:
+            metrics.WEBHOOK_DELAY_SECONDS.observe((now - job.created_at).total_seconds())
+        log.info(
+            "webhook.attempt",
+            delivery_id=job.id,
+            subscription_id=str(turn.queue.subscription_id),
+            order_id=job.order_id,
+            attempt=job.attempts + 1,
+            outcome=verdict.outcome,
+            status=result.status,
+            error=result.error,
+            duration_ms=round(result.duration_s * 1000),
+            retry_in_s=round(verdict.delay_s, 1) or None,
+        )
+        return Attempted(turn.queue, job, clock.passed_s(), result, verdict)
+
+    async def _write(self, reports: list[Report]) -> None:
+        attempted = [report for report in reports if isinstance(report, Attempted)]
+        leaving = [report for report in reports if isinstance(report, Lease)]
+        async with self._database.transaction(WORKER) as connection:
+            await record(connection, attempted, leaving)

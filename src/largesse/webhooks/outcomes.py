@@ -1,0 +1,202 @@
+"""What a receiver's answer means: the table of docs/contract.md, Webhooks, as plain rules.
+
+Writing down what attempts came to, many at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from uuid import UUID
+
+from largesse.base import clock
+from largesse.db.pool import Connection
+from largesse.jobs.job_loop import Schedule
+from largesse.jobs.leases import Lease
+from largesse.webhooks.queues import Job, SubscriptionQueue, leave_queues
+from largesse.webhooks.subscriptions import end_subscription
+
+MAX_ATTEMPTS = 12
+# Roughly 4 seconds, 16 seconds, a minute, and so on up to 6 hours (docs/contract.md, Webhooks).
+SCHEDULE = Schedule(first_s=4.0, factor=4.0, cap_s=6 * 3600.0)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """What came of one attempt: a status with the start of the body, or an error instead of a status."""
+
+    status: int | None
+    error: str | None
+    retry_after: str | None
+    body: bytes
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of the delivery. The states but `retry` and `gone` are those of the table `deliveries`."""
+
+    outcome: (
+        str  # delivered, dropped, exhausted; retry: pending, again in `delay_s`; gone: the subscription ends
+    )
+    delay_s: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Whether the receiver is to be treated as failing."""
+        return self.outcome in {"retry", "exhausted"}
+
+
+def judge(result: AttemptResult, *, attempt: int, attempts_left: int, now: datetime) -> Verdict:
+    """What becomes of a delivery after an attempt. `attempt` counts from 1 in this round; `attempts_left` includes this one."""
+    status = result.status
+    if status is not None and 200 <= status < 300:
+        return Verdict("delivered")
+    if status == 410:
+        return Verdict("gone")
+    if status is not None and 400 <= status < 500 and status != 429:
+        return Verdict("dropped")
+    if attempts_left <= 1:
+        return Verdict("exhausted")
+    asked_s = (
+        read_retry_after(result.retry_after, now)
+        if status is not None and (status == 429 or status >= 500)
+        else 0.0
+    )
+    return Verdict("retry", SCHEDULE.delay_s(attempt, at_least_s=asked_s))
+
+
+def read_retry_after(text: str | None, now: datetime) -> float:
+    """The seconds a Retry-After header asks to wait (RFC 9110, 10.2.3: seconds or a date); 0 when it says nothing."""
+    if text is None:
+        return 0.0
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    return max((at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds(), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """An attempt and what becomes of its delivery."""
+
+    queue: SubscriptionQueue
+    job: Job
+    ended: float  # time.monotonic
+    result: AttemptResult
+    verdict: Verdict
+
+
+async def record(
+    connection: Connection, attempted: Sequence[Attempted], leaving: Sequence[Lease] = ()
+) -> None:
+    """Writes attempts and what becomes of their deliveries, where the lease still holds; then gives `leaving` back.
+
+    The queues are locked first, so that nobody takes one while its outcomes are being written: all of them at once and
+    in the order of a fan-out, which would otherwise wait in a circle with this. Before them come the subscriptions
+    that end, since deletions and fan-outs lock in that order too.
+    """
+    gone = [one.queue.lease for one in attempted if one.verdict.outcome == "gone"]
+    if gone:
+        await connection.execute(
+            """
+            SELECT FROM webhook_subscriptions JOIN unnest($1::int[], $2::uuid[]) AS gone (customer_id, id)
+                USING (customer_id, id)
+            ORDER BY id FOR UPDATE OF webhook_subscriptions
+            """,
+            *_columns(gone),
+        )
+    held = await connection.fetch(
+        """
+        SELECT subscription_id, fence FROM subscription_queues
+        JOIN unnest($1::int[], $2::uuid[]) AS held (customer_id, subscription_id) USING (customer_id, subscription_id)
+        ORDER BY subscription_id FOR UPDATE OF subscription_queues
+        """,
+        *_columns([*(one.queue.lease for one in attempted), *leaving]),
+    )
+    fences = {row["subscription_id"]: row["fence"] for row in held}
+    ours = [one for one in attempted if fences.get(one.queue.lease.key) == one.queue.lease.fence]
+    if ours:
+        await _write_attempts(connection, ours)
+        await _write_verdicts(connection, ours)
+        await _mark_failing(connection, ours)
+    for one in ours:
+        if one.verdict.outcome == "gone":
+            await end_subscription(connection, one.queue.customer_id, one.queue.lease.key)
+    await leave_queues(connection, leaving)
+
+
+def _columns(leases: Sequence[Lease]) -> tuple[list[int], list[UUID]]:
+    """The customers and the subscriptions whose queues are leased, each once."""
+    customers = {lease.key: lease.customer_id for lease in leases}
+    return list(customers.values()), list(customers)
+
+
+async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]) -> None:
+    now = clock.passed_s()
+    await connection.execute(
+        """
+        INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, status, error, answer)
+        SELECT customer_id, id, number, now - started_ago_s * interval '1 second', duration_ms, status, error, answer
+        FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::float8[], $5::int[], $6::smallint[], $7::text[], $8::bytea[])
+            AS new (customer_id, id, number, started_ago_s, duration_ms, status, error, answer),
+            (SELECT clock_now()) AS clock (now)
+        ON CONFLICT DO NOTHING
+        """,
+        [one.queue.customer_id for one in attempted],
+        [one.job.id for one in attempted],
+        [one.job.attempts + 1 for one in attempted],
+        [now - one.ended + one.result.duration_s for one in attempted],
+        [round(one.result.duration_s * 1000) for one in attempted],
+        [one.result.status for one in attempted],
+        [one.result.error for one in attempted],
+        [one.result.body for one in attempted],
+    )
+
+
+async def _write_verdicts(connection: Connection, attempted: Sequence[Attempted]) -> None:
+    states = {"retry": "pending", "gone": "cancelled"}
+    await connection.execute(
+        """
+        UPDATE deliveries SET
+            attempts = attempts + 1,
+            attempts_left = attempts_left - 1,
+            state = new.state,
+            due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
+            finished_at = CASE WHEN new.state <> 'pending' THEN now END
+        FROM unnest($1::int[], $2::bigint[], $3::text[], $4::float8[], $5::smallint[])
+                AS new (customer_id, id, state, delay_s, made),
+            (SELECT clock_now()) AS clock (now)
+        -- One written before, whose COMMIT got no answer, has one attempt more. Those pending are told by what has not finished:
+        -- asked for by state, all that are pending might be read, by the index of those.
+        WHERE deliveries.customer_id = new.customer_id AND deliveries.id = new.id AND deliveries.finished_at IS NULL AND deliveries.attempts = new.made
+        """,
+        [one.queue.customer_id for one in attempted],
+        [one.job.id for one in attempted],
+        [states.get(one.verdict.outcome, one.verdict.outcome) for one in attempted],
+        [one.verdict.delay_s for one in attempted],
+        [one.job.attempts for one in attempted],
+    )
+
+
+async def _mark_failing(connection: Connection, attempted: Sequence[Attempted]) -> None:
+    latest = {(one.queue.customer_id, one.queue.lease.key): one.verdict.failed for one in attempted}
+    if all(one.verdict.failed == one.queue.failing for one in attempted):
+        return
+    await connection.execute(
+        """
+        UPDATE subscription_queues SET failing = new.failing
+        FROM unnest($1::int[], $2::uuid[], $3::bool[]) AS new (customer_id, id, failing)
+        WHERE subscription_queues.customer_id = new.customer_id AND subscription_id = new.id
+          AND subscription_queues.failing <> new.failing
+        """,
+        [customer_id for customer_id, _ in latest],
+        [subscription_id for _, subscription_id in latest],
+        list(latest.values()),
+    )

@@ -1,0 +1,196 @@
+"""Subscription queues: what a worker leases of the deliveries that wait.
+
+What a worker leases is a subscription's queue, not a delivery: so at most one worker at a time serves a
+subscription, the limit of attempts in flight needs no counting across workers, and taking work costs one row
+however long the queue behind it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from largesse.db.pool import Connection, Row, is_spread
+from largesse.db.shard_groups import Customers, read_at_homes
+from largesse.db.sharding import arguments, within
+from largesse.jobs.leases import Lease, Queue, Terms, held_columns
+
+# The index of queues holds those with something pending alone, and serves a statement that says so.
+SUBSCRIPTION_QUEUES = Queue(
+    "subscription_queues",
+    "subscription_id",
+    "uuid",
+    ready="failing = $3 AND due_at < 'infinity'",
+    order="due_at",
+)
+
+_TERMS = Terms()
+
+# Jobs read at once with their bodies, shared by the queues.
+_JOBS_AT_ONCE = 2_048
+_LEAST_JOBS_EACH = 16
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Job:
+    """A delivery to attempt now."""
+
+    id: int
+    event: str
+    order_id: int | None  # None: a sample
+    body: bytes
+    created_at: datetime
+    attempts: int  # made so far
+    attempts_left: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SubscriptionQueue:
+    """A leased queue with the deliveries that are due in it."""
+
+    lease: Lease
+    failing: bool
+    customer_id: int
+    target_url: str
+    sealed_secret: bytes
+    jobs: list[Job]
+
+    @property
+    def subscription_id(self) -> UUID:
+        """The subscription whose queue it is: the key of its lease."""
+        key: UUID = self.lease.key
+        return key
+
+
+async def take_queues(
+    connection: Connection, limit: int, jobs_each: int, *, failing: bool, terms: Terms = _TERMS
+) -> list[SubscriptionQueue]:
+    """Leases up to `limit` queues that are due, each with its first due deliveries.
+
+    One whose events lie on a node that is away is looked at again when its lease has run out.
+    """
+    taken = await SUBSCRIPTION_QUEUES.take(connection, limit, failing, terms=terms)
+    leases = {
+        row["subscription_id"]: Lease(row["customer_id"], row["subscription_id"], row["fence"])
+        for row in taken
+    }
+    jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
+    arguments = [lease.customer_id for lease in leases.values()], list(leases), jobs_each
+    away: set[int] = set()
+    if is_spread(connection):
+        due = await connection.fetch(_DUE, *arguments)
+        bodies, away = await _read_events(connection, due)
+        rows = [
+            (*row, *bodies.get(event_id, (None, sample)))
+            for *row, customer_id, event_id, sample in due
+            if customer_id not in away
+        ]
+    else:
+        rows = [tuple(row) for row in await connection.fetch(_JOBS, *arguments)]
+    queues: dict[UUID, SubscriptionQueue] = {}
+    for subscription_id, target_url, sealed_secret, id_, event, *tries, order_id, body in rows:
+        if subscription_id not in queues:
+            lease = leases[subscription_id]
+            queues[subscription_id] = SubscriptionQueue(
+                lease, failing, lease.customer_id, target_url, sealed_secret, []
+            )
+        queues[subscription_id].jobs.append(Job(id_, event, order_id, body, *tries))
+    left = [lease for key, lease in leases.items() if key not in queues and lease.customer_id not in away]
+    await leave_queues(connection, left)
+    return list(queues.values())
+
+
+async def _read_events(
+    connection: Connection, due: Sequence[Row]
+) -> tuple[dict[int, tuple[int, bytes]], set[int]]:
+    """The orders and the bodies of the events that are to be delivered, and the customers whose node is away."""
+    told = [row for row in due if row["event_id"] is not None]
+
+    async def read(neighbours: Customers) -> list[Row]:
+        return await connection.fetch(
+            f"""
+            SELECT events.id, events.order_id, events.body
+            FROM unnest($1::int[], $2::bigint[]) AS wanted (customer_id, id) JOIN events USING (customer_id, id)
+            WHERE true {within("events.customer_id", "$3", neighbours)}
+            """,  # noqa: S608 - a placeholder
+            [row["customer_id"] for row in told],
+            [row["event_id"] for row in told],
+            *arguments(neighbours),
+        )
+
+    rows, away = await read_at_homes(connection, [row["customer_id"] for row in told], read)
+    return {row["id"]: (row["order_id"], row["body"]) for row in rows}, away
+
+
+async def leave_queues(connection: Connection, leases: Sequence[Lease]) -> None:
+    """Gives queues back, each due again when the next of its pending deliveries is.
+
+    One whose next is due already goes to the back of the line: those that wait for their turn come first.
+    """
+    if not leases:
+        return
+    held = await connection.fetch(
+        """
+        SELECT customer_id, subscription_id FROM subscription_queues
+        JOIN unnest($1::int[], $2::uuid[], $3::bigint[]) AS held (held_by, held_key, held_fence)
+            ON customer_id = held_by AND subscription_id = held_key AND fence = held_fence
+        ORDER BY subscription_id FOR UPDATE OF subscription_queues
+        """,
+        *held_columns(leases),
+    )
+    # A statement of its own: it must see what a fan-out committed while the locks were waited for.
+    await connection.execute(
+        """
+        UPDATE subscription_queues SET leased_until = '-infinity', due_at = greatest((SELECT clock_now()), coalesce(
+            (SELECT deliveries.due_at FROM deliveries
+             WHERE deliveries.customer_id = subscription_queues.customer_id
+               AND deliveries.subscription_id = subscription_queues.subscription_id AND state = 'pending'
+             ORDER BY deliveries.due_at LIMIT 1),
+            'infinity'))
+        FROM unnest($1::int[], $2::uuid[]) AS held (held_by, held_key)
+        WHERE customer_id = held_by AND subscription_id = held_key
+        """,
+        [row["customer_id"] for row in held],
+        [row["subscription_id"] for row in held],
+    )
+
+
+async def wake_queue(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
+    """Makes a subscription's queue due now, for what was just put into it."""
+    await connection.execute(
+        """
+        INSERT INTO subscription_queues (customer_id, subscription_id, due_at) VALUES ($1, $2, clock_now())
+        ON CONFLICT (customer_id, subscription_id)
+            DO UPDATE SET due_at = least(subscription_queues.due_at, excluded.due_at)
+        """,
+        customer_id,
+        subscription_id,
+    )
+
+
+def _due(told: str, joined: str = "") -> str:
+    """SQL for the first $3 due deliveries of each of the queues of customers $1 and subscriptions $2; `told` last, of what is `joined` too."""
+    return f"""
+        SELECT subscription.id AS subscription_id, target_url, sealed_secret,
+               due.id, due.event, due.created_at, due.attempts, due.attempts_left, {told}
+        FROM unnest($1::int[], $2::uuid[]) AS taken (customer_id, id)
+        CROSS JOIN LATERAL (  -- one after the other by its key, whatever the planner thinks of joins
+            SELECT id, customer_id, target_url, sealed_secret FROM webhook_subscriptions
+            WHERE customer_id = taken.customer_id AND id = taken.id OFFSET 0) AS subscription
+        CROSS JOIN LATERAL (
+            SELECT * FROM deliveries
+            WHERE deliveries.customer_id = subscription.customer_id
+              AND deliveries.subscription_id = subscription.id
+              AND state = 'pending' AND due_at <= (SELECT clock_now())
+            ORDER BY due_at LIMIT $3) AS due
+        {joined}
+    """  # noqa: S608 - constants
+
+
+_JOBS = _due(
+    "events.order_id, coalesce(due.sample, events.body) AS body",
+    "LEFT JOIN events ON events.customer_id = due.customer_id AND events.id = due.event_id",
+)
+_DUE = _due("due.customer_id, due.event_id, due.sample")

@@ -1,0 +1,256 @@
+"""Which addresses are public, judged by a table of our own.
+
+`ipaddress.is_global` follows the IANA registries of the Python it comes with, and lets pass what tunnels or
+translates to a private network: NAT64, 6to4, Teredo, IPv4-compatible addresses, deprecated ranges. Here every
+block that is not plain global unicast is named, and everything IPv6 outside 2000::/3 is refused whatever it is.
+
+Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries, the IPv6 Global Unicast Allocations and the
+multicast registries, and the metadata services of the large clouds. A network-specific NAT64 prefix
+(RFC 6052) looks like any other address; an operator who runs one must keep it from the worker by routing.
+
+Webhook targets: what a URL must look like, and which addresses it may lead to.
+
+A URL is read in one way only: what two programs could read differently is refused, and the host is kept as it
+will be dialled. The addresses behind it are judged when a subscription is created, and again by the delivery
+on the socket it opens, by the same `permits`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+import idna
+
+from largesse.base.errors import InvalidRequest
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_SPECIAL_IPV4 = (
+    "0.0.0.0/8",  # this network; Linux dials itself (RFC 791, RFC 1122)
+    "10.0.0.0/8",  # private (RFC 1918)
+    "100.64.0.0/10",  # shared by carrier-grade NAT (RFC 6598); Alibaba's metadata is 100.100.100.200
+    "127.0.0.0/8",  # loopback (RFC 1122)
+    "168.63.129.16/32",  # Azure's wire server, reachable from inside every machine there
+    "169.254.0.0/16",  # link-local (RFC 3927); the metadata service of most clouds is 169.254.169.254
+    "172.16.0.0/12",  # private (RFC 1918)
+    "192.0.0.0/24",  # IETF protocol assignments (RFC 6890), DS-Lite, NAT64 discovery, older Oracle metadata
+    "192.0.2.0/24",  # documentation, TEST-NET-1 (RFC 5737)
+    "192.31.196.0/24",  # AS112, answered by the nearest node, perhaps one's own (RFC 7535)
+    "192.52.193.0/24",  # AMT relays, likewise (RFC 7450)
+    "192.88.99.0/24",  # 6to4 relay anycast, deprecated (RFC 7526)
+    "192.168.0.0/16",  # private (RFC 1918)
+    "192.175.48.0/24",  # AS112 direct delegation (RFC 7534)
+    "198.18.0.0/15",  # benchmarking (RFC 2544)
+    "198.51.100.0/24",  # documentation, TEST-NET-2 (RFC 5737)
+    "203.0.113.0/24",  # documentation, TEST-NET-3 (RFC 5737)
+    "224.0.0.0/4",  # multicast (RFC 5771), MCAST-TEST-NET 233.252.0.0/24 among it
+    "240.0.0.0/4",  # reserved (RFC 1112)
+    "255.255.255.255/32",  # limited broadcast (RFC 8190)
+)
+
+# The only global unicast there is (RFC 4291, section 2.4; IANA allocates from nothing else).
+_GLOBAL_UNICAST_IPV6 = IPv6Network("2000::/3")
+
+_SPECIAL_IPV6 = (
+    # Inside 2000::/3, and yet not public.
+    "2001::/23",  # IETF protocol assignments: Teredo 2001::/32, benchmarking, ORCHID, drone ids (RFC 2928)
+    "2001:db8::/32",  # documentation (RFC 3849)
+    "2002::/16",  # 6to4: the next 32 bits are an IPv4 address to tunnel to (RFC 3056)
+    "2620:4f:8000::/48",  # AS112 direct delegation (RFC 7534)
+    "3ffe::/16",  # the 6bone, returned (RFC 3701)
+    "3fff::/20",  # documentation (RFC 9637)
+    # Outside 2000::/3, where nothing is public. Named so that the table is whole.
+    "::/128",  # unspecified (RFC 4291)
+    "::1/128",  # loopback (RFC 4291)
+    "::/96",  # IPv4-compatible, deprecated (RFC 4291)
+    "::ffff:0:0/96",  # IPv4-mapped: the kernel dials the IPv4 address (RFC 4291)
+    "::ffff:0:0:0/96",  # IPv4-translated (RFC 2765)
+    "64:ff9b::/96",  # NAT64, well-known prefix (RFC 6052)
+    "64:ff9b:1::/48",  # NAT64, local use (RFC 8215)
+    "100::/64",  # discard only (RFC 6666)
+    "100:0:0:1::/64",  # dummy prefix (RFC 9780)
+    "200::/7",  # OSI NSAP, deprecated (RFC 4048)
+    "5f00::/16",  # segment routing SIDs (RFC 9602)
+    "fc00::/7",  # unique local (RFC 4193); the metadata of AWS is fd00:ec2::254
+    "fe80::/10",  # link-local (RFC 4291)
+    "fec0::/10",  # site-local, deprecated (RFC 3879)
+    "ff00::/8",  # multicast (RFC 4291)
+)
+
+SPECIAL_IPV4 = tuple(IPv4Network(block) for block in _SPECIAL_IPV4)
+SPECIAL_IPV6 = tuple(IPv6Network(block) for block in _SPECIAL_IPV6)
+
+
+def is_public(address: Address) -> bool:
+    """Whether `address` is plain global unicast, so that dialling it reaches the internet and nothing inside."""
+    if isinstance(address, IPv4Address):
+        return not any(address in block for block in SPECIAL_IPV4)
+    if address.scope_id is not None or address not in _GLOBAL_UNICAST_IPV6:
+        return False
+    return not any(address in block for block in SPECIAL_IPV6)
+
+
+def is_inside(address: Address, networks: tuple[Network, ...]) -> bool:
+    """Whether `address` is inside one of `networks`. An address with a zone is inside none."""
+    if isinstance(address, IPv6Address) and address.scope_id is not None:
+        return False
+    return any(address in network for network in networks)
+
+
+MAX_URL_CHARACTERS = 2048
+RESOLVE_TIMEOUT_S = 3.0
+
+# Gives the addresses of a host name on behalf of a customer; raises OSError when it has none.
+LookUp = Callable[[str, int], Awaitable[Sequence[Address]]]
+
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>/[^?#]*)?(?P<query>\?[^#]*)?", re.IGNORECASE
+)
+_AUTHORITY = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+)(?::(?P<port>[1-9][0-9]{0,4}))?")
+# RFC 3986: what a path and a query may hold, percent signs only as part of a triplet.
+_PATH_AND_QUERY = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*")
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+# A name whose last label is a number is an IPv4 address to every resolver, in whatever base it is written.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_LOCAL_SUFFIXES = (".localhost", ".localdomain", ".local", ".internal", ".home.arpa")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A webhook target as it will be dialled: `host` is an address or a lower-case ASCII name without a final dot."""
+
+    url: str  # as the caller wrote it
+    scheme: str  # https or http
+    host: str
+    port: int
+    path_and_query: str
+    address: Address | None  # the host, when it is an address
+
+    @property
+    def only_allowed(self) -> bool:
+        """Whether it is fit for the allowed networks alone: plain http, or a local name."""
+        return self.scheme == "http" or (self.address is None and _is_local(self.host))
+
+
+def parse_target(url: str, allowed_networks: tuple[Network, ...]) -> Target:
+    """The target `url` names. Raises InvalidRequest naming `target_url` and the rule it breaks.
+
+    Plain http, local names and addresses that are not public pass only when `allowed_networks` could hold them.
+    """
+    target = _parse(url)
+    if target.address is not None:
+        if not permits(target, target.address, allowed_networks):
+            raise _refused(target)
+    elif target.only_allowed and not allowed_networks:
+        raise _refused(target)
+    return target
+
+
+async def check_target(
+    target: Target, allowed_networks: tuple[Network, ...], look_up: LookUp, customer_id: int
+) -> None:
+    """Looks a target's name up for a customer and raises InvalidRequest unless every address is permitted.
+
+    A public name that does not resolve within RESOLVE_TIMEOUT_S passes: the delivery judges its socket.
+    """
+    if target.address is not None:
+        return  # judged when it was parsed
+    try:
+        async with asyncio.timeout(RESOLVE_TIMEOUT_S):
+            addresses = await look_up(target.host, customer_id)
+    except (OSError, TimeoutError):
+        addresses = []
+    if not addresses and target.only_allowed:
+        raise _refused(target)
+    if not all(permits(target, address, allowed_networks) for address in addresses):
+        raise _refused(target)
+
+
+def permits(target: Target, address: Address, allowed_networks: tuple[Network, ...]) -> bool:
+    """Whether `address` may be dialled for `target`."""
+    if is_inside(address, allowed_networks):
+        return True
+    return not target.only_allowed and is_public(address)
+
+
+def _parse(url: str) -> Target:
+    if len(url) > MAX_URL_CHARACTERS:
+        raise InvalidRequest(f"`target_url` must be at most {MAX_URL_CHARACTERS} characters.")
+    if any(c == "\\" or c.isspace() or not c.isprintable() for c in url):
+        raise InvalidRequest("`target_url` must hold no blanks, control characters or backslashes.")
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        raise InvalidRequest(
+            "`target_url` must be an https address without a fragment: https://example.com/hook."
+        )
+    path_and_query = (parts["path"] or "/") + (parts["query"] or "")
+    if not _PATH_AND_QUERY.fullmatch(path_and_query):
+        raise InvalidRequest(
+            "`target_url` must percent-encode what RFC 3986 does not allow in a path or query."
+        )
+    if "@" in parts["authority"]:
+        raise InvalidRequest("`target_url` must hold no user name or password.")
+    authority = _AUTHORITY.fullmatch(parts["authority"])
+    if authority is None or int(authority["port"] or 443) > 65535:
+        raise InvalidRequest("`target_url` must have a host and, if any, a port from 1 to 65535.")
+    scheme = parts["scheme"].lower()
+    host, address = _read_host(authority["host"])
+    port = int(authority["port"] or (443 if scheme == "https" else 80))
+    return Target(url, scheme, host, port, path_and_query, address)
+
+
+def _read_host(text: str) -> tuple[str, Address | None]:
+    """The host as it will be dialled, and the address it is, if it is one."""
+    if text.startswith("["):
+        return _read_ipv6(text[1:-1])
+    if "%" in text:
+        raise InvalidRequest("`target_url` must not percent-encode its host.")
+    name = _to_ascii(text)
+    name = name.removesuffix(".")
+    labels = name.split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _read_ipv4(name)
+    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise InvalidRequest("`target_url` must have a valid host name.")
+    return name, None
+
+
+def _read_ipv4(text: str) -> tuple[str, Address]:
+    try:
+        address = IPv4Address(text)  # refuses octal, hexadecimal and short forms, leading zeros included
+    except ValueError:
+        raise InvalidRequest("`target_url` must write an IPv4 address as four decimal numbers.") from None
+    return str(address), address
+
+
+def _read_ipv6(text: str) -> tuple[str, Address]:
+    try:
+        address = IPv6Address(text)
+    except ValueError:
+        raise InvalidRequest("`target_url` must have a valid IPv6 address between its brackets.") from None
+    return str(address), address
+
+
+def _to_ascii(text: str) -> str:
+    """The host in lower-case ASCII (UTS 46, as browsers read it): full-width digits become digits, IDNs become xn--."""
+    if text.isascii():
+        return text.lower()
+    try:
+        return idna.encode(text, uts46=True, std3_rules=True).decode("ascii").lower()
+    except (idna.IDNAError, UnicodeError):
+        raise InvalidRequest("`target_url` must have a valid host name.") from None
+
+
+def _is_local(name: str) -> bool:
+    return "." not in name or name.endswith(_LOCAL_SUFFIXES)
+
+
+def _refused(target: Target) -> InvalidRequest:
+    if target.scheme != "https":
+        return InvalidRequest("`target_url` must be an https address.")
+    return InvalidRequest("`target_url` must be a publicly reachable address.")

@@ -1,0 +1,88 @@
+"""What is old, and what waits, in the tables of webhooks.
+
+Erasing an address from what receivers of webhooks answered: nothing they are sent names a recipient, but they may echo anything.
+
+Bringing the signing secrets of webhooks under the newest master key.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from largesse.base.email import email_key
+from largesse.db.pool import Connection, Row
+from largesse.encryption.columns import SealedTable
+from largesse.encryption.vault import Vault
+from largesse.jobs.retention import Old, Waiting
+from largesse.webhooks.subscriptions import secret_context
+
+OLD = (
+    Old("delivery_attempts", "started_at", 30),
+    Old("deliveries", "created_at", 30, "state <> 'pending'"),
+)
+
+# Of each room, those that have waited longest for their turn.
+_QUEUES_LOOKED_AT = 1_000
+_DUE_QUEUES = f"""
+    SELECT customer_id, subscription_id FROM subscription_queues
+    WHERE {{room}} AND due_at < 'infinity' AND due_at <= (SELECT clock_now()) ORDER BY due_at LIMIT {_QUEUES_LOOKED_AT}
+"""  # noqa: S608 - the names are constants
+
+# Deliveries are sorted within their queues alone, so the oldest of all is among the first of each.
+_OLDEST = f"""
+    SELECT min(first.due_at)
+    FROM (({_DUE_QUEUES.format(room="failing")}) UNION ALL ({_DUE_QUEUES.format(room="NOT failing")})) AS queues
+    CROSS JOIN LATERAL (
+        SELECT due_at FROM deliveries
+        WHERE deliveries.customer_id = queues.customer_id AND deliveries.subscription_id = queues.subscription_id
+          AND state = 'pending' ORDER BY due_at LIMIT 1) AS first
+"""  # noqa: S608 - the names are constants
+
+DELIVERIES = Waiting(
+    "deliveries",
+    "state = 'pending'",
+    "deliveries_pending",
+    "customer_id, subscription_id, due_at",
+    oldest=_OLDEST,
+)
+FAILING = Waiting("subscription_queues", "failing", "subscription_queues_failing", "subscription_id")
+
+
+async def erase_from_answers(connection: Connection, email: str) -> int:
+    """Drops the answers that hold the address; returns how many. Reads all that are kept."""
+    tag = await connection.execute(
+        """
+        UPDATE delivery_attempts SET answer = NULL
+        WHERE answer IS NOT NULL AND position($1 IN lower(encode(answer, 'escape'))) > 0
+        """,
+        email_key(email),
+    )
+    return int(tag.split()[-1])
+
+
+def _renew(vault: Vault, row: Row) -> tuple[bytes]:
+    context = secret_context(row["id"])
+    return (vault.webhooks.seal(vault.webhooks.open(row["sealed_secret"], context), context),)
+
+
+SECRETS = SealedTable(
+    table="webhook_subscriptions",
+    column="sealed_secret",
+    before_all=(-1, UUID(int=0)),
+    part=lambda vault: vault.webhooks,
+    window="""
+        SELECT customer_id, id, substring(sealed_secret FROM 1 FOR 4) <> $1 AS is_old FROM webhook_subscriptions
+        WHERE (customer_id, id) > ($3, $4) ORDER BY customer_id, id LIMIT $2
+    """,
+    take="""
+        SELECT customer_id, id, sealed_secret
+        FROM unnest($2::int[], $3::uuid[]) AS wanted (customer_id, id) JOIN webhook_subscriptions USING (customer_id, id)
+        WHERE substring(sealed_secret FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF webhook_subscriptions SKIP LOCKED
+    """,
+    renew=_renew,
+    put="""
+        UPDATE webhook_subscriptions SET sealed_secret = new.sealed
+        FROM unnest($1::int[], $2::uuid[], $3::bytea[]) AS new (customer_id, id, sealed)
+        WHERE webhook_subscriptions.customer_id = new.customer_id AND webhook_subscriptions.id = new.id
+    """,
+)

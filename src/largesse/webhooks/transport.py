@@ -1,0 +1,199 @@
+"""Attempts: a POST over a connection whose address was judged as it was dialled.
+
+Names are looked up for each connection, each address is judged, and what is dialled is the judged address itself,
+never the name. So a name that changes its mind, a host written in an odd way, a redirect: none gets past it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Self
+
+from largesse.base import clock
+from largesse.base.errors import InvalidRequest
+from largesse.webhooks.channel import BadAnswerError, Channel, Response
+from largesse.webhooks.outcomes import AttemptResult
+from largesse.webhooks.resolver import UnresolvedError
+from largesse.webhooks.targets import Address, LookUp, Network, Target, parse_target, permits
+
+_KEPT_OPEN_S = 5.0  # after the last answer
+_FIRST_ADDRESSES_S = (
+    3.0  # for each address of a name but the last, so that a dead one leaves time for the next
+)
+
+_Place = tuple[str, str, int]  # scheme, host and port
+
+
+class ForbiddenAddressError(OSError):
+    """An address that must not be dialled; it is not said which, since callers read errors."""
+
+
+class _ConnectError(Exception):
+    """No address could be connected to."""
+
+
+class HttpTransport:
+    """Makes attempts, with names looked up by `look_up`. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        allowed_networks: tuple[Network, ...],
+        timeout_s: float,
+        look_up: LookUp,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._allowed_networks = allowed_networks
+        self.timeout_s = timeout_s
+        self._look_up = look_up
+        self._tls = tls or ssl.create_default_context()
+        self._idle: dict[_Place, list[tuple[float, Channel]]] = defaultdict(list)
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes what is open; call it when no attempt is under way."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for idle in self._idle.values():
+            for _, channel in idle:
+                channel.abort()
+        self._idle.clear()
+        await asyncio.sleep(0)  # the transports close in the next turn of the loop
+
+    async def post(
+        self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int
+    ) -> AttemptResult:
+        """Posts `body` and returns what came of it; never raises for anything the other side does.
+
+        The time-out is for all of it, the look-up of the name included.
+        """
+        started = clock.passed_s()
+        try:
+            target, head = _read_target(target_url, self._allowed_networks)
+        except InvalidRequest:  # the allowed networks were narrowed since the subscription was made
+            return AttemptResult(None, "forbidden_target", None, b"", 0.0)
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        request = f"{head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                response = await self._post(target, request, customer_id)
+        except (OSError, _ConnectError, BadAnswerError) as failure:
+            return AttemptResult(None, name_of(failure), None, b"", clock.passed_s() - started)
+        taken_s = clock.passed_s() - started
+        return AttemptResult(response.status, None, response.retry_after, response.body, taken_s)
+
+    async def _post(self, target: Target, request: bytes, customer_id: int) -> Response:
+        place = (target.scheme, target.host, target.port)
+        idle = self._idle[place]
+        while idle:
+            _, channel = idle.pop()
+            if not channel.reusable:
+                continue
+            try:
+                response = await channel.post(request)
+            except ConnectionError:
+                if channel.heard:
+                    raise
+                # The receiver closed it while it lay idle, as it may at any time: nothing was answered, so try anew.
+                continue
+            self._keep(place, channel)
+            return response
+        channel = await self._connect(target, customer_id)
+        response = await channel.post(request)
+        self._keep(place, channel)
+        return response
+
+    async def _connect(self, target: Target, customer_id: int) -> Channel:
+        """A connection to an address that is permitted, and to no other."""
+        addresses: Sequence[Address] = (
+            [target.address] if target.address is not None else await self._look_up(target.host, customer_id)
+        )
+        permitted = [address for address in addresses if permits(target, address, self._allowed_networks)]
+        if not permitted:
+            raise ForbiddenAddressError
+        for address in permitted[:-1]:
+            try:
+                async with asyncio.timeout(_FIRST_ADDRESSES_S):
+                    return await self._dial(target, address)
+            except (OSError, _ConnectError):
+                continue
+        return await self._dial(target, permitted[-1])
+
+    async def _dial(self, target: Target, address: Address) -> Channel:
+        tls = self._tls if target.scheme == "https" else None
+        try:
+            transport, channel = await asyncio.get_running_loop().create_connection(
+                Channel,
+                str(address),
+                target.port,
+                ssl=tls,
+                server_hostname=target.host if tls is not None else None,
+            )
+        except (ssl.SSLError, TimeoutError):
+            raise
+        except OSError as error:
+            raise _ConnectError from error
+        if ip_address(transport.get_extra_info("peername")[0]) != address:
+            channel.abort()
+            raise ForbiddenAddressError
+        return channel
+
+    def _keep(self, place: _Place, channel: Channel) -> None:
+        if not channel.reusable:
+            return
+        self._idle[place].append((clock.passed_s(), channel))
+        if self._sweeping is None:
+            self._sweeping = asyncio.get_running_loop().call_later(_KEPT_OPEN_S, self._sweep)
+
+    def _sweep(self) -> None:
+        """Closes what has lain idle."""
+        now = clock.passed_s()
+        for place, idle in list(self._idle.items()):
+            for since, channel in idle:
+                if since < now - _KEPT_OPEN_S:
+                    channel.abort()
+            idle[:] = [(since, channel) for since, channel in idle if channel.reusable]
+            if not idle:
+                del self._idle[place]
+        self._sweeping = (
+            asyncio.get_running_loop().call_later(_KEPT_OPEN_S, self._sweep) if self._idle else None
+        )
+
+
+@lru_cache(maxsize=4096)
+def _read_target(url: str, allowed_networks: tuple[Network, ...]) -> tuple[Target, str]:
+    """The target and the head of every request to it."""
+    target = parse_target(url, allowed_networks)
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    if target.port != {"https": 443, "http": 80}[target.scheme]:
+        host = f"{host}:{target.port}"
+    return target, f"POST {target.path_and_query} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\n"
+
+
+def name_of(failure: Exception) -> str:
+    """A failure as callers and metrics know it. Its text is not shown: it may tell of the network inside."""
+    if isinstance(failure, ForbiddenAddressError):
+        return "forbidden_address"
+    if isinstance(failure, TimeoutError):
+        return "timeout"
+    if isinstance(failure, UnresolvedError):
+        return "dns"
+    if isinstance(failure, ssl.SSLError):
+        return "tls"
+    if isinstance(failure, _ConnectError):
+        return "connect"
+    return "bad_answer" if isinstance(failure, BadAnswerError) else "connection_lost"

@@ -1,0 +1,221 @@
+"""API keys in the database: made, looked up, listed, deleted, and when last seen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.chained import CHAIN
+
+from largesse.base.errors import StartError, Unauthorized, Unavailable
+from largesse.customers.api_keys import create_key, delete_key, list_keys
+from largesse.customers.authenticator import Authenticator, new_secret, secret_hash
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
+
+WORLD = b"""
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    service_accounts: [{key: bot, name: Bot}, {key: idle, name: Idle, active: false}]
+  - key: globex
+    name: Globex
+    plan: starter
+    funding: invoiced
+    service_accounts: [{key: bot, name: Other bot}]
+"""
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    try:
+        async with database.connection(OPERATOR) as connection:
+            await load_world(connection, CHAIN, parse_world(WORLD, "world.yaml"))
+        yield database
+    finally:
+        await database.close()
+
+
+async def make(
+    database: Database,
+    name: str,
+    *,
+    customer: str = "acme",
+    bot: str = "bot",
+    environment: str = "production",
+) -> tuple[int, str]:
+    async with database.connection(OPERATOR) as connection:
+        return await create_key(
+            connection, customer=customer, service_account=bot, environment=environment, key=name
+        )
+
+
+@pytest.fixture
+async def authenticator(database: Database) -> AsyncIterator[Authenticator]:
+    authenticator = Authenticator(database, "production")
+    yield authenticator
+    await authenticator.close()
+
+
+async def test_a_key_tells_whom_it_acts_for(database: Database, authenticator: Authenticator) -> None:
+    key_id, secret = await make(database, "one")
+    principal = (await authenticator.authenticate(secret)).principal
+    assert principal.key_id == key_id
+    assert (principal.customer_name, principal.plan, principal.funding) == ("Acme Ltd", "pro", "balance")
+    assert (principal.service_account_name, principal.service_account_active) == ("Bot", True)
+    assert principal.environment == "production"
+    _, other = await make(database, "two", customer="globex")
+    assert (await authenticator.authenticate(other)).principal.customer_name == "Globex"
+    _, idle = await make(database, "three", bot="idle")
+    assert (await authenticator.authenticate(idle)).principal.service_account_active is False
+
+
+async def test_many_at_once_each_get_their_own_answer(
+    database: Database, authenticator: Authenticator
+) -> None:
+    made = [await make(database, f"key-{n}") for n in range(10)]
+    secrets = [secret for _, secret in made]
+    unknown = [new_secret("production") for _ in range(10)]
+    asked = [secret for pair in zip(secrets, unknown, strict=True) for secret in pair] * 5
+    answers = await asyncio.gather(
+        *(authenticator.authenticate(secret) for secret in asked), return_exceptions=True
+    )
+    for secret, answer in zip(asked, answers, strict=True):
+        if secret in unknown:
+            assert isinstance(answer, Unauthorized)
+        else:
+            assert not isinstance(answer, BaseException)
+            assert answer.principal.key_id == made[secrets.index(secret)][0]
+
+
+async def test_a_deleted_key_and_one_of_the_other_environment_are_unknown(
+    database: Database, authenticator: Authenticator
+) -> None:
+    key_id, secret = await make(database, "one")
+    _, staging = await make(database, "two", environment="staging")
+    await authenticator.authenticate(secret)
+    async with database.connection(OPERATOR) as connection:
+        await delete_key(connection, key_id)
+    for wrong in (secret, staging, new_secret("production"), "", "x", secret[:-1], secret + "\n"):
+        with pytest.raises(Unauthorized) as refused:
+            await authenticator.authenticate(wrong)
+        assert secret not in refused.value.detail
+
+
+async def test_what_changes_holds_for_the_next_request(
+    database: Database, authenticator: Authenticator
+) -> None:
+    _, secret = await make(database, "one")
+    first = await authenticator.authenticate(secret)
+    await database.execute(OPERATOR, "UPDATE service_accounts SET active = false")
+    await database.execute(OPERATOR, "UPDATE customers SET plan = 'enterprise'")
+    await database.execute(OPERATOR, "UPDATE catalogue_version SET version = version + 1")
+    second = await authenticator.authenticate(secret)
+    assert (second.principal.service_account_active, second.principal.plan) == (False, "enterprise")
+    assert second.catalogue_version == first.catalogue_version + 1
+
+
+async def test_only_a_hash_is_kept(database: Database) -> None:
+    _, secret = await make(database, "one")
+    row = await database.fetch(OPERATOR, "SELECT k::text FROM api_keys k")
+    assert len(row) == 1
+    assert secret not in str(row[0])
+    assert secret.encode().hex() not in str(row[0])
+
+
+@pytest.mark.parametrize(
+    ("customer", "bot", "said"),
+    [
+        ("nobody", "bot", "no customer 'nobody'"),
+        ("acme", "nobody", "no service account 'nobody'"),
+        ("globex", "idle", "no service account 'idle'"),
+    ],
+)
+async def test_a_key_needs_a_customer_and_its_service_account(
+    database: Database, customer: str, bot: str, said: str
+) -> None:
+    with pytest.raises(StartError, match=said):
+        await make(database, "one", customer=customer, bot=bot)
+
+
+async def test_a_name_is_used_once_for_each_customer(database: Database) -> None:
+    await make(database, "one")
+    with pytest.raises(StartError, match="already has an API key 'one'"):
+        await make(database, "one", environment="staging")
+    await make(database, "one", customer="globex")
+
+
+async def test_a_deleted_key_keeps_its_row_and_frees_its_name(database: Database) -> None:
+    key_id, secret = await make(database, "one")
+    async with database.connection(OPERATOR) as connection:
+        await delete_key(connection, key_id)
+        with pytest.raises(StartError, match=f"no API key {key_id}"):
+            await delete_key(connection, key_id)
+        assert await list_keys(connection) == []
+    again, _ = await make(database, "one")
+    assert again > key_id
+    async with database.connection(OPERATOR) as connection:
+        first, second = await list_keys(connection, "acme", with_deleted=True)
+    assert (first.id, first.key, first.service_account) == (key_id, "one", "bot")
+    assert first.deleted_at is not None
+    assert (second.id, second.deleted_at) == (again, None)
+    assert await database.fetchval(OPERATOR, "SELECT hash FROM api_keys WHERE id = $1", key_id) is None
+    assert (
+        await database.fetchval(
+            OPERATOR, "SELECT count(*) FROM api_keys WHERE hash = $1", secret_hash(secret)
+        )
+        == 0
+    )
+
+
+async def test_keys_are_listed_without_their_secrets(database: Database) -> None:
+    _, secret = await make(database, "one")
+    await make(database, "two", customer="globex", environment="staging")
+    async with database.connection(OPERATOR) as connection:
+        both, one = await list_keys(connection), await list_keys(connection, "acme")
+    assert [(k.customer, k.key, k.service_account, k.environment) for k in both] == [
+        ("acme", "one", "bot", "production"),
+        ("globex", "two", "bot", "staging"),
+    ]
+    assert one == both[:1]
+    assert both[0].last_seen_at is None
+    assert secret not in repr(both)
+
+
+async def test_an_unknown_key_is_not_deleted(database: Database) -> None:
+    async with database.connection(OPERATOR) as connection:
+        with pytest.raises(StartError, match="there is no API key 999"):
+            await delete_key(connection, 999)
+
+
+async def test_when_a_key_was_last_seen_is_written_once_in_a_while(database: Database) -> None:
+    query = "SELECT last_seen_at FROM api_keys WHERE key = 'one'"
+    _, secret = await make(database, "one")
+    _, unused = await make(database, "two")
+    authenticator = Authenticator(database, "production")
+    await authenticator.authenticate(secret)
+    await authenticator._write_last_seen()
+    first = await database.fetchval(OPERATOR, query)
+    assert first is not None
+    await authenticator.authenticate(secret)
+    await authenticator.close()
+    assert await database.fetchval(OPERATOR, query) == first
+    assert await database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'two'") is None
+    assert unused
+
+
+async def test_closing_answers_those_who_wait_and_then_refuses(database: Database) -> None:
+    _, secret = await make(database, "one")
+    authenticator = Authenticator(database, "production")
+    waiting = [asyncio.create_task(authenticator.authenticate(secret)) for _ in range(5)]
+    await asyncio.sleep(0)
+    await authenticator.close()
+    assert {(await task).principal.customer_name for task in waiting} == {"Acme Ltd"}
+    with pytest.raises(Unavailable):
+        await authenticator.authenticate(secret)

@@ -1,0 +1,91 @@
+"""A customer is never without an administrator, whoever is removed or demoted, and at once too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from largesse.base.errors import NotFound
+from largesse.customers.members import LastAdministrator, remove, set_role
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    async with database.transaction(OPERATOR) as connection:
+        for key in ("acme", "globex"):
+            await connection.execute(
+                """
+                WITH made AS (
+                    INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', 'balance') RETURNING id)
+                INSERT INTO users (customer_id, email, name, role, is_active)
+                SELECT id, name || '@' || $1 || '.example', name, role, is_active FROM made CROSS JOIN (VALUES
+                    ('ada', 'admin', true), ('bob', 'admin', false), ('cem', 'member', true)) AS one (name, role, is_active)
+                """,
+                key,
+            )
+    yield database
+    await database.close()
+
+
+async def ids(database: Database, customer: str = "acme") -> tuple[int, dict[str, int]]:
+    rows = await database.fetch(
+        OPERATOR,
+        "SELECT u.id, u.customer_id, u.name FROM users u JOIN customers c ON c.id = u.customer_id WHERE c.key = $1",
+        customer,
+    )
+    return rows[0]["customer_id"], {row["name"]: row["id"] for row in rows}
+
+
+async def roles(database: Database) -> dict[str, tuple[str, bool]]:
+    rows = await database.fetch(
+        OPERATOR,
+        "SELECT u.name, u.role, u.is_active FROM users u JOIN customers c ON c.id = u.customer_id WHERE c.key = 'acme'",
+    )
+    return {row["name"]: (row["role"], row["is_active"]) for row in rows}
+
+
+async def test_the_last_administrator_stays(database: Database) -> None:
+    """Neither who was removed nor another customer's administrator stands in for them."""
+    customer_id, people = await ids(database)
+    before = await roles(database)
+    for act in (remove, lambda *of: set_role(*of, "viewer")):
+        with pytest.raises(LastAdministrator):
+            async with database.transaction(OPERATOR) as connection:
+                await act(connection, customer_id, people["ada"])
+    assert await roles(database) == before
+    async with database.transaction(OPERATOR) as connection:
+        await set_role(connection, customer_id, people["ada"], "admin")
+        await set_role(connection, customer_id, people["cem"], "admin")
+        await remove(connection, customer_id, people["ada"])
+    assert await roles(database) == {"ada": ("admin", False), "bob": ("admin", False), "cem": ("admin", True)}
+    with pytest.raises(LastAdministrator):
+        async with database.transaction(OPERATOR) as connection:
+            await remove(connection, customer_id, people["cem"])
+
+
+async def test_two_who_remove_each_other_at_once_leave_one(database: Database) -> None:
+    customer_id, people = await ids(database)
+    async with database.transaction(OPERATOR) as connection:
+        await set_role(connection, customer_id, people["cem"], "admin")
+
+    async def removed(name: str) -> None:
+        async with database.transaction(OPERATOR) as connection:
+            await remove(connection, customer_id, people[name])
+
+    done = await asyncio.gather(removed("ada"), removed("cem"), return_exceptions=True)
+    assert sorted(type(one) for one in done if one is not None) == [LastAdministrator]
+
+
+async def test_nobody_of_another_customer_or_removed_is_found(database: Database) -> None:
+    customer_id, people = await ids(database)
+    _, others = await ids(database, "globex")
+    for user_id in (others["cem"], people["bob"], 2**31 - 1):
+        for act in (remove, lambda *of: set_role(*of, "viewer")):
+            with pytest.raises(NotFound):
+                async with database.transaction(OPERATOR) as connection:
+                    await act(connection, customer_id, user_id)

@@ -1,0 +1,79 @@
+"""What is said of tables that are spread over nodes holds on every PostgreSQL; that they are spread, tests/citus tests on a cluster."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from largesse.base.errors import StartError
+from largesse.db import migrate, sharding
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.installation import check_schema
+
+
+@pytest.fixture
+async def connection(database_url: str) -> asyncpg.Connection:
+    connection = await asyncpg.connect(database_url)
+    yield connection
+    await connection.close()
+
+
+async def test_without_the_extension_nothing_is_spread_and_nothing_wrong(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    assert await sharding.distribute(connection) == []
+    assert await sharding.trouble(connection) is None
+    with pytest.raises(StartError, match="one server"):
+        await sharding.homes(connection, [1])
+    database = await Database.connect(database_url, role=Role.APP)
+    try:
+        assert not database.is_spread
+        await check_schema(database)
+    finally:
+        await database.close()
+
+
+async def test_tables_that_were_spread_are_not_served_without_the_extension(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    await connection.execute("INSERT INTO distribution DEFAULT VALUES")
+    with pytest.raises(StartError, match="the extension citus is missing"):
+        await migrate.upgrade(database_url)
+    database = await Database.connect(database_url, role=Role.WORKER)
+    try:
+        with pytest.raises(StartError, match="the extension citus is missing"):
+            await check_schema(database)
+    finally:
+        await database.close()
+    await connection.execute("DELETE FROM distribution")
+    await migrate.upgrade(database_url)
+
+
+async def test_the_customer_is_in_every_unique_key_of_what_is_spread(connection: asyncpg.Connection) -> None:
+    rows = await connection.fetch(
+        """
+        SELECT indrelid::regclass::text AS table, indexrelid::regclass::text AS key,
+               EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = indrelid AND a.attname = $2
+                       AND a.attnum = ANY(indkey::int2[]) AND a.attnotnull) AS names_customer
+        FROM pg_index WHERE indisunique AND indrelid::regclass::text = ANY($1::text[])
+        """,
+        list(sharding.DISTRIBUTED),
+        sharding.COLUMN,
+    )
+    assert {row["table"] for row in rows} == set(sharding.DISTRIBUTED)
+    assert [row["key"] for row in rows if not row["names_customer"]] == []
+
+
+async def test_what_is_spread_refers_to_nothing_but_what_is_spread_or_copied(
+    connection: asyncpg.Connection,
+) -> None:
+    parents = await connection.fetch(
+        """
+        SELECT DISTINCT confrelid::regclass::text AS parent FROM pg_constraint
+        WHERE contype = 'f' AND conrelid::regclass::text = ANY($1::text[])
+        """,
+        list(sharding.DISTRIBUTED),
+    )
+    known = {*sharding.DISTRIBUTED, *sharding.REFERENCE}
+    assert [row["parent"] for row in parents if row["parent"] not in known] == []

@@ -1,0 +1,273 @@
+"""Each side of a session gives up on a silent other in time; and only then."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+from tests.faults.proxy import Proxy
+
+from largesse.base.database_address import DatabaseAddress
+from largesse.db import session
+from largesse.db.pool import Database, connect_once
+from largesse.db.postmaster import end_orphans
+from largesse.db.scope import OPERATOR
+from largesse.db.session import REQUESTS, Dialer, Limits
+
+SHORT = Limits(statement_s=1, lock_s=1, idle_in_transaction_s=1)
+# In this database: other tests hold such locks in theirs, on the same server.
+WAITING = """
+    SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+async def database(proxy: Proxy) -> AsyncIterator[Database]:
+    database = await Database.connect(proxy.url, max_connections=3, limits=SHORT)
+    yield database
+    await database.close()
+
+
+async def test_the_server_knows_the_limits(database_url: str) -> None:
+    database = await Database.connect(database_url)
+    shown = {name: await database.fetchval(OPERATOR, f"SHOW {name}") for name in REQUESTS.settings}
+    await database.close()
+    assert shown == REQUESTS.settings
+    assert shown["idle_in_transaction_session_timeout"] == "5s"
+
+
+async def test_both_ends_of_a_connection_notice_that_the_other_has_vanished(database: Database) -> None:
+    shown = {
+        name: await database.fetchval(OPERATOR, f"SHOW {name}")
+        for name in (
+            "tcp_keepalives_idle",
+            "tcp_keepalives_interval",
+            "tcp_keepalives_count",
+            "tcp_user_timeout",
+        )
+    }
+    async with database.connection(OPERATOR) as connection:
+        sock = connection._transport.get_extra_info("socket")
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 5
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 2
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == 3
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 10_000
+        over_tcp = await connection.fetchval("SELECT inet_client_addr() IS NOT NULL")
+    if over_tcp:  # a socket has no keepalive
+        assert list(shown.values()) == ["5", "2", "3", "10000"]
+
+
+async def test_a_transaction_left_alone_lets_its_locks_go(
+    proxy: Proxy, database: Database, beside: asyncpg.Connection
+) -> None:
+    await beside.execute("CREATE TABLE held (id int); INSERT INTO held VALUES (1)")
+    async with database.connection(OPERATOR) as connection:
+        await connection.execute("BEGIN; UPDATE held SET id = 2")
+        proxy.swallow()
+        async with asyncio.timeout(PATIENCE_S):
+            await beside.execute("UPDATE held SET id = 3")
+        with pytest.raises(TimeoutError):
+            await connection.execute("COMMIT")
+    assert await database.fetchval(OPERATOR, "SELECT id FROM held") == 3
+
+
+@pytest.mark.parametrize("statement", ["prepared", "COPY"])
+async def test_a_session_whose_client_is_lost_within_a_command_is_ended(
+    statement: str,
+    proxy: Proxy,
+    database: Database,
+    database_url: str,
+    beside: asyncpg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server would wait for the rest without end, and keep the locks of the transaction."""
+    monkeypatch.setattr("largesse.db.postmaster._WAITED_S", 0.5)
+    await beside.execute("CREATE TABLE held (id int); INSERT INTO held VALUES (1)")
+    async with database.connection(OPERATOR) as connection:
+        await connection.execute("BEGIN; UPDATE held SET id = 2")
+        # Parse is heard, Bind is not; the beginning of a COPY, and not its rows.
+        proxy.last_heard = b"count(*)" if statement == "prepared" else b"COPY"
+        with pytest.raises(TimeoutError):
+            await (
+                connection.fetchval("SELECT count(*) FROM held WHERE id = $1", 2)
+                if statement == "prepared"
+                else connection.copy_records_to_table("held", records=[(3,)] * 100_000, columns=["id"])
+            )
+    async with connect_once(database_url, OPERATOR, limits=REQUESTS) as other:
+        await other.execute("SET lock_timeout = '1s'")
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await other.execute("UPDATE held SET id = 3")
+    healthy = await Database.connect(database_url)
+    try:
+        await asyncio.sleep(0.5)
+        assert await end_orphans(healthy) == 1
+        await beside.execute("UPDATE held SET id = 3")
+    finally:
+        await healthy.close()
+
+
+async def test_sessions_at_work_and_at_rest_are_no_orphans(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.db.postmaster._WAITED_S", 0.0)
+    healthy = await Database.connect(database_url)
+    try:
+        async with database.connection(OPERATOR) as resting, database.transaction(OPERATOR) as idle:
+            await idle.execute("SELECT 1")
+            working = asyncio.create_task(database.fetchval(OPERATOR, "SELECT pg_sleep(0.5)"))
+            await asyncio.sleep(0.2)
+            assert await end_orphans(healthy) == 0
+            await working
+            assert await resting.fetchval("SELECT 1") == 1
+    finally:
+        await healthy.close()
+
+
+async def test_a_silent_server_is_given_up_and_asked_anew(proxy: Proxy, database: Database) -> None:
+    async with database.connection(OPERATOR), database.connection(OPERATOR), database.connection(OPERATOR):
+        pass  # three are open now, and lie idle
+    proxy.swallow()
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        await database.fetchval(OPERATOR, "SELECT 1")
+    gave_up = time.monotonic()
+    assert gave_up - began >= 2.0  # the statement's limit and what its answer may take
+    # None of the others is waited for.
+    assert await asyncio.gather(*(database.fetchval(OPERATOR, "SELECT 1") for _ in range(6))) == [1] * 6
+    assert time.monotonic() - gave_up < 2.0
+
+
+async def test_a_transaction_that_meets_a_silent_server_fails_once(proxy: Proxy, database: Database) -> None:
+    began = time.monotonic()
+
+    async def transact() -> None:
+        async with database.transaction(OPERATOR) as connection:
+            proxy.swallow()
+            await connection.execute("SELECT 1")
+
+    with pytest.raises(TimeoutError):
+        await transact()
+    assert time.monotonic() - began < 2 * SHORT.answer_s  # the rollback is not waited for too
+    assert await database.fetchval(OPERATOR, "SELECT 1") == 1
+
+
+@pytest.mark.parametrize("borrow", [Database.transaction, Database.connection])
+async def test_a_statement_may_be_cancelled(
+    borrow: Any, database: Database, beside: asyncpg.Connection
+) -> None:
+    async def wait() -> None:
+        async with borrow(database, OPERATOR) as connection:
+            await connection.fetch("SELECT pg_advisory_lock($1)", 42)
+
+    await beside.execute("SELECT pg_advisory_lock(42)")
+    waiting = asyncio.create_task(wait())
+    await _until(beside, f"SELECT ({WAITING}) = 1")
+    waiting.cancel()
+    await asyncio.wait([waiting], timeout=PATIENCE_S)
+    assert waiting.cancelled()  # not ended by what became of the connection
+    assert await database.fetchval(OPERATOR, "SELECT 1") == 1
+
+
+async def test_a_server_that_is_silent_from_the_start_is_not_waited_for_long(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "CONNECT_TIMEOUT_S", 0.2)
+    proxy.swallow(new=True)
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(TimeoutError):
+            await Database.connect(proxy.url)
+
+
+async def test_closing_does_not_wait_for_a_silent_server(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_CLOSE_TIMEOUT_S", 0.2)
+    database = await Database.connect(proxy.url)
+    proxy.swallow()
+    async with asyncio.timeout(PATIENCE_S):
+        await database.close()
+
+
+async def test_a_commit_is_never_cancelled(database: Database, beside: asyncpg.Connection) -> None:
+    """One that waits for a standby would come back as done, on the primary alone."""
+    await beside.execute(
+        """
+        CREATE TABLE held (id int);
+        CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0
+        AS $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER hold AFTER INSERT ON held
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold();
+        SELECT pg_advisory_lock(42);
+        """
+    )
+    async with database.connection(OPERATOR) as connection:
+        await connection.execute("BEGIN; INSERT INTO held VALUES (1)")
+        with pytest.raises(TimeoutError):
+            await connection.execute("COMMIT")
+    assert await database.fetchval(OPERATOR, WAITING) == 1
+    await beside.execute("SELECT pg_advisory_unlock(42)")
+    await _until(beside, "SELECT count(*) = 1 FROM held")
+
+
+async def test_an_interrupted_command_is_stopped_at_the_server(
+    database_url: str, beside: asyncpg.Connection
+) -> None:
+    sleeping = """
+        SELECT count(*) = {} FROM pg_stat_activity
+        WHERE datname = current_database() AND query ~ '^SELECT pg_sleep' AND state = 'active'
+    """
+    async with connect_once(database_url, OPERATOR) as connection:
+        command = asyncio.create_task(connection.fetchval("SELECT pg_sleep(600)"))
+        await _until(beside, sleeping.format(1))
+        command.cancel()
+        await asyncio.gather(command, return_exceptions=True)
+        await _until(beside, sleeping.format(0))
+
+
+async def test_a_silent_host_is_passed_by_and_tried_last_from_then_on(
+    proxy: Proxy, database_url: str
+) -> None:
+    silent = Proxy(database_url)
+    await silent.restore()
+    silent.swallow(new=True)
+    dialer = Dialer(DatabaseAddress.parse(_several(proxy.url, silent.port, proxy.port)), SHORT)
+    try:
+        waits = [await _dial(dialer) for _ in range(3)]
+    finally:
+        await silent.cut()
+    assert waits[0] >= 1.5 > max(waits[1:])
+
+
+def _several(url: str, *ports: int) -> str:
+    """The address with each of several ports of this machine as a host."""
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0]
+    hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+    return parts._replace(netloc=f"{user}@{hosts}").geturl()
+
+
+async def _dial(dialer: Any) -> float:
+    """Opens a session, and says how long that took."""
+    began = time.monotonic()
+    opened = await dialer.dial()
+    took = time.monotonic() - began
+    assert await opened.fetchval("SELECT 1") == 1
+    await opened.close()
+    return took
+
+
+async def _until(connection: asyncpg.Connection, question: str) -> None:
+    """Waits until the database answers `question` with true."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not await connection.fetchval(question):
+        assert time.monotonic() < deadline, question
+        await asyncio.sleep(0.01)

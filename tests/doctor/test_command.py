@@ -1,0 +1,104 @@
+"""`largesse check` as an operator runs it: what it prints, what it ends with, and that it leaves no trace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.mail.conftest import PostOffice
+
+GOOD = {
+    "LARGESSE_MASTER_KEY": "5e" * 32,
+    "LARGESSE_PUBLIC_URL": "https://gifts.example.com",
+    "LARGESSE_MAIL_FROM": "Largesse <gifts@example.com>",
+}
+
+
+async def check(folder: Path, *arguments: str, **environ: str) -> tuple[int, str]:
+    """The exit code and what is printed."""
+    named = {name: value for name, value in os.environ.items() if not name.startswith("LARGESSE_")}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "largesse", "check", *arguments,
+        env={**named, **environ}, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    printed, failed = await asyncio.wait_for(process.communicate(), 60)
+    assert failed == b""
+    assert process.returncode is not None
+    return process.returncode, printed.decode()
+
+
+def levels(report: Any, level: str) -> set[str]:
+    return {finding["setting"] for finding in report["findings"] if finding["level"] == level}
+
+
+@pytest.mark.slow
+async def test_a_configuration_that_works(database_url: str, tmp_path: Path) -> None:
+    server = PostOffice()
+    await server.start()
+    environ = {**GOOD, "LARGESSE_DATABASE_URL": database_url, "LARGESSE_SMTP_URL": server.url}
+    code, printed = await check(tmp_path, "--json", **environ)
+    report = json.loads(printed)
+    assert code == 0, printed
+    assert report["ok"] is True
+    assert levels(report, "error") == set()
+    assert levels(report, "warning") <= {"LARGESSE_DATABASE_URL", "RLIMIT_NOFILE"}, (
+        "the tests' server need not be safe"
+    )
+    assert levels(report, "ok") >= {
+        "LARGESSE_…",
+        "LARGESSE_DATABASE_URL",
+        "LARGESSE_MASTER_KEY",
+        "LARGESSE_SMTP_URL",
+    }
+    code, printed = await check(tmp_path, **environ)
+    await server.close()
+    assert code == 0
+    assert len(printed.splitlines()) == len(report["findings"]) + 1
+    assert printed.splitlines()[-1].startswith("Errors: 0, warnings: ")
+    assert server.got == []
+    assert server.connections == 2
+    assert os.listdir(tmp_path) == []  # noqa: PTH208 - a test's own folder
+
+
+@pytest.mark.slow
+async def test_a_configuration_that_cannot_work(tmp_path: Path) -> None:
+    secret = "postgresql://ada:secret@127.0.0.1:1/largesse"
+    code, printed = await check(
+        tmp_path,
+        "--json",
+        LARGESSE_DATABASE_URL=secret,
+        LARGESSE_SMTP_URL="smtp://ada:secret@127.0.0.1:1",
+        LARGESSE_RATE_LIMIT="secret",
+        LARGESSE_SMPT_URL="secret",
+    )
+    report = json.loads(printed)
+    assert (code, report["ok"]) == (1, False)
+    assert levels(report, "error") == {
+        "LARGESSE_DATABASE_URL",
+        "LARGESSE_MASTER_KEY",
+        "LARGESSE_RATE_LIMIT",
+        "LARGESSE_SMTP_URL",
+    }
+    assert levels(report, "warning") >= {"LARGESSE_SMPT_URL", "LARGESSE_PUBLIC_URL", "LARGESSE_MAIL_FROM"}
+    assert "secret" not in printed
+    assert os.listdir(tmp_path) == []  # noqa: PTH208 - a test's own folder
+
+
+@pytest.mark.slow
+async def test_what_a_malformed_setting_leads_to_is_not_looked_at(tmp_path: Path) -> None:
+    code, printed = await check(
+        tmp_path,
+        "--json",
+        LARGESSE_DATABASE_URL="mysql://x",
+        LARGESSE_SMTP_URL="http://x",
+        LARGESSE_DATA_DIR="data",
+    )
+    assert code == 1
+    errors = [f for f in json.loads(printed)["findings"] if f["level"] == "error"]
+    assert [f["setting"] for f in errors] == ["LARGESSE_DATABASE_URL", "LARGESSE_SMTP_URL"]
+    assert os.listdir(tmp_path) == []  # noqa: PTH208 - a test's own folder

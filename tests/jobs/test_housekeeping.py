@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from uuid import UUID, uuid4
+
+import pytest
+from prometheus_client import REGISTRY
+from tests.spread import IS_SPREAD
+
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.jobs.housekeeping import measure, prune
+
+TABLES = ("delivery_attempts", "deliveries", "events", "captured_mail")
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    yield database
+    await database.close()
+
+
+async def counts(database: Database) -> dict[str, int]:
+    return {table: await database.fetchval(OPERATOR, f"SELECT count(*) FROM {table}") for table in TABLES}
+
+
+async def subscribe(database: Database) -> UUID:
+    """A subscription of a customer of its own."""
+    name = uuid4().hex
+    customer_id = await database.fetchval(
+        OPERATOR,
+        "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', 'invoiced') RETURNING id",
+        name,
+    )
+    account_id = await database.fetchval(
+        OPERATOR,
+        "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $2) RETURNING id",
+        customer_id,
+        name,
+    )
+    subscription_id: UUID = await database.fetchval(
+        OPERATOR,
+        """
+        INSERT INTO webhook_subscriptions
+            (id, customer_id, environment, event, target_url, sealed_secret, service_account_id)
+        VALUES ($1, $2, 'production', 'order.created', 'https://hooks.example.com/', '', $3) RETURNING id
+        """,
+        uuid4(),
+        customer_id,
+        account_id,
+    )
+    return subscription_id
+
+
+async def fill(database: Database) -> None:
+    """One row in each table, a finished delivery, and a second that is still pending in its queue."""
+    subscription_id = await subscribe(database)
+    event_id = await database.fetchval(
+        OPERATOR,
+        """
+        INSERT INTO events (order_id, customer_id, environment, event, body, created_at, fanned_out_at)
+        VALUES (1, 1, 'production', 'order.created', '', now(), now()) RETURNING id
+        """,
+    )
+    for state in ("delivered", "pending"):
+        delivery_id = await database.fetchval(
+            OPERATOR,
+            """
+            INSERT INTO deliveries (customer_id, subscription_id, event_id, event, state, due_at, created_at, finished_at)
+            VALUES (1, $1, $2, 'order.created', $3, now(), now(), now()) RETURNING id
+            """,
+            subscription_id,
+            event_id,
+            state,
+        )
+    await database.execute(
+        OPERATOR,
+        "INSERT INTO subscription_queues (customer_id, subscription_id, due_at) VALUES (1, $1, now())",
+        subscription_id,
+    )
+    await database.execute(
+        OPERATOR,
+        """
+        INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms)
+        VALUES (1, $1, 1, now(), 5)
+        """,
+        delivery_id,
+    )
+    await database.execute(
+        OPERATOR,
+        """
+        INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, captured_at)
+        VALUES (1, 1, 'staging', 'sam@example.com', 'A gift', '', now())
+        """,
+    )
+
+
+def gauge(name: str, queue: str) -> float | None:
+    return REGISTRY.get_sample_value(name, {"queue": queue})
+
+
+async def test_what_is_30_days_old_goes_and_not_a_day_sooner(database: Database) -> None:
+    await fill(database)
+    for days, expected in (
+        (29.9, {"delivery_attempts": 1, "deliveries": 2, "events": 1, "captured_mail": 1}),
+        (30.1, {"delivery_attempts": 0, "deliveries": 1, "events": 1, "captured_mail": 0}),
+        (35.1, {"delivery_attempts": 0, "deliveries": 1, "events": 0, "captured_mail": 0}),
+    ):
+        await database.execute(OPERATOR, "UPDATE clock SET ahead_by = $1 * interval '1 day'", days)
+        async with database.connection(OPERATOR) as connection:
+            assert not await prune(connection)
+        assert await counts(database) == expected
+    assert await database.fetchval(OPERATOR, "SELECT state FROM deliveries") == "pending"
+
+
+async def test_an_event_that_no_worker_has_seen_stays(database: Database) -> None:
+    await fill(database)
+    await database.execute(OPERATOR, "UPDATE events SET fanned_out_at = NULL")
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = '100 days'")
+    async with database.connection(OPERATOR) as connection:
+        await prune(connection)
+    assert (await counts(database))["events"] == 1
+
+
+async def test_a_large_backlog_goes_in_bites(database: Database) -> None:
+    await database.execute(
+        OPERATOR,
+        """
+        INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms)
+        SELECT 1, number, 1, now() - interval '31 days', 5 FROM generate_series(1, 5001) AS number
+        """,
+    )
+    async with database.connection(OPERATOR) as connection:
+        assert await prune(connection)
+        assert not await prune(connection)
+    assert (await counts(database))["delivery_attempts"] == 0
+
+
+async def test_the_queues_are_measured(database: Database) -> None:
+    await fill(database)
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = '10 seconds'")
+    async with database.connection(OPERATOR) as connection:
+        await measure(connection)
+
+    assert gauge("largesse_queue_depth", "deliveries") == 1
+    assert gauge("largesse_queue_depth", "events") == 0
+    assert 10 <= (gauge("largesse_queue_oldest_due_seconds", "deliveries") or 0) <= 40
+    assert gauge("largesse_queue_oldest_due_seconds", "messages") == 0
+
+
+async def test_the_oldest_delivery_is_found_in_whatever_queue_it_waits(database: Database) -> None:
+    """Also where its queue had a turn since, and waits for the next from then on."""
+    for number, failing in enumerate([False, True, True, False]):
+        subscription_id = await subscribe(database)
+        await database.execute(
+            OPERATOR,
+            """
+            INSERT INTO deliveries (customer_id, subscription_id, sample, event, due_at, created_at)
+            SELECT (SELECT customer_id FROM webhook_subscriptions WHERE id = $1), $1, '', 'order.created', now() - ages * interval '1 minute', now() FROM unnest($2::int[]) AS ages
+            """,
+            subscription_id,
+            [number, 100 if number == 2 else 5, -30],
+        )
+        await database.execute(
+            OPERATOR,
+            """
+            INSERT INTO subscription_queues (customer_id, subscription_id, due_at, failing)
+            SELECT customer_id, id, now(), $2 FROM webhook_subscriptions WHERE id = $1
+            """,
+            subscription_id,
+            failing,
+        )
+    async with database.connection(OPERATOR) as connection:
+        await measure(connection)
+    assert 6000 <= (gauge("largesse_queue_oldest_due_seconds", "deliveries") or 0) < 6060
+    assert gauge("largesse_queue_depth", "deliveries") == 12
+    assert REGISTRY.get_sample_value("largesse_webhook_failing_subscriptions") == 2
+
+
+@pytest.mark.skipif(IS_SPREAD, reason="of queues on nodes nobody counts beyond 10,000: docs/scaling.md")
+async def test_a_long_queue_is_counted_to_10_000_and_beyond_that_as_the_last_analyze_found_it(
+    database: Database,
+) -> None:
+    add = """
+        INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)
+        SELECT 1, n, 'staging', now() + interval '1 hour' FROM generate_series($1::int, $2::int) AS n
+    """
+    await database.execute(OPERATOR, "ALTER TABLE mail_jobs SET (autovacuum_enabled = off)")
+    for first, last, analyze, depth in (
+        (1, 9_999, False, 9_999),
+        (10_000, 12_000, False, 10_000),
+        (12_001, 30_000, True, 30_000),
+        (30_001, 30_100, False, 30_000),
+    ):
+        await database.execute(OPERATOR, add, first, last)
+        if analyze:
+            await database.execute(OPERATOR, "ANALYZE mail_jobs")
+        async with database.connection(OPERATOR) as connection:
+            await measure(connection)
+        assert gauge("largesse_queue_depth", "mail_jobs") == pytest.approx(
+            depth, rel=0.05 if depth > 10_000 else 0
+        )
+    await database.execute(OPERATOR, "UPDATE mail_jobs SET fanned_out_at = now() WHERE order_id > 100")
+    async with database.connection(OPERATOR) as connection:
+        await measure(connection)
+    assert gauge("largesse_queue_depth", "mail_jobs") == 100, "few are counted, whatever was found before"

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.faults.proxy import Proxy
+
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.db.session import Limits
+from largesse.jobs import metrics
+from largesse.jobs.job_loop import Loop, Schedule
+from largesse.jobs.notifier import Notifier, Waker, listen, notify
+
+A_WHILE_S = 10.0
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def heard(database: Database) -> AsyncIterator[Waker]:
+    """A waker that hears notifications."""
+    waker = Waker()
+    listening = asyncio.create_task(listen(database, waker.wake))
+    async with asyncio.timeout(A_WHILE_S):
+        while not waker.calls:  # until it listens, nothing is heard
+            async with database.connection(OPERATOR) as connection:
+                await notify(connection)
+            await asyncio.sleep(0.01)
+    yield waker
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+
+
+async def test_a_call_before_the_wait_is_not_missed() -> None:
+    waker = Waker()
+    before = waker.calls
+    waker.wake()
+    async with asyncio.timeout(A_WHILE_S):
+        await waker.wait(before, longest_s=1000)
+
+
+async def test_a_wait_ends_by_itself() -> None:
+    waker = Waker()
+    async with asyncio.timeout(A_WHILE_S):
+        await waker.wait(waker.calls, longest_s=0.01)
+
+
+async def test_the_notifier_is_heard_and_many_calls_make_few_notifications(
+    database: Database, heard: Waker
+) -> None:
+    notifier = Notifier(database)
+    before = heard.calls
+    for _ in range(1000):
+        notifier.notify_soon()
+    async with asyncio.timeout(A_WHILE_S):
+        await heard.wait(before, longest_s=A_WHILE_S)
+    await notifier.close()
+    assert 1 <= heard.calls - before <= 3
+
+
+async def test_a_notification_in_a_transaction_is_heard_when_it_commits(
+    database: Database, heard: Waker
+) -> None:
+    before = heard.calls
+    async with database.transaction(OPERATOR) as connection:
+        await notify(connection)
+        await database.fetchval(OPERATOR, "SELECT 1")
+        assert heard.calls == before
+    async with asyncio.timeout(A_WHILE_S):
+        await heard.wait(before, longest_s=A_WHILE_S)
+    assert heard.calls > before
+
+
+async def test_a_lost_connection_is_replaced(
+    database: Database, heard: Waker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.jobs.notifier._RECONNECT_S", 0.01)
+    await database.execute(
+        OPERATOR,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
+    )
+    before = heard.calls
+    async with asyncio.timeout(A_WHILE_S):
+        while heard.calls == before:
+            async with database.connection(OPERATOR) as connection:
+                await notify(connection)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_connection_that_went_silent_is_replaced(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.jobs.notifier._RECONNECT_S", 0.01)
+    monkeypatch.setattr("largesse.jobs.notifier._HEARTBEAT_S", 0.05)
+    limits = Limits(statement_s=1, lock_s=1, idle_in_transaction_s=1)
+    proxy = Proxy(database_url)
+    await proxy.restore()
+    behind = await Database.connect(proxy.url, limits=limits)
+    waker = Waker()
+    listening = asyncio.create_task(listen(behind, waker.wake))
+    try:
+        for _ in range(2):
+            before = waker.calls
+            async with asyncio.timeout(A_WHILE_S):
+                while waker.calls == before:
+                    async with database.connection(OPERATOR) as connection:
+                        await notify(connection)
+                    await asyncio.sleep(0.01)
+            proxy.swallow()
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+        await behind.close()
+        await proxy.cut()
+
+
+async def test_a_loop_goes_on_after_a_failure_and_while_there_is_work() -> None:
+    leaked = asyncio.CancelledError("of something that was waited for")
+    outcomes: list[bool | BaseException] = [True, OSError("away"), ValueError("a bug"), leaked, True, False]
+    restarts = metrics.LOOP_RESTARTS.labels("test")._value
+    before = restarts.get()
+    done = asyncio.Event()
+
+    async def step() -> bool:
+        if not outcomes:
+            done.set()
+            return False
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    loop = Loop("test", step, every_s=0.001, pause=Schedule(0.001, 1.0, 0.001))
+    running = asyncio.create_task(loop.run())
+    async with asyncio.timeout(A_WHILE_S):
+        await done.wait()
+        loop.stop()
+        await running
+    assert restarts.get() - before == 3
+
+
+async def test_a_loop_that_rests_after_a_failure_stops_at_once() -> None:
+    failed = asyncio.Event()
+
+    async def step() -> bool:
+        failed.set()
+        raise ValueError("a bug")
+
+    loop = Loop("test", step, pause=Schedule(600, 1.0, 600))
+    running = asyncio.create_task(loop.run())
+    async with asyncio.timeout(A_WHILE_S):
+        await failed.wait()
+        loop.stop()
+        await running
+
+
+async def test_a_cancelled_loop_ends() -> None:
+    loop = Loop("test", asyncio.Event().wait)  # type: ignore[arg-type]
+    running = asyncio.create_task(loop.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running

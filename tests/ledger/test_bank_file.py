@@ -1,0 +1,144 @@
+"""What banks write: delimiters, encodings, headings and amounts of several countries, and what is no such file."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from largesse.base.errors import StartError
+from largesse.ledger import bank_file
+from largesse.ledger.bank_file import BankLine, Columns, read_bank_file, read_decimal
+
+ENGLISH = "Date,Description,Amount (GBP),Currency\n2026-11-20,RF18 5390 0754 7034,1000.00,GBP\n\n2026-11-21,Fee,-4.50,GBP\n"
+GERMAN = (
+    "Kontoauszug;Muster AG\nvom;21.11.2026\n\n"
+    'Buchungstag;Verwendungszweck;Betrag;Währung\n20.11.2026;"Für Geschenke;\nRF18 5390";1.000,00;eur\n'
+)
+
+
+def read(
+    tmp_path: Path, text: str, columns: Columns | None = None, encoding: str = "utf-8"
+) -> list[BankLine]:
+    path = tmp_path / "bank.csv"
+    path.write_bytes(text.encode(encoding))
+    return read_bank_file(path, columns or Columns())
+
+
+def test_an_english_file(tmp_path: Path) -> None:
+    first, second = read(tmp_path, ENGLISH)
+    assert (first.line, first.amount, first.currency) == (2, "1000.00", "GBP")
+    assert "RF18 5390 0754 7034" in first.text
+    assert (second.line, second.amount) == (4, "-4.50")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
+def test_a_german_file_with_lines_above_its_heading(tmp_path: Path, encoding: str) -> None:
+    (line,) = read(tmp_path, GERMAN, encoding=encoding)
+    assert (line.line, line.amount, line.currency) == (6, "1.000,00", "EUR")
+    assert "RF18 5390" in line.text
+
+
+def test_columns_may_be_named_and_the_currency_said(tmp_path: Path) -> None:
+    text = "Date\tWhat\tValue in\n1 May\tRF18\t5\n2 May\tRF19\n"
+    lines = read(tmp_path, text, Columns(amount="value IN", all_in="GBP"))
+    assert [(line.amount, line.currency) for line in lines] == [("5", "GBP"), ("", "GBP")]
+    both = read(tmp_path, "Betrag;Amount;CCY\n1;2;GBP\n", Columns(amount="Betrag"))
+    assert both[0].amount == "1"
+
+
+def test_equal_lines_are_told_apart_and_known_again(tmp_path: Path) -> None:
+    head, line = "Amount,Currency,Text\n", "5,GBP,RF18\n"
+    once, twice = read(tmp_path, head + line), read(tmp_path, head + line + "1,GBP,x\n" + line)
+    assert twice[0].mark == once[0].mark
+    assert len({one.mark for one in twice}) == 3
+    assert [one.mark for one in read(tmp_path, head + line + line)] == [twice[0].mark, twice[2].mark]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no line is a heading"),
+        ("Date,Text\n1,2\n", "no line is a heading"),
+        ("Amount,Text\n1,2\n", "name the columns"),
+        ("Amount,Currency\n" + '"' + "x" * 200_000, "is no CSV file"),
+        ("Amount,Currency\n" + "," * 200 + "\n", "line 2 has more than 200 columns"),
+        ("\0" * 9, "is no text"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(StartError, match=said):
+        read(tmp_path, text)
+
+
+def test_files_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "Amount,Currency\n"
+    assert len(read(tmp_path, head + "1,GBP" + "," * 198 + "\n")) == 1, "200 columns"
+    monkeypatch.setattr(bank_file, "MAX_LINES", 2)
+    assert len(read(tmp_path, head + "1,GBP\n" * 2)) == 2
+    with pytest.raises(StartError, match="more than 2 lines"):
+        read(tmp_path, head + "1,GBP\n" * 3)
+    monkeypatch.setattr(bank_file, "MAX_BYTES", 1024 * 1024)
+    fits = head + "\n" * (1024 * 1024 - len(head))
+    assert read(tmp_path, fits) == []
+    with pytest.raises(StartError, match="more than 1 MB"):
+        read(tmp_path, fits + "\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("1000", "1000"),
+        ("1000.5", "1000.5"),
+        ("1000,50", "1000.50"),
+        ("1,234.50", "1234.50"),
+        ("1.234,50", "1234.50"),
+        ("1.234.567", "1234567"),
+        ("1,234,567.8", "1234567.8"),
+        ("1 234,50", "1234.50"),
+        ("1\N{NO-BREAK SPACE}234,50", "1234.50"),
+        ("1'234.50", "1234.50"),
+        ("+5", "5"),
+        ("-5,00", "-5.00"),
+    ],
+)
+def test_amounts_as_banks_write_them(text: str, amount: str) -> None:
+    assert read_decimal(text) == Decimal(amount)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "1,234",
+        "1.234",
+        "1.2.3",
+        "1,23,456.0",
+        "1.5,5,5",
+        "1e5",
+        "NaN",
+        "--5",
+        "5 GBP",
+        "£5",
+        "\N{ARABIC-INDIC DIGIT ONE}",
+    ],
+)
+def test_what_is_no_amount_or_could_be_two_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no amount|could be two amounts"):
+        read_decimal(text)
+
+
+def test_the_decimal_sign_may_be_said() -> None:
+    assert read_decimal("1,234", ".") == 1234
+    assert read_decimal("1,234", ",") == Decimal("1.234")
+    with pytest.raises(ValueError, match="is no amount"):
+        read_decimal("1,23", ".")
+
+
+def test_a_sign_of_the_currency_may_stand_beside_an_amount() -> None:
+    assert read_decimal("£1,234.50", currency="GBP") == Decimal("1234.50")
+    assert read_decimal("-5,00 EUR", currency="EUR") == Decimal("-5.00")
+    with pytest.raises(ValueError, match="is no amount"):
+        read_decimal("$5", currency="GBP")

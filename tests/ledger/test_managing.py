@@ -1,0 +1,309 @@
+"""Group accounts and transfers between accounts: what may be, what is refused, and that nothing is moved twice or beyond what is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from largesse.audit.service import Acting, by_command
+from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, StartError
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR, WORKER, for_customer
+from largesse.encryption.chain_keys import open_chains
+from largesse.encryption.vault import Vault
+from largesse.ledger.accounts import list_funding_accounts
+from largesse.ledger.group_accounts import (
+    MOST_ACCOUNTS,
+    AccountRefused,
+    Why,
+    add_account,
+    close_account,
+    open_account,
+    rename_account,
+)
+from largesse.ledger.low_balance import MOST_TOLD, Watch, fallen, find_watch, list_readers, set_watch
+from largesse.ledger.posting import top_up
+from largesse.ledger.statements import month_of, read_statement, statement_page
+from largesse.ledger.top_ups import cancel_top_up, request_top_up
+from largesse.ledger.transfers import Transfer, transfer
+from largesse.orders.reading import read_account
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
+
+WORLD = b"""
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    users: [{email: ada@acme.example, name: Ada, role: admin}]
+    service_accounts: [{key: bot, name: Bot}]
+    funding_accounts:
+      - {key: gbp, name: Float, master: true, currency: GBP, balance: 100}
+      - {key: team, name: Team, currency: GBP, service_accounts: [bot]}
+      - {key: jpy, name: Yen, currency: JPY}
+      - {key: test, name: Test, currency: GBP, environment: staging}
+  - key: globex
+    name: Globex
+    plan: pro
+    funding: balance
+    funding_accounts: [{key: gbp, name: Theirs, master: true, currency: GBP}]
+  - {key: initech, name: Initech, plan: pro, funding: invoiced}
+"""
+VAULT = Vault((b"k" * 32,))
+ACME, INITECH, ADA = 1, 3, 1
+FLOAT, TEAM, YEN, TEST, THEIRS = 1, 2, 3, 4, 6
+HERE: dict[str, Any] = {"customer_id": ACME, "environment": "production"}
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    try:
+        async with database.connection(OPERATOR) as connection:
+            chain = (await acting(connection)).chains.entries
+            await load_world(connection, chain, parse_world(WORLD, "world.yaml"))
+        yield database
+    finally:
+        await database.close()
+
+
+async def acting(connection: Connection) -> Acting:
+    return Acting(by_command("test"), await open_chains(connection, VAULT, keep=True))
+
+
+async def do(database: Database, what: Any, **wanted: Any) -> Any:
+    """One of the rules, in a transaction of its own."""
+    given = {**HERE, **wanted}
+    async with database.transaction(for_customer(given["customer_id"], given["environment"])) as connection:
+        return await what(connection, await acting(connection), **given)
+
+
+async def move(database: Database, amount_minor: int, from_id: int = FLOAT, to_id: int = TEAM) -> Transfer:
+    made: Transfer = await do(
+        database, transfer, from_id=from_id, to_id=to_id, amount_minor=amount_minor, made_by=ADA
+    )
+    return made
+
+
+async def held(database: Database) -> list[int]:
+    rows = await database.fetch(OPERATOR, "SELECT balance_minor FROM accounts WHERE id IN (1, 2) ORDER BY id")
+    return [row[0] for row in rows]
+
+
+async def acts(database: Database) -> list[str]:
+    rows = await database.fetch(
+        OPERATOR, "SELECT act FROM audit_events WHERE act ~ '^(account|transfer)' ORDER BY id"
+    )
+    return [row[0] for row in rows]
+
+
+async def test_a_transfer_is_balanced_and_both_statements_tell_it(database: Database) -> None:
+    made = await move(database, 25_50)
+    assert (made.from_name, made.from_minor, made.to_name, made.to_minor) == ("Float", 74_50, "Team", 25_50)
+    assert await held(database) == [74_50, 25_50]
+    seen = []
+    async with database.connection(OPERATOR) as connection:
+        since, until = month_of(await connection.fetchval("SELECT clock_now()"))
+        for account in (FLOAT, TEAM):
+            statement = await read_statement(connection, ACME, account, since, until)
+            entry = (await statement_page(connection, statement, None, 10))[-1]
+            seen.append((entry.kind, entry.amount_minor, entry.balance_minor, entry.counterpart))
+    assert seen == [("transfer", -25_50, 74_50, "Team"), ("transfer", 25_50, 25_50, "Float")]
+    assert await acts(database) == ["transfer.made"]
+
+
+async def test_transfers_that_race_never_take_more_than_there_is(database: Database) -> None:
+    outcomes = await asyncio.gather(
+        *(move(database, 60_00) for _ in range(2)),
+        *(move(database, 30_00) for _ in range(3)),
+        return_exceptions=True,
+    )
+    moved = [one.amount_minor for one in outcomes if isinstance(one, Transfer)]
+    refused = [one for one in outcomes if not isinstance(one, Transfer)]
+    assert moved
+    assert refused
+    assert {type(one) for one in refused} == {InsufficientBalance}
+    assert await held(database) == [100_00 - sum(moved), sum(moved)]
+
+
+async def test_transfers_to_and_fro_at_once_do_not_wait_in_a_circle(database: Database) -> None:
+    await move(database, 50_00)
+    await asyncio.wait_for(
+        asyncio.gather(*(move(database, 1, *way) for way in [(FLOAT, TEAM), (TEAM, FLOAT)] * 10)), 20
+    )
+    assert await held(database) == [50_00, 50_00]
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"amount_minor": 0}, InvalidRequest),
+        ({"amount_minor": -1}, InvalidRequest),
+        ({"amount_minor": 100_01}, InsufficientBalance),
+        ({"to_id": FLOAT}, InvalidRequest),
+        ({"to_id": YEN}, InvalidRequest),
+        ({"to_id": TEST}, NotFound),
+        ({"to_id": THEIRS}, NotFound),
+        ({"from_id": THEIRS}, NotFound),
+        ({"to_id": 5}, NotFound),  # the customer's deposits
+    ],
+)
+async def test_what_is_not_moved(database: Database, changed: dict[str, int], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        await do(
+            database,
+            transfer,
+            **{"from_id": FLOAT, "to_id": TEAM, "amount_minor": 1, "made_by": ADA, **changed},
+        )
+    assert await held(database) == [100_00, 0]
+    assert await acts(database) == []
+    await move(database, 100_00)
+
+
+async def test_an_account_is_made_renamed_closed_and_opened(database: Database) -> None:
+    made = await do(database, add_account, currency="EUR", name="Noël: Équipe")
+    again = await do(database, add_account, currency="EUR", name="Noel Equipe")
+    row = await database.fetchrow(
+        OPERATOR,
+        "SELECT key, name, currency, balance_minor, is_master, open_to_all FROM accounts WHERE id = $1",
+        made,
+    )
+    assert row is not None
+    assert tuple(row) == ("noel-equipe", "Noël: Équipe", "EUR", 0, False, False)
+    key = await database.fetchval(OPERATOR, "SELECT key FROM accounts WHERE id = $1", again)
+    assert key == "noel-equipe-2"
+    await do(database, rename_account, account_id=made, name="Winter")
+    for _ in range(2):
+        await do(database, close_account, account_id=made)
+    await do(database, rename_account, account_id=again, name="Winter")
+    with pytest.raises(AccountRefused) as refused:
+        await do(database, open_account, account_id=made)
+    assert refused.value.why is Why.NAME_TAKEN
+    await do(database, rename_account, account_id=made, name="Spring")
+    await do(database, open_account, account_id=made)
+    assert await acts(database) == [
+        "account.created",
+        "account.created",
+        "account.renamed",
+        "account.closed",
+        "account.renamed",
+        "account.renamed",
+        "account.opened",
+    ]
+
+
+async def refused_why(database: Database, what: Any, **wanted: Any) -> Why:
+    with pytest.raises(AccountRefused) as refused:
+        await do(database, what, **wanted)
+    return refused.value.why
+
+
+async def test_what_is_refused_of_accounts(database: Database) -> None:
+    assert await refused_why(database, add_account, currency="GBP", name="fLOAT") is Why.NAME_TAKEN
+    assert await refused_why(database, add_account, currency="XXX", name="New") is Why.NO_CURRENCY
+    assert (
+        await refused_why(database, add_account, customer_id=INITECH, currency="GBP", name="New")
+        is Why.INVOICED
+    )
+    assert await refused_why(database, rename_account, account_id=TEAM, name="Float") is Why.NAME_TAKEN
+    assert await refused_why(database, close_account, account_id=FLOAT) is Why.MASTER
+    await move(database, 1)
+    assert await refused_why(database, close_account, account_id=TEAM) is Why.HOLDS
+    await move(database, 1, TEAM, FLOAT)
+    asked = await do(database, request_top_up, account_id=TEAM, amount_minor=1, requested_by=ADA)
+    assert await refused_why(database, close_account, account_id=TEAM) is Why.AWAITS
+    async with database.transaction(OPERATOR) as connection:
+        await cancel_top_up(connection, await acting(connection), ACME, "production", asked.reference)
+    for account in (THEIRS, TEST, 5, 999):
+        with pytest.raises(NotFound):
+            await do(database, close_account, account_id=account)
+    there = await database.fetchval(
+        OPERATOR, "SELECT count(*) FROM accounts WHERE customer_id = 1 AND kind = 'funding'"
+    )
+    await database.execute(
+        OPERATOR,
+        """
+        INSERT INTO accounts (customer_id, environment, kind, key, name, currency)
+        SELECT 1, 'production', 'funding', 'more-' || n, 'More ' || n, 'GBP' FROM generate_series(2, $1) AS n
+        """,
+        MOST_ACCOUNTS - there,
+    )
+    await do(database, add_account, currency="GBP", name="The last")
+    assert await refused_why(database, add_account, currency="GBP", name="Beyond") is Why.TOO_MANY
+
+
+@pytest.mark.parametrize(
+    ("watch", "error"),
+    [
+        (Watch(0, (ADA,)), InvalidRequest),
+        (Watch(1, ()), InvalidRequest),
+        (Watch(1, tuple(range(1, MOST_TOLD + 2))), InvalidRequest),
+        (Watch(1, (999,)), InvalidRequest),
+    ],
+)
+async def test_who_is_not_told(database: Database, watch: Watch, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        await do(database, set_watch, account_id=FLOAT, watch=watch)
+    for account in (THEIRS, TEST, 5):
+        with pytest.raises(NotFound):
+            await do(database, set_watch, account_id=account, watch=Watch(1, (ADA,)))
+    async with database.connection(OPERATOR) as connection:
+        assert await find_watch(connection, ACME, FLOAT) is None
+        assert [one.name for one in await list_readers(connection, ACME)] == ["Ada"]
+
+
+async def test_a_balance_that_is_low_already_is_no_news(database: Database) -> None:
+    await do(database, set_watch, account_id=FLOAT, watch=Watch(200_00, (ADA,)))
+    async with database.transaction(WORKER) as connection:
+        assert await fallen(connection) == []
+    await do(database, set_watch, account_id=FLOAT, watch=Watch(50_00, (ADA,)))
+    await move(database, 50_01)
+    async with database.transaction(WORKER) as connection:
+        assert await fallen(connection) == [(ACME, FLOAT, [ADA])]
+    await do(database, set_watch, account_id=FLOAT, watch=None)
+    assert await acts(database) == [
+        "account.watched",
+        "account.watched",
+        "transfer.made",
+        "account.watched",
+    ]
+
+
+async def test_nothing_is_paid_into_a_closed_account_but_what_is_there_can_leave(database: Database) -> None:
+    await do(database, close_account, account_id=TEAM)
+    with pytest.raises(InvalidRequest, match="closed"):
+        await move(database, 1)
+    with pytest.raises(NotFound):
+        await do(database, request_top_up, account_id=TEAM, amount_minor=1, requested_by=ADA)
+    async with database.transaction(OPERATOR) as connection:
+        with pytest.raises(StartError, match="accounts open 2"):
+            await top_up(connection, (await acting(connection)).chains.entries, TEAM, 1, None)
+    principal = Principal(
+        key_id=None,
+        environment="production",
+        customer_id=ACME,
+        customer_name="Acme Ltd",
+        plan="pro",
+        funding="balance",
+        service_account_id=None,
+        service_account_name="",
+        service_account_active=True,
+        user_id=ADA,
+        role="admin",
+    )
+    async with database.connection(OPERATOR) as connection:
+        for account, kind in ((FLOAT, "funding"), (TEAM, "closed")):
+            read = await read_account(connection, ACME, account)
+            assert read is not None
+            assert read.kind == kind
+        assert [one.id for one in await list_funding_accounts(connection, principal)] == [FLOAT, YEN]
+    # As what an order returns does.
+    await do(database, open_account, account_id=TEAM)
+    await move(database, 5)
+    await database.execute(OPERATOR, "UPDATE accounts SET closed_at = clock_now() WHERE id = $1", TEAM)
+    assert (await move(database, 5, TEAM, FLOAT)).from_minor == 0

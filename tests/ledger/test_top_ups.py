@@ -1,0 +1,218 @@
+"""Top-ups that customers ask for: who may, what ends them, and what is credited, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from largesse.audit.service import Acting, by_command
+from largesse.base.errors import InvalidRequest, NotFound, StartError
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR, for_customer
+from largesse.encryption.chain_keys import open_chains
+from largesse.encryption.vault import Vault
+from largesse.ledger.top_ups import (
+    MAX_WAITING,
+    WAITS_FOR,
+    TopUp,
+    cancel_top_up,
+    confirm_top_up,
+    find_top_up,
+    list_all_top_ups,
+    list_top_ups,
+    new_transfer_reference,
+    request_top_up,
+)
+from largesse.seed.load import load_world
+from largesse.seed.reading import parse_world
+
+WORLD = b"""
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    users: [{email: ada@acme.example, name: Ada, role: admin}]
+    funding_accounts:
+      - {key: gbp, name: Float, master: true, currency: GBP}
+      - {key: jpy, name: Yen, currency: JPY}
+      - {key: test, name: Test, currency: GBP, environment: staging}
+  - key: globex
+    name: Globex
+    plan: pro
+    funding: balance
+    funding_accounts:
+      - {key: gbp, name: Theirs, master: true, currency: GBP}
+"""
+VAULT = Vault((b"k" * 32,))
+ACME, GLOBEX, ADA = 1, 2, 1
+FLOAT, YEN, TEST, THEIRS = 1, 2, 3, 4
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url)
+    try:
+        async with database.connection(OPERATOR) as connection:
+            chain = (await acting(connection)).chains.entries
+            await load_world(connection, chain, parse_world(WORLD, "world.yaml"))
+        yield database
+    finally:
+        await database.close()
+
+
+async def acting(connection: Connection) -> Acting:
+    return Acting(by_command("test"), await open_chains(connection, VAULT, keep=True))
+
+
+async def ask(database: Database, amount_minor: int = 100_00, **changed: Any) -> TopUp:
+    wanted = {
+        "customer_id": ACME,
+        "environment": "production",
+        "account_id": FLOAT,
+        "requested_by": ADA,
+        **changed,
+    }
+    scope = for_customer(wanted["customer_id"], wanted["environment"])
+    async with database.transaction(scope) as connection:
+        return await request_top_up(connection, await acting(connection), amount_minor=amount_minor, **wanted)
+
+
+async def confirm(database: Database, reference: str, amount_minor: int | None = None) -> TopUp:
+    async with database.transaction(OPERATOR) as connection:
+        return await confirm_top_up(connection, await acting(connection), reference, amount_minor)
+
+
+async def cancel(database: Database, reference: str, customer_id: int = ACME) -> TopUp:
+    async with database.transaction(for_customer(customer_id, "production")) as connection:
+        return await cancel_top_up(connection, await acting(connection), customer_id, "production", reference)
+
+
+async def entries(database: Database) -> list[tuple[Any, ...]]:
+    """What was credited: account, amount and reference."""
+    rows = await database.fetch(
+        OPERATOR,
+        "SELECT account_id, amount_minor, reference FROM entries WHERE reference IS NOT NULL ORDER BY id",
+    )
+    return [tuple(row) for row in rows]
+
+
+async def test_one_that_is_asked_for_waits_and_is_credited_once(database: Database) -> None:
+    asked = await ask(database)
+    assert (asked.state, asked.account, asked.currency, asked.requested_by) == (
+        "waiting",
+        "Float",
+        "GBP",
+        "Ada",
+    )
+    assert asked.expires_at - asked.requested_at == WAITS_FOR
+    async with database.connection(OPERATOR) as connection:
+        assert await list_top_ups(connection, ACME, "production", waiting=True) == [asked]
+        assert await list_top_ups(connection, ACME, "staging") == []
+        assert await list_top_ups(connection, GLOBEX, "production") == []
+        assert await list_all_top_ups(connection) == [asked]
+        assert await list_all_top_ups(connection, customer="globex") == []
+    done = await confirm(database, asked.reference)
+    assert (done.state, done.credited_minor) == ("confirmed", 100_00)
+    assert done.ended_at is not None
+    for again in (None, 100_00):
+        assert await confirm(database, asked.reference, again) == done
+    with pytest.raises(StartError, match=r"confirmed with £100\.00 already"):
+        await confirm(database, asked.reference, 1)
+    assert await entries(database) == [(FLOAT, 100_00, asked.reference)]
+    async with database.connection(OPERATOR) as connection:
+        assert await list_top_ups(connection, ACME, "production", waiting=True) == []
+        assert await list_top_ups(connection, ACME, "production") == [done]
+        assert (await list_all_top_ups(connection), await list_all_top_ups(connection, ended=True)) == (
+            [],
+            [done],
+        )
+
+
+async def test_another_amount_may_come(database: Database) -> None:
+    asked = await ask(database, 5_000, account_id=YEN)
+    done = await confirm(database, asked.reference, 4_990)
+    assert (done.amount_minor, done.credited_minor) == (5_000, 4_990)
+    assert await entries(database) == [(YEN, 4_990, asked.reference)]
+
+
+async def test_many_confirm_at_once_and_one_credit_is_made(database: Database) -> None:
+    asked = await ask(database)
+    done = await asyncio.gather(*(confirm(database, asked.reference) for _ in range(8)))
+    assert {one.state for one in done} == {"confirmed"}
+    assert len(await entries(database)) == 1
+
+
+async def test_confirming_and_cancelling_at_once_ends_it_one_way(database: Database) -> None:
+    for _ in range(5):
+        asked = await ask(database)
+        both = await asyncio.gather(
+            confirm(database, asked.reference), cancel(database, asked.reference), return_exceptions=True
+        )
+        async with database.connection(OPERATOR) as connection:
+            found = await find_top_up(connection, ACME, "production", asked.reference)
+        failed = [one for one in both if isinstance(one, BaseException)]
+        assert [type(one) for one in failed] == [InvalidRequest if found.state == "confirmed" else StartError]
+        credited = [entry for entry in await entries(database) if entry[2] == asked.reference]
+        assert len(credited) == (found.state == "confirmed")
+
+
+async def test_one_that_is_cancelled_is_not_credited(database: Database) -> None:
+    asked = await ask(database)
+    with pytest.raises(NotFound):
+        await cancel(database, asked.reference, GLOBEX)
+    done = await cancel(database, asked.reference)
+    assert done.state == "cancelled"
+    assert await cancel(database, asked.reference) == done
+    with pytest.raises(StartError, match="was cancelled"):
+        await confirm(database, asked.reference)
+    assert await entries(database) == []
+
+
+async def test_one_whose_time_is_over_is_told_so_and_its_money_taken_all_the_same(database: Database) -> None:
+    asked = await ask(database)
+    await database.execute(
+        OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1::interval", WAITS_FOR - timedelta(seconds=60)
+    )
+    async with database.connection(OPERATOR) as connection:
+        assert (await find_top_up(connection, ACME, "production", asked.reference)).state == "waiting"
+    await database.execute(
+        OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1::interval", timedelta(seconds=61)
+    )
+    async with database.connection(OPERATOR) as connection:
+        [found] = await list_all_top_ups(connection)
+        assert found.state == "expired"
+        assert await list_top_ups(connection, ACME, "production", waiting=True) == []
+    assert (await confirm(database, asked.reference)).state == "confirmed"
+
+
+@pytest.mark.parametrize("account_id", [TEST, THEIRS, 99])
+async def test_an_account_of_elsewhere_is_not_found(database: Database, account_id: int) -> None:
+    with pytest.raises(NotFound):
+        await ask(database, account_id=account_id)
+
+
+async def test_limits(database: Database) -> None:
+    for amount_minor in (0, -1):
+        with pytest.raises(InvalidRequest, match="greater than zero"):
+            await ask(database, amount_minor)
+    # All at once: the limit holds between them.
+    made = await asyncio.gather(*(ask(database, 1) for _ in range(MAX_WAITING + 3)), return_exceptions=True)
+    refused = [one for one in made if isinstance(one, InvalidRequest)]
+    assert len(refused) == 3
+    assert f"{MAX_WAITING} top-ups wait already" in refused[0].detail
+    waiting = [one for one in made if isinstance(one, TopUp)]
+    assert len({one.reference for one in waiting}) == MAX_WAITING
+    await ask(database, 1, customer_id=GLOBEX, account_id=THEIRS, requested_by=None)
+    await ask(database, 1, environment="staging", account_id=TEST)
+    await cancel(database, waiting[0].reference)
+    await ask(database, 1)
+
+
+async def test_an_unknown_one_is_not_confirmed(database: Database) -> None:
+    with pytest.raises(StartError, match="there is no top-up RF"):
+        await confirm(database, new_transfer_reference())

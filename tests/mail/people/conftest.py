@@ -1,0 +1,3 @@
+from tests.mail.conftest import mail_server
+
+__all__ = ["mail_server"]

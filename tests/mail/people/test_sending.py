@@ -1,0 +1,257 @@
+"""Mail to people who sign in: over real SMTP, each with a link that lets in, and again when the server was away."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.mail.conftest import PostOffice
+
+from largesse.customers.members import add_user, bind_user
+from largesse.customers.people import know, set_preferences
+from largesse.customers.sign_in_links import find_link
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR, WORKER
+from largesse.encryption.master_keys import prove_master_key
+from largesse.encryption.vault import Vault
+from largesse.jobs.outbox import mail_invitation, mail_new_device, mail_reset, mail_second_step, mail_test
+from largesse.mail.people.sending import PeopleMailer
+from largesse.mail.people.writing import queue_low_balances
+from largesse.mail.smtp import MailServer
+from largesse.mail.transport import SmtpTransport
+
+VAULT = Vault((bytes(range(32)),))
+PUBLIC_URL = "https://gifts.example"
+
+
+@pytest.fixture
+async def database(module_database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(module_database_url)
+    await database.execute(
+        OPERATOR,
+        "INSERT INTO customers (key, name, plan, funding) VALUES ('acme', 'Acme Ltd', 'pro', 'balance') ON CONFLICT DO NOTHING",
+    )
+    await database.execute(OPERATOR, "DELETE FROM people_mails")
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def worker(database: Database, module_database_url: str) -> AsyncIterator[Database]:
+    """As a worker has it, with a worker's rights."""
+    worker = await Database.connect(module_database_url, role=Role.WORKER)
+    async with database.connection(OPERATOR) as connection:
+        await prove_master_key(connection, VAULT, keep=True)
+    worker.credentials_key = VAULT.credentials_key
+    yield worker
+    await worker.close()
+
+
+@pytest.fixture
+async def mailer(worker: Database, mail_server: PostOffice) -> AsyncIterator[PeopleMailer]:
+    transport = SmtpTransport(MailServer.from_url(mail_server.url))
+    mailer = PeopleMailer(worker, transport, public_url=PUBLIC_URL, mail_from="Largesse <gifts@example.com>")
+    yield mailer
+    await mailer.close()
+
+
+async def somebody(database: Database, email: str) -> tuple[int, int]:
+    """The ids of a user of Acme and of the person, who has taken an invitation up."""
+    async with database.transaction(OPERATOR) as connection:
+        customer_id = await connection.fetchval("SELECT id FROM customers WHERE key = 'acme'")
+        user_id = await add_user(connection, customer_id, email, "Somebody", "member")
+        person_id = await know(connection, email)
+        await bind_user(connection, user_id, person_id)
+    return user_id, person_id
+
+
+async def waiting(database: Database) -> int:
+    return await database.fetchval(OPERATOR, "SELECT count(*) FROM people_mails")
+
+
+def secret_in(text: str) -> str:
+    [secret] = re.findall(rf"{PUBLIC_URL}/app/link/([\w-]{{43}})$", text.replace("\r\n", "\n"), re.MULTILINE)
+    return secret
+
+
+async def test_an_invitation_and_a_reset_let_in(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, person_id = await somebody(database, "ada@acme.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_invitation(connection, user_id)
+        await mail_reset(connection, "ada@acme.example")
+        await mail_reset(connection, "nobody@acme.example")
+        await set_preferences(connection, person_id, "de", None)
+    assert [await mailer.step() for _ in range(3)] == [True, True, False]
+    assert await waiting(database) == 0
+    invitation, reset = mail_server.messages()
+    assert invitation["Subject"] == "Acme Ltd lädt Sie zu Largesse ein"
+    assert reset["Subject"] == "Ein neues Passwort für Largesse"
+    assert {one["To"] for one in (invitation, reset)} == {"ada@acme.example"}
+    async with database.connection(OPERATOR) as connection:
+        for message, kind in ((invitation, "invitation"), (reset, "reset")):
+            link = await find_link(connection, secret_in(message.get_content()))
+            assert (link.kind, link.email, link.is_mailed) == (kind, "ada@acme.example", True)
+
+
+async def test_an_address_of_another_alphabet_gets_its_mail(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "jörg@münchen.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_invitation(connection, user_id)
+    assert await mailer.step()
+    [message] = mail_server.messages()
+    assert secret_in(message.get_content())
+    assert message["Message-ID"].startswith("<people-")
+
+
+async def test_a_new_browser_is_told_with_where_it_is(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    _, person_id = await somebody(database, "eve@acme.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_new_device(connection, person_id, "203.0.113.9", "Mozilla/5.0\u2028Subject: none")
+    assert await mailer.step()
+    [message] = mail_server.messages()
+    assert message["Subject"] == "A new browser signed in to Largesse"
+    assert "203.0.113.9" in message.get_content()
+    assert secret_in(message.get_content())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("app_on", "Codes of an app are asked for"),
+        ("app_off", "No code of an app is asked for"),
+        ("passkey_added", "A passkey was added"),
+        ("passkey_removed", "A passkey was removed"),
+        ("recovery_codes", "You have new recovery codes"),
+    ],
+)
+async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice, change: str, said: str
+) -> None:
+    _, person_id = await somebody(database, f"{change}@acme.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_second_step(connection, person_id, change, "203.0.113.9", "Mozilla/5.0")
+    assert await mailer.step()
+    [message] = mail_server.messages()
+    assert message["Subject"] == "Your second step for Largesse has changed"
+    text = message.get_content().replace("\r\n", "\n")
+    assert said in text
+    assert "From: 203.0.113.9\nWith: Mozilla/5.0\n\nIf that was you" in text
+    assert secret_in(text)
+
+
+async def test_a_second_step_that_an_operator_has_forgotten_is_told_as_theirs(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    _, person_id = await somebody(database, "forgotten@acme.example")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_second_step(connection, person_id, "forgotten")
+        await set_preferences(connection, person_id, "fr", None)
+    assert await mailer.step()
+    [message] = mail_server.messages()
+    assert message["Subject"] == "Votre seconde étape pour Largesse a changé"
+    assert "Le responsable de ce service" in message.get_content()
+    assert "203.0.113" not in message.get_content()
+
+
+async def test_a_test_goes_as_it_is_to_who_asked_for_it_and_lets_nobody_in(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "try@acme.example")
+    links = await database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links")
+    async with database.transaction(OPERATOR) as connection:
+        await mail_test(connection, user_id, b"Subject: [Test] a gift\r\n\r\nAs they will get it.\r\n")
+    assert await mailer.step()
+    assert await waiting(database) == 0
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links") == links
+    [envelope] = mail_server.got
+    assert envelope.rcpt_tos == ["try@acme.example"]
+    assert envelope.original_content == b"Subject: [Test] a gift\r\n\r\nAs they will get it.\r\n"
+
+
+async def test_what_the_server_does_not_take_is_tried_again_and_given_up_at_last(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "later@acme.example")
+    mail_server.says["later@acme.example"] = "451 later"
+    async with database.transaction(OPERATOR) as connection:
+        await mail_invitation(connection, user_id)
+    assert await mailer.step()
+    assert not await mailer.step(), "not before its time"
+    for attempt in range(2, 7):
+        assert await waiting(database) == 1, attempt
+        await database.execute(OPERATOR, "UPDATE people_mails SET due_at = clock_now()")
+        assert await mailer.step()
+    assert await waiting(database) == 0
+    assert mail_server.got == []
+
+
+async def test_an_address_that_is_refused_is_not_tried_again(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "gone@acme.example")
+    mail_server.says["gone@acme.example"] = "550 5.1.1 no such user"
+    async with database.transaction(OPERATOR) as connection:
+        await mail_invitation(connection, user_id)
+    assert await mailer.step()
+    assert await waiting(database) == 0
+
+
+async def test_who_watches_an_account_is_told_once_each_time_it_falls(
+    database: Database, worker: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    user_id, _ = await somebody(database, "finn@acme.example")
+    await database.execute(OPERATOR, "UPDATE users SET role = 'finance' WHERE id = $1", user_id)
+    account = await database.fetchrow(
+        OPERATOR,
+        """
+        INSERT INTO accounts (customer_id, environment, kind, key, name, currency, balance_minor)
+        SELECT customer_id, 'production', 'funding', 'float', 'Acme float', 'GBP', 4000 FROM users WHERE id = $1
+        RETURNING customer_id, id
+        """,
+        user_id,
+    )
+    assert account is not None
+    await database.execute(OPERATOR, "INSERT INTO account_watches VALUES ($1, $2, 5000, false)", *account)
+    await database.execute(OPERATOR, "INSERT INTO account_watchers VALUES ($1, $2, $3)", *account, user_id)
+
+    async def queued() -> int:
+        async with worker.transaction(WORKER) as connection:
+            return await queue_low_balances(connection)
+
+    async def set_balance(minor: int) -> None:
+        await database.execute(
+            OPERATOR, "UPDATE accounts SET balance_minor = $2 WHERE id = $1", account["id"], minor
+        )
+
+    assert sorted(await asyncio.gather(queued(), queued())) == [0, 1]
+    assert await mailer.step()
+    [told] = mail_server.messages()
+    assert (told["To"], told["Subject"]) == ("finn@acme.example", "Acme float holds £40.00")
+    text = told.get_content()
+    assert "fallen below £50.00" in text
+    assert f"{PUBLIC_URL}/app/funding" in text
+    assert "/app/link/" not in text
+    await set_balance(10_00)
+    assert await queued() == 0, "it was told"
+    await set_balance(50_00)
+    assert await queued() == 0
+    await set_balance(49_99)
+    assert await queued() == 1
+    await set_balance(60_00)
+    assert not await mailer.step(), "it has risen before the mail left"
+    assert await waiting(database) == 0
+    await queued()
+    await set_balance(1)
+    assert await queued() == 1
+    await database.execute(OPERATOR, "UPDATE users SET role = 'member' WHERE id = $1", user_id)
+    assert not await mailer.step(), "who is no longer of those who may be told"
+    assert len(mail_server.messages()) == 1

@@ -1,0 +1,82 @@
+"""Correcting an address beside what else changes the lines of an order and its mail: one waits for the other, and none for both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.chained import CHAIN
+from tests.mail.conftest import Office
+from tests.spread import WAITING
+
+from largesse.db.scope import OPERATOR
+from largesse.jobs.outbox import hold_mail_back
+from largesse.lines.states import lock_issued, record_cancelled
+from largesse.mail.resending import correct_address
+from largesse.privacy.erasing import erase_lines
+
+ADA, BEN, QUEEN = "ada@example.com", "ben@example.com", "queen@example.com"
+Act = Callable[[Office, str, tuple[int, int]], Awaitable[None]]
+
+
+async def correct(office: Office, reference: str, _: tuple[int, int]) -> None:
+    async with office.database.transaction(OPERATOR) as connection:
+        await correct_address(connection, CHAIN, office.principal, reference, ADA, QUEEN)
+
+
+async def erase(office: Office, _: str, order: tuple[int, int]) -> None:
+    async with office.database.transaction(OPERATOR) as connection:
+        await erase_lines(connection, order, [2])
+
+
+async def cancel(office: Office, _: str, order: tuple[int, int]) -> None:
+    """What a cancellation does but for the money."""
+    async with office.database.transaction(OPERATOR) as connection:
+        issued = await lock_issued(connection, *order)
+        at = await connection.fetchval("SELECT clock_now()")
+        await record_cancelled(connection, *order, issued, at)
+        await hold_mail_back(connection, *order)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "held", "left"),
+    [
+        # The correction stands before the first line while the second is erased.
+        (correct, erase, 1, [QUEEN, "erased-2@erased.invalid"]),
+        # The cancellation has the first line and stands before the second when the correction comes.
+        (cancel, correct, 2, [QUEEN, BEN]),
+    ],
+)
+async def test_locks_are_taken_in_one_order(
+    office: Office, first: Act, second: Act, held: int, left: list[str]
+) -> None:
+    reference, _ = await office.order([(ADA, "Ada", 1), (BEN, "Ben", 1)])
+    order_id = await office.database.fetchval(
+        OPERATOR, "SELECT id FROM orders WHERE reference = $1", reference
+    )
+    order = (office.principal.customer_id, order_id)
+    async with office.database.transaction(OPERATOR) as holder:
+        await holder.execute(
+            "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE",
+            *order,
+            held,
+        )
+        acting: list[asyncio.Task[None]] = []
+        for act in (first, second):
+            acting.append(asyncio.create_task(act(office, reference, order)))
+            await waits_or_is_done(office, acting)
+    await asyncio.gather(*acting)  # a deadlock would be raised here
+    lines = await office.database.fetch(
+        OPERATOR,
+        "SELECT recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number",
+        *order,
+    )
+    assert [line["recipient_email"] for line in lines] == left
+
+
+async def waits_or_is_done(office: Office, acting: list[asyncio.Task[None]]) -> None:
+    """Returns when each of the tasks waits for a lock or has ended."""
+    async with asyncio.timeout(30):
+        while await office.database.fetchval(OPERATOR, WAITING) < sum(not task.done() for task in acting):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

@@ -1,0 +1,175 @@
+"""Mail servers that take their time: they are waited for, and get no message a second time for it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+import pytest
+from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office, PostOffice
+
+from largesse.db.scope import OPERATOR
+from largesse.mail.mailer import DRAIN_S, Mailer
+from largesse.mail.message_leases import Desk
+from largesse.mail.smtp import MailServer, Patience
+from largesse.mail.transport import SmtpTransport
+
+SAM, KIM = "sam@example.com", "kim@example.com"
+
+# A second in the suite, with the other waits scaled down; SLOW_MAIL=36 is the true thing, with the true waits.
+SLOW_S = float(os.environ.get("SLOW_MAIL", "1"))
+PATIENCE = Patience() if SLOW_S > 1 else Patience(5, 5, SLOW_S / 2, SLOW_S / 2, 60)
+
+
+def use(office: Office, patience: Patience, *, drain_s: float = DRAIN_S, desk: Desk | None = None) -> None:
+    office.mailer = Mailer(
+        office.database,
+        office.vault,
+        public_url_of=lambda _: PUBLIC_URL,
+        mail_from=MAIL_FROM,
+        transport=SmtpTransport(MailServer.from_url(office.server.url), patience=patience),
+        drain_s=drain_s,
+        desk=desk,
+    )
+
+
+def test_no_wait_is_shorter_than_the_protocol_asks_for() -> None:
+    """RFC 5321, 4.5.3.2: greeting, MAIL and RCPT 5 minutes, DATA 2, the text 3, the answer to the final dot 10."""
+    patience = Patience()
+    assert (patience.greeting_s, patience.command_s) == (300, 300)
+    assert (patience.data_s, patience.answer_s) == (120, 600)
+    assert patience.connect_s == 30, "a connection that cannot be made is no slow server"
+
+
+@pytest.mark.timeout(600)
+async def test_a_server_that_takes_its_time_gets_one_copy(office: Office, mail_server: PostOffice) -> None:
+    mail_server.takes_s = SLOW_S
+    use(office, PATIENCE)
+    await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
+    await office.send()
+    assert mail_server.recipients() == [SAM, KIM]
+    assert await office.states() == ["sent", "sent"]
+    assert mail_server.connections == 1
+
+
+async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
+    office: Office, mail_server: PostOffice
+) -> None:
+    mail_server.hangs = {SAM}
+    use(office, Patience(5, 5, 5, 5, answer_s=0.3))
+    await office.order([(KIM, None, 1)])
+    await office.order([(SAM, "Sam", 1)])
+    await office.order([("lee@example.com", None, 1)])
+    await office.send()
+    assert mail_server.recipients() == [KIM, SAM, "lee@example.com"]
+    assert await office.states() == ["sent", "pending", "sent"]
+    row = await office.database.fetchrow(
+        OPERATOR, "SELECT attempts, reason FROM messages WHERE email = $1", SAM
+    )
+    assert row is not None
+    assert (row["attempts"], row["reason"]) == (1, "the connection broke (SMTPReadTimeoutError)")
+    mail_server.hangs.clear()
+    await office.advance(40)
+    await office.send()
+    assert mail_server.recipients().count(SAM) == 2
+    assert await office.states() == ["sent"] * 3
+
+
+async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(
+    office: Office, mail_server: PostOffice
+) -> None:
+    """As after a minute without a database: what is under way is brought back under its lease, and not sent again."""
+    mail_server.hangs = {SAM}
+    desk = Desk(office.database)
+    use(office, PATIENCE, desk=desk)
+    first = office.mailer
+    await office.order([(SAM, "Sam", 1)])
+    await office.fan_out()
+    step = asyncio.create_task(first.step())
+    await mail_server.has_taken.wait()
+    await office.advance(60)
+    assert await free(office) == 1
+    use(office, PATIENCE, desk=desk)
+    assert not await office.mailer.step()
+    assert await free(office) == 0
+    mail_server.released.set()
+    await asyncio.wait_for(step, 10)
+    await first.close()
+    assert await office.states() == ["sent"]
+    assert mail_server.recipients() == [SAM]
+
+
+async def test_stopping_waits_for_the_answer_under_way(office: Office, mail_server: PostOffice) -> None:
+    mail_server.hangs = {SAM}
+    use(office, PATIENCE)
+    await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
+    await office.fan_out()
+    step = asyncio.create_task(office.mailer.step())
+    await mail_server.has_taken.wait()
+    office.mailer.drain()
+    mail_server.released.set()
+    await asyncio.wait_for(step, 10)
+    assert await office.states() == ["sent", "pending"]
+    assert await free(office) == 1
+
+
+async def test_stopping_waits_no_longer_than_it_says(office: Office, mail_server: PostOffice) -> None:
+    """The message that waits may have been taken: it has had its attempt. The others go back untouched."""
+    assert DRAIN_S == 20
+    mail_server.hangs = {SAM}
+    use(office, PATIENCE, drain_s=0.3)
+    await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
+    await office.fan_out()
+    step = asyncio.create_task(office.mailer.step())
+    await mail_server.has_taken.wait()
+    began = time.monotonic()
+    office.mailer.drain()
+    await asyncio.wait_for(step, 10)
+    await office.mailer.close()
+    assert time.monotonic() - began < 8
+    rows = await office.database.fetch(OPERATOR, "SELECT attempts, reason FROM messages ORDER BY id")
+    assert [tuple(row) for row in rows] == [
+        (1, "the worker stopped before the mail server had answered"),
+        (0, None),
+    ]
+    assert await free(office) == 2
+    assert mail_server.recipients() == [SAM]
+
+
+async def test_stopping_costs_a_message_nothing_that_the_server_does_not_have_yet(office: Office) -> None:
+    arrived = asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        arrived.set()
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    transport = SmtpTransport(MailServer.from_url(f"smtp://127.0.0.1:{port}"))
+    office.mailer = Mailer(
+        office.database,
+        office.vault,
+        public_url_of=lambda _: PUBLIC_URL,
+        mail_from=MAIL_FROM,
+        transport=transport,
+        drain_s=0.2,
+    )
+    await office.order([(SAM, "Sam", 1)])
+    await office.fan_out()
+    step = asyncio.create_task(office.mailer.step())
+    await arrived.wait()
+    office.mailer.drain()
+    await asyncio.wait_for(step, 10)
+    assert await office.database.fetchval(OPERATOR, "SELECT attempts FROM messages") == 0
+    assert await free(office) == 1
+    silent.close()
+
+
+async def free(office: Office) -> int:
+    """How many pending messages nobody has leased."""
+    count: int = await office.database.fetchval(
+        OPERATOR, "SELECT count(*) FROM messages WHERE state = 'pending' AND leased_until <= clock_now()"
+    )
+    return count

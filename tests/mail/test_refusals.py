@@ -1,0 +1,258 @@
+"""Permanent refusals: which are bounces, and which are a mail server's that is set up wrongly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from aiosmtpd.smtp import SMTP, Envelope, Session
+from tests.mail.conftest import Office, PostOffice
+
+from largesse.db.scope import OPERATOR
+from largesse.jobs import metrics
+from largesse.mail.mailer import GIVE_UP_AFTER_S
+from largesse.mail.order_mail import list_order_deliveries
+from largesse.mail.refusals import RULES, Fault, rule_of
+from largesse.mail.smtp import DATA, DOT, MAIL, RCPT, Handover
+
+SAM, KIM, LEE = "sam@example.com", "kim@example.com", "lee@example.com"
+RECIPIENT, SERVER, UNSURE = Fault.RECIPIENT, Fault.SERVER, Fault.UNSURE
+
+# One at least for each row of the table, in the words of servers that people run.
+SAID = [
+    (RCPT, 553, "5.1.7 <gifts@>: Sender address rejected: bad address syntax", SERVER),
+    (MAIL, 553, "5.1.8 <gifts@example.com>... Domain of sender address does not exist", SERVER),
+    (RCPT, 530, "5.7.0 Authentication required", SERVER),
+    (RCPT, 530, "Must issue a STARTTLS command first", SERVER),
+    (DOT, 535, "5.7.8 Authentication failed", SERVER),
+    (RCPT, 538, "5.7.11 Encryption required", SERVER),
+    (MAIL, 552, "5.3.4 Message size exceeds fixed limit", RECIPIENT),
+    (DOT, 552, "5.3.4 Message too big", RECIPIENT),
+    (MAIL, 552, "5.2.3 Message too large for the mailbox", RECIPIENT),
+    (MAIL, 552, "Message size exceeds maximum permitted", RECIPIENT),
+    (RCPT, 553, "5.6.7 Non-ASCII addresses not permitted", RECIPIENT),
+    (MAIL, 550, "5.7.1 Client does not have permissions to send as this sender", SERVER),
+    (MAIL, 550, "5.1.1 no such sender", SERVER),
+    (MAIL, 554, "SMTP synchronization error", SERVER),
+    (RCPT, 550, "5.1.0 <gifts@example.com>: Sender address rejected: User unknown", UNSURE),
+    (RCPT, 550, "5.1.1 <sam@example.com>: Recipient address rejected: User unknown", RECIPIENT),
+    (RCPT, 550, "Requested action not taken: mailbox unavailable (#5.1.1)", RECIPIENT),
+    (RCPT, 556, "5.1.10 Recipient address has null MX", RECIPIENT),
+    (RCPT, 550, "Hello\n5.1.2 Domain not found", RECIPIENT),
+    (RCPT, 552, "5.2.2 Over quota", RECIPIENT),
+    (RCPT, 550, "5.2.1 The account is disabled", RECIPIENT),
+    (RCPT, 550, "5.3.5 System incorrectly configured", SERVER),
+    (RCPT, 550, "5.4.1 Recipient address rejected: Access denied", RECIPIENT),
+    (RCPT, 550, "5.5.0 Requested action not taken", UNSURE),
+    (DATA, 503, "5.5.1 Error: need RCPT command", SERVER),
+    (RCPT, 554, "5.7.1 <sam@example.com>: Relay access denied", SERVER),
+    (RCPT, 550, "5.7.1 Relaying denied", SERVER),
+    (RCPT, 553, "sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)", SERVER),
+    (DOT, 554, "5.7.1 Message rejected as spam", UNSURE),
+    (DOT, 550, "5.7.26 Unauthenticated email is not accepted", UNSURE),
+    (RCPT, 554, "5.0.0 Rejected", UNSURE),
+    (RCPT, 521, "example.com does not accept mail", SERVER),
+    (RCPT, 503, "bad sequence of commands", SERVER),
+    (RCPT, 555, "RCPT TO parameters not recognized or not implemented", SERVER),
+    (RCPT, 552, "mailbox full", RECIPIENT),
+    (RCPT, 556, "domain does not accept mail", RECIPIENT),
+    (RCPT, 550, "relay not permitted", SERVER),
+    (RCPT, 550, "no such user", RECIPIENT),
+    (RCPT, 550, "Unrouteable address", RECIPIENT),
+    (RCPT, 554, "no such user", UNSURE),
+    (RCPT, 550, "Administrative prohibition", UNSURE),
+    (RCPT, 554, "Transaction failed", UNSURE),
+    (DOT, 554, "Email address is not verified", UNSURE),
+]
+
+
+@pytest.mark.parametrize(("stage", "code", "text", "fault"), SAID)
+def test_whose_fault_it_is(stage: str, code: int, text: str, fault: Fault) -> None:
+    assert rule_of(Handover(stage, code, text)).fault is fault
+
+
+def test_every_row_of_the_table_is_needed() -> None:
+    used = {rule_of(Handover(stage, code, text)) for stage, code, text, _ in SAID}
+    assert [rule for rule in RULES if rule not in used] == []
+
+
+class Strict(PostOffice):
+    """A mail server that is set up wrongly: it refuses whatever it is given, until `says_all` is empty."""
+
+    def __init__(self, stage: str, answer: str) -> None:
+        super().__init__()
+        self.stage = stage
+        self.says_all = answer
+
+    async def handle_MAIL(  # noqa: N802 - aiosmtpd's name
+        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if self.stage == MAIL and self.says_all:
+            return self.says_all
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return "250 OK"
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if self.stage == RCPT and self.says_all:
+            return self.says_all
+        return await super().handle_RCPT(server, session, envelope, address, options)
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
+        if self.stage == DOT and self.says_all:
+            return self.says_all
+        return await super().handle_DATA(server, session, envelope)
+
+
+@pytest.mark.parametrize(
+    ("stage", "answer"),
+    [
+        (RCPT, "530 5.7.0 Authentication required"),
+        (RCPT, "554 Transaction failed"),
+        (RCPT, "550 5.7.1 Relaying denied"),
+        (RCPT, "550 relay not permitted"),
+        (MAIL, "550 5.7.1 not your address"),
+        (MAIL, "554 no"),
+        (DOT, "554 5.7.1 our policy"),
+    ],
+)
+async def test_a_server_that_refuses_everything_bounces_nobody(
+    office: Office, stage: str, answer: str
+) -> None:
+    server = Strict(stage, answer)
+    await server.start()
+    office.use(server.url)
+    reference, _ = await office.order([(f"guest{n}@example.com", None, 1) for n in range(50)])
+    counted = metrics.MAILS.labels("server_refused")._value
+    before = counted.get()
+    await office.send()
+    assert server.got == []
+    assert set(await office.states()) == {"pending"}
+    assert counted.get() - before == 50
+    async with office.database.connection(OPERATOR) as connection:
+        told = await list_order_deliveries(connection, office.principal, reference)
+    assert {(one.state, one.fault, one.reason, one.attempts) for one in told} == {
+        ("pending", "server", answer, 1)
+    }
+    server.says_all = ""  # the operator has put it right
+    await office.advance(40)
+    await office.send()
+    assert set(await office.states()) == {"sent"}
+    assert len(server.got) == 50
+    async with office.database.connection(OPERATOR) as connection:
+        told = await list_order_deliveries(connection, office.principal, reference)
+    assert {(one.fault, one.reason) for one in told} == {(None, None)}
+    await office.mailer.close()
+    await server.close()
+
+
+async def test_one_recipient_that_does_not_exist_bounces_alone_too(office: Office) -> None:
+    for number, answer in enumerate(["550 5.1.1 unknown", "550 no such user", "552 5.2.2 mailbox full"]):
+        office.server.says[SAM] = answer
+        reference, _ = await office.order([(SAM, None, 1)])
+        await office.send()
+        assert (await office.states())[number] == "bounced", answer
+    async with office.database.connection(OPERATOR) as connection:
+        [told] = await list_order_deliveries(connection, office.principal, reference)
+    assert (told.state, told.fault, told.reason) == ("bounced", "recipient", "552 5.2.2 mailbox full")
+
+
+@pytest.mark.parametrize("answer", ["554 Transaction failed", "550 Administrative prohibition"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_an_unclear_refusal_is_a_bounce_where_the_connection_takes_another(
+    office: Office, answer: str, place: int
+) -> None:
+    recipients = [KIM, LEE]
+    recipients.insert(place, SAM)
+    office.server.says[SAM] = answer
+    await office.order([(address, None, 1) for address in recipients])
+    await office.send()
+    states = await office.states()
+    assert states.pop(place) == "bounced"
+    assert states == ["sent", "sent"]
+
+
+async def test_an_unclear_refusal_alone_is_tried_again_until_it_is_clear(office: Office) -> None:
+    office.server.says[SAM] = "554 Transaction failed"
+    await office.order([(SAM, None, 1)])
+    await office.send()
+    assert await office.states() == ["pending"]
+    await office.advance(40)
+    await office.order([(KIM, None, 1)])
+    await office.send()
+    assert await office.states() == ["bounced", "sent"]
+
+
+async def test_what_an_earlier_connection_refused_is_not_explained_by_the_next(office: Office) -> None:
+    """The server is put right, and started again, while a worker goes on."""
+    office.server.says = {SAM: "554 Transaction failed", KIM: "hang up"}
+    await office.order([(SAM, None, 1), (KIM, None, 1), (LEE, None, 1)])
+    await office.send()
+    assert await office.states() == ["pending", "pending", "sent"]
+
+
+async def test_the_fault_of_a_server_lasts_three_days_at_most(office: Office) -> None:
+    office.server.says[SAM] = "530 5.7.0 Authentication required"
+    await office.order([(SAM, None, 1)])
+    await office.send()
+    await office.advance(GIVE_UP_AFTER_S + 1)
+    await office.send()
+    assert await office.states() == ["exhausted"]
+
+
+@pytest.mark.parametrize(
+    ("greeting", "said"),
+    [
+        ("554 no mail here", "SMTPConnectResponseError 554"),
+        ("421 too many connections", "SMTPConnectResponseError 421"),
+    ],
+)
+async def test_a_server_that_will_not_talk_is_said_to_be_away(
+    office: Office, greeting: str, said: str
+) -> None:
+    async def refuse(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"{greeting}\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    office.use(f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    reference, _ = await office.order([(SAM, None, 1), (KIM, None, 1)])
+    await office.send()
+    server.close()
+    async with office.database.connection(OPERATOR) as connection:
+        told = await list_order_deliveries(connection, office.principal, reference)
+    assert [(one.state, one.attempts, one.fault) for one in told] == [("pending", 0, "server")] * 2
+    assert {one.reason for one in told} == {f"the mail server is away ({said})"}
+
+
+@pytest.mark.parametrize("spoil", [lambda said: said + "\x00\x1b[31m", lambda said: said + " \udcff\udce9"])
+async def test_whatever_bytes_a_server_says_are_written_down(
+    office: Office, spoil: Callable[[str], str]
+) -> None:
+    """Reasons that the database refused were never written, and their messages went out again and again."""
+    office.server.says[SAM] = spoil("450 4.2.0 later")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail\r\n")
+        while line := await reader.readline():
+            said = "250 OK"
+            if line.startswith(b"RCPT"):
+                said = office.server.says[SAM]
+            writer.write(said.encode(errors="surrogateescape") + b"\r\n")
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    office.use(f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    await office.order([(SAM, None, 1)])
+    await office.send()
+    row = await office.database.fetchrow(OPERATOR, "SELECT attempts, reason FROM messages")
+    assert row is not None
+    assert row["attempts"] == 1
+    assert row["reason"].startswith("450 4.2.0 later")
+    await office.mailer.close()
+    server.close()

@@ -1,0 +1,396 @@
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+
+import pytest
+from tests.chained import CHAIN
+from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office
+
+from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
+from largesse.db.scope import OPERATOR
+from largesse.mail import messages
+from largesse.mail.mailbox import list_captured, open_captured
+from largesse.mail.mailer import Mailer
+from largesse.mail.message_leases import FRESH_S
+from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
+from largesse.mail.outcomes import Sent, record
+from largesse.mail.resending import resend
+from largesse.mail.smtp import MailServer
+from largesse.mail.transport import SmtpTransport
+from largesse.orders.cancelling import cancel_order
+
+SAM, KIM = "sam@example.com", "kim@example.com"
+
+
+async def test_each_recipient_gets_one_message_with_all_their_codes(office: Office) -> None:
+    _, codes = await office.order([(SAM, "Sam", 2), (KIM, None, 1), ("SAM@example.com", None, 1)])
+    await office.send()
+    sam, kim = office.server.messages()
+    assert (sam["To"], kim["To"]) == ("Sam <sam@example.com>", KIM)
+    assert [envelope.rcpt_tos for envelope in office.server.got] == [[SAM], [KIM]]
+    assert {envelope.mail_from for envelope in office.server.got} == {"gifts@example.com"}
+    assert office.server.connections == 1
+    for message, expected in ((sam, [codes[0], codes[1], codes[3]]), (kim, [codes[2]])):
+        body = message.get_body(("plain",))
+        assert body is not None
+        text = body.get_content()
+        assert re.findall(r"Code: +(\S+)", text) == [code.code_text for code in expected]
+        assert re.findall(r"PIN: +(\S+)", text) == [code.pin_text for code in expected]
+        assert re.findall(r"https://\S+", text) == [
+            f"{PUBLIC_URL}/claim/{office.token(code.code)}" for code in expected
+        ]
+    assert await office.states() == ["sent", "sent"]
+
+
+async def test_nothing_leaves_before_its_time(office: Office) -> None:
+    reference, _ = await office.order([(SAM, "Sam", 1)], due_in_s=3600)
+    await office.advance(3590)
+    await office.send()
+    assert office.server.got == []
+    assert await _states_told(office, reference) == ["scheduled"]
+    await office.advance(10)
+    await office.send()
+    assert len(office.server.got) == 1
+    assert await _states_told(office, reference) == ["sent"]
+
+
+@pytest.mark.slow
+async def test_a_large_order_leaves_in_chunks_and_lets_others_pass(office: Office) -> None:
+    await office.order([(f"guest{n}@example.com", None, 1) for n in range(1000)])
+    await office.fan_out()
+    await office.advance(1)
+    await office.order([(SAM, "Sam", 1)], due_in_s=1 - await office.late_s())
+    await office.fan_out()
+    await office.mailer.step()
+    assert len(office.server.got) == 100
+    await office.send()
+    order = [envelope.rcpt_tos[0] for envelope in office.server.got]
+    assert order.index(SAM) <= 300
+    assert len(set(order)) == len(order) == 1001
+    assert office.server.connections == 3, "a connection is renewed after 500 messages"
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "reason"),
+    [
+        ("550 5.1.1 no such user", "bounced", "550 5.1.1 no such user"),
+        ("554 spam", "bounced", "554 spam"),
+        ("450 4.2.0 greylisted", "pending", "450 4.2.0 greylisted"),
+        ("421 closing", "pending", "421 closing"),
+        ("hang up", "pending", "the connection broke (SMTPServerDisconnected)"),
+    ],
+)
+async def test_what_the_mail_server_answers(office: Office, answer: str, state: str, reason: str) -> None:
+    office.server.says[SAM] = answer
+    reference, _ = await office.order([(SAM, "Sam", 1), (KIM, "Kim", 1)])
+    await office.send()
+    assert await office.states() == [state, "sent"]
+    async with office.database.connection(OPERATOR) as connection:
+        [sam, kim] = await list_order_deliveries(connection, office.principal, reference)
+    assert (sam.email, sam.state, sam.reason, sam.attempts, sam.sent_at) == (SAM, state, reason, 1, None)
+    assert (kim.state, kim.reason, kim.code_count) == ("sent", None, 1)
+    assert kim.sent_at is not None
+    if state == "pending":
+        office.server.says.clear()
+        await office.advance(20)
+        await office.send()
+        assert await office.states() == ["pending", "sent"]
+        await office.advance(20)
+        await office.send()
+        assert await office.states() == ["sent", "sent"]
+
+
+async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_recipient_chose(
+    office: Office,
+) -> None:
+    german, _ = await office.order([(SAM, "Sam", 2)])
+    await office.database.execute(OPERATOR, "UPDATE orders SET country = 'DE'")
+    await office.order([(KIM, None, 1)])
+    await office.send()
+    await office.database.execute(
+        OPERATOR,
+        """
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, language)
+        SELECT customer_id, id, 2, 'claimed', now(), 'fr' FROM orders WHERE reference = $1
+        """,
+        german,
+    )
+    await _resend(office, german, SAM)
+    await office.send()
+    first, other, again = office.server.messages()
+    assert [message["Content-Language"] for message in (first, other, again)] == ["de", "en", "fr"]
+    assert first["Subject"] == "Geschenke für Sie von Ada"
+    assert again["Subject"] == "Des cadeaux pour vous de la part de Ada"
+
+
+async def test_a_retry_is_the_same_message(office: Office) -> None:
+    await office.order([(SAM, "Sam", 1)])
+    await office.send()
+    await office.database.execute(OPERATOR, "UPDATE messages SET state = 'pending', finished_at = NULL")
+    await office.send()
+    first, second = office.server.messages()
+    assert first["Message-ID"] == second["Message-ID"]
+
+
+async def test_three_days_are_enough(office: Office) -> None:
+    office.server.says[SAM] = "450 later"
+    await office.order([(SAM, "Sam", 1)])
+    await office.fan_out()
+    tries = 0
+    while await office.states() == ["pending"]:
+        await office.send()
+        tries += 1
+        await office.advance(3600)
+    assert await office.states() == ["exhausted"]
+    assert 60 <= tries <= 90
+
+
+async def test_an_away_server_costs_no_attempt_and_the_messages_go_back(office: Office) -> None:
+    await office.order([(SAM, "Sam", 1), (KIM, "Kim", 1)])
+    await office.server.close()
+    await office.send()
+    row = await office.database.fetchrow(
+        OPERATOR, "SELECT max(attempts) AS attempts, max(leased_until) AS leased FROM messages"
+    )
+    assert row is not None
+    assert row["attempts"] == 0
+    await office.server.start()
+    assert not await office.mailer.step(), "it rests for a second"
+    office.use(office.server.url)
+    await office.send()
+    assert await office.states() == ["sent", "sent"]
+
+
+async def test_international_addresses_need_a_server_that_takes_them(office: Office) -> None:
+    await office.order([("zoë@bücher.example", "Zoë", 1), ("sam@bücher.example", "Sam", 1)])
+    await office.send()
+    assert [envelope.rcpt_tos for envelope in office.server.got] == [
+        ["zoë@xn--bcher-kva.example"],
+        ["sam@xn--bcher-kva.example"],
+    ]
+    office.server.utf8 = False
+    office.use(office.server.url)
+    await office.order([("zoë@bücher.example", "Zoë", 1), (SAM, "Sam", 1)])
+    await office.send()
+    assert (await office.states())[2:] == ["bounced", "sent"]
+
+
+async def test_staging_mail_is_captured_and_sealed(office: Office) -> None:
+    _, [code] = await office.order([(SAM, "Sam", 1)], environment="staging")
+    await office.send()
+    assert office.server.got == []
+    assert await office.states() == ["captured"]
+    async with office.database.connection(OPERATOR) as connection:
+        assert await list_captured(connection, "production") == []
+        [listed] = await list_captured(connection, "staging")
+        assert (listed.recipient, listed.subject) == (SAM, "Ada sent you a gift")
+        with pytest.raises(NotFound):
+            await open_captured(connection, office.vault, "production", listed.id)
+        opened = await open_captured(connection, office.vault, "staging", listed.id)
+        row = await connection.fetchrow("SELECT * FROM captured_mail")
+    assert opened is not None
+    assert code.code_text in opened.html
+    assert code.code_text in opened.text
+    assert opened.recipient == "Sam <sam@example.com>"
+    assert code.code_text.encode() not in row["sealed"]
+
+
+async def test_mailers_that_race_send_each_message_once(office: Office) -> None:
+    await office.order([(f"guest{n}@example.com", None, 1) for n in range(400)])
+    second = Mailer(
+        office.database,
+        office.vault,
+        public_url_of=lambda _: PUBLIC_URL,
+        mail_from=MAIL_FROM,
+        transport=SmtpTransport(MailServer.from_url(office.server.url)),
+    )
+
+    async def send(mailer: Mailer) -> None:
+        while await mailer.step():
+            pass
+
+    await asyncio.gather(*(office.fan_out() for _ in range(3)))
+    await asyncio.gather(send(office.mailer), send(second))
+    await second.close()
+    assert len(office.server.got) == 400
+    assert set(await office.states()) == {"sent"}
+
+
+async def test_an_outdated_lease_writes_nothing(office: Office) -> None:
+    await office.order([(SAM, "Sam", 1)])
+    await office.fan_out()
+    taken = []
+    for _ in range(2):
+        async with office.database.transaction(OPERATOR) as connection:
+            [message] = await messages.take(connection, 10, office.vault, lambda _: PUBLIC_URL)
+            assert await messages.take(connection, 10, office.vault, lambda _: PUBLIC_URL) == []
+        taken.append(message)
+        await office.advance(20)
+    for message, state in zip(taken, ("pending", "sent"), strict=True):
+        async with office.database.transaction(OPERATOR) as connection:
+            await record(connection, [Sent(message, "sent")])
+        assert await office.states() == [state]
+
+
+async def test_a_resend_is_a_message_of_its_own_at_most_5_a_day(office: Office) -> None:
+    reference, _ = await office.order([(SAM, "Sam", 2), (KIM, None, 1)])
+    await office.send()
+    for number in range(1, 6):
+        sent_again = await _resend(office, reference, "SAM@EXAMPLE.COM")
+        assert (sent_again.email, sent_again.state, sent_again.resends) == (SAM, "pending", number)
+        await office.send()
+        await office.advance(60)
+    with pytest.raises(TooManyRequests) as refused:
+        await _resend(office, reference, SAM)
+    assert 86_400 - 305 <= refused.value.retry_after_s <= 86_400 - 295
+    await _resend(office, reference, KIM)
+    await office.send()
+    ids = [message["Message-ID"] for message in office.server.messages() if message["To"].startswith("Sam")]
+    assert len(ids) == len(set(ids)) == 6
+    async with office.database.connection(OPERATOR) as connection:
+        [sam, kim] = await list_order_deliveries(connection, office.principal, reference)
+    assert (sam.email, sam.state, sam.resends, sam.code_count) == (SAM, "sent", 5, 2)
+    assert (kim.email, kim.resends) == (KIM, 1)
+    await office.advance(86_400 - 300)
+    assert (await _resend(office, reference, SAM)).resends == 6
+
+
+async def test_resends_that_race_stay_within_the_limit(office: Office) -> None:
+    reference, _ = await office.order([(SAM, "Sam", 1)])
+    await office.send()
+
+    async def ask() -> bool:
+        try:
+            await _resend(office, reference, SAM)
+        except (InvalidRequest, TooManyRequests):
+            return False
+        return True
+
+    assert sum(await asyncio.gather(*(ask() for _ in range(6)))) == 1, "one under way is enough"
+
+
+async def test_what_cannot_be_resent(office: Office) -> None:
+    reference, _ = await office.order([(SAM, "Sam", 1)], due_in_s=60)
+    with pytest.raises(InvalidRequest, match="not left"):
+        await _resend(office, reference, SAM)
+    await office.advance(60)
+    await office.send()
+    with pytest.raises(InvalidRequest, match="`email`"):
+        await _resend(office, reference, KIM)
+    strangers = [
+        replace(office.principal, customer_id=office.principal.customer_id + 1),
+        replace(office.principal, environment="staging"),
+    ]
+    for principal in strangers:
+        async with office.database.transaction(OPERATOR) as connection:
+            with pytest.raises(NotFound):
+                await resend(connection, principal, reference, SAM)
+            with pytest.raises(NotFound):
+                await list_order_deliveries(connection, principal, reference)
+
+
+async def test_cancelled_codes_are_mailed_to_nobody(office: Office) -> None:
+    reference, codes = await office.order([(SAM, "Sam", 2), (KIM, None, 1)])
+    late, late_codes = await office.order([(SAM, "Sam", 2)], due_in_s=60)
+    await office.cancel(late, 1)
+    await office.send()
+    await office.cancel(reference, 1, 3)
+    with pytest.raises(InvalidRequest, match="cancelled"):
+        await _resend(office, reference, KIM)
+    assert (await _resend(office, reference, SAM)).code_count == 1
+    await office.advance(60)
+    await office.send()
+    *_, again, scheduled = office.server.messages()
+    for message, code in ((again, codes[1]), (scheduled, late_codes[1])):
+        body = message.get_body(("plain",))
+        assert body is not None
+        assert re.findall(r"Code: +(\S+)", body.get_content()) == [code.code_text]
+
+
+async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office) -> None:
+    """While the mail server still has the message before it: nothing goes out then, or only what stands."""
+    await office.order([("first@example.com", None, 1)])
+    void, _ = await office.order([(KIM, None, 1)])
+    half, codes = await office.order([(SAM, "Sam", 2)])
+    await office.fan_out()
+    office.server.hangs = {"first@example.com"}
+    step = asyncio.create_task(office.mailer.step())
+    await office.server.has_taken.wait()
+    await office.database.execute(
+        OPERATOR,
+        """
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)
+        SELECT customer_id, id, 2, 'claimed', now() FROM orders WHERE reference = $1
+        """,
+        half,
+    )
+    for reference in (void, half):
+        async with office.database.transaction(OPERATOR) as connection:
+            assert (await cancel_order(connection, office.principal, CHAIN, reference)).cancelled_count == 1
+    office.server.released.set()
+    await step
+    await office.send()
+    assert office.server.recipients() == ["first@example.com", SAM]
+    body = office.server.messages()[1].get_body(("plain",))
+    assert body is not None
+    assert re.findall(r"Code: +(\S+)", body.get_content()) == [codes[1].code_text]
+    assert await office.states() == ["sent", "cancelled", "sent"]
+
+
+async def test_a_look_at_a_message_counts_for_a_moment_only(office: Office) -> None:
+    """The outcome before it was written, and its row looked at, while the mail server thought about its recipient."""
+    await office.order([("first@example.com", None, 1)])
+    void, _ = await office.order([(KIM, None, 1)])
+    await office.fan_out()
+    office.server.ponders = {KIM}
+    step = asyncio.create_task(office.mailer.step())
+    await office.server.is_asked.wait()
+    async with asyncio.timeout(10):
+        while await office.states() != ["sent", "pending"]:
+            pass
+    await asyncio.sleep(2 * FRESH_S)
+    async with office.database.transaction(OPERATOR) as connection:
+        assert (await cancel_order(connection, office.principal, CHAIN, void)).cancelled_count == 1
+    office.server.released.set()
+    await step
+    assert office.server.recipients() == ["first@example.com"]
+    assert await office.states() == ["sent", "cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("smtp://mail.example.com", ("mail.example.com", 25, None, None, False, None)),
+        ("smtp://ada:p%40ss@mail.example.com", ("mail.example.com", 587, "ada", "p@ss", False, True)),
+        ("smtp://ada:x@h:2525?starttls=false", ("h", 2525, "ada", "x", False, False)),
+        ("smtp://h?starttls=true", ("h", 25, None, None, False, True)),
+        ("smtp://h?starttls=Required", ("h", 25, None, None, False, True)),
+        ("smtp://ada:x@h?starttls=optional", ("h", 587, "ada", "x", False, None)),
+        ("smtp://h?starttls=never", ("h", 25, None, None, False, False)),
+        ("smtps://ada:x@h", ("h", 465, "ada", "x", True, False)),
+    ],
+)
+def test_a_password_travels_in_clear_only_when_told_to(url: str, expected: tuple[object, ...]) -> None:
+    server = MailServer.from_url(url)
+    assert (
+        server.host,
+        server.port,
+        server.username,
+        server.password,
+        server.tls,
+        server.starttls,
+    ) == expected
+    assert server.password is None or server.password not in repr(server)
+
+
+async def _resend(office: Office, reference: str, address: str) -> RecipientDelivery:
+    async with office.database.transaction(OPERATOR) as connection:
+        return await resend(connection, office.principal, reference, address)
+
+
+async def _states_told(office: Office, reference: str) -> list[str]:
+    async with office.database.connection(OPERATOR) as connection:
+        told = await list_order_deliveries(connection, office.principal, reference)
+    return [one.state for one in told]

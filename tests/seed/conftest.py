@@ -1,0 +1,65 @@
+"""A connection to an empty database, and reading and loading world files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+from tests.chained import CHAIN
+
+from largesse.base.errors import StartError
+from largesse.seed.document import World
+from largesse.seed.load import LoadedWorld, load_world
+from largesse.seed.reading import parse_world
+
+
+@pytest.fixture
+async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database_url)
+    yield connection
+    await connection.close()
+
+
+async def load(connection: asyncpg.Connection, text: str) -> LoadedWorld:
+    return await load_world(connection, CHAIN, parse_world(text.encode(), "world.yaml"))
+
+
+async def one(connection: asyncpg.Connection, table: str, key: str) -> dict[str, Any]:
+    row = await connection.fetchrow(f"SELECT * FROM {table} WHERE key = $1", key)
+    assert row is not None
+    return dict(row)
+
+
+def parse(text: str) -> World:
+    return parse_world(text.encode(), "world.yaml")
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(StartError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+TABLES = [
+    "customers",
+    "users",
+    "service_accounts",
+    "api_keys",
+    "products",
+    "collections",
+    "templates",
+    "accounts",
+    "account_service_accounts",
+    "entries",
+    "catalogue_version",
+]
+
+
+async def everything(connection: asyncpg.Connection) -> dict[str, list[str]]:
+    """All rows, each with its transaction: a row that was written again differs."""
+    return {
+        table: [str(row) for row in await connection.fetch(f"SELECT xmin, * FROM {table} ORDER BY 2, 3")]
+        for table in TABLES
+    }

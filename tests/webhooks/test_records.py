@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from tests.webhooks.conftest import Receiver, World
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.db.scope import OPERATOR
+from largesse.webhooks.delivery_log import DeliveryRecord, list_deliveries, redeliver, send_sample
+
+NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
+
+
+async def listed(world: World, subscription_id: object, **arguments: int) -> list[DeliveryRecord]:
+    async with world.database.connection(OPERATOR) as connection:
+        return await list_deliveries(connection, world.principal, subscription_id, **arguments)  # type: ignore[arg-type]
+
+
+async def test_deliveries_are_listed_with_their_attempts_newest_first(
+    world: World, receiver: Receiver
+) -> None:
+    subscription = await world.subscribe(receiver.url())
+    receiver.answers(503, body=b"\xff out \0of order")
+    await world.place()
+    await world.deliver()
+    receiver.answers(200, body=b"thanks")
+    await world.advance(5)
+    await world.place()
+    await world.deliver()
+    second, first = await listed(world, subscription.id)
+    assert (first.state, second.state) == ("delivered", "delivered")
+    assert (first.event, first.order_id, first.next_attempt_at, first.attempts_left) == (
+        "order.created",
+        1,
+        None,
+        0,
+    )
+    assert first.finished_at is not None
+    one, two = first.attempts
+    assert (one.number, one.status, one.error, one.answer) == (1, 503, None, "\ufffd out \ufffdof order")
+    assert (two.number, two.status, two.answer) == (2, 200, "thanks")
+    assert len(second.attempts) == 1
+    assert [d.id for d in await listed(world, subscription.id, limit=1)] == [second.id]
+    assert [d.id for d in await listed(world, subscription.id, before=second.id)] == [first.id]
+
+
+async def test_an_attempt_without_a_status_tells_its_error(world: World) -> None:
+    subscription = await world.subscribe("http://127.0.0.1:1/")
+    await world.place()
+    await world.deliver()
+    [delivery] = await listed(world, subscription.id)
+    [attempt] = delivery.attempts
+    assert (attempt.status, attempt.error, attempt.answer) == (None, "connect", None)
+    assert (delivery.state, delivery.attempts_left) == ("pending", 11)
+    assert delivery.next_attempt_at is not None
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_a_finished_delivery_is_made_again_with_all_its_attempts(
+    world: World, receiver: Receiver, status: int
+) -> None:
+    subscription = await world.subscribe(receiver.url())
+    receiver.answers(status)
+    [body] = await world.place()
+    await world.deliver()
+    [delivery] = await listed(world, subscription.id)
+    receiver.answers(500)
+    async with world.database.transaction(OPERATOR) as connection:
+        again = await redeliver(connection, world.principal, subscription.id, delivery.id)
+    assert (again.state, again.attempts_left, len(again.attempts)) == ("pending", 12, 1)
+    await world.deliver()
+    assert [got.body for got in receiver.got] == [body, body]
+    assert {got.headers["webhook-id"] for got in receiver.got} == {str(delivery.id)}
+    [delivery] = await listed(world, subscription.id)
+    assert [attempt.number for attempt in delivery.attempts] == [1, 2]
+    assert delivery.attempts_left == 11
+    assert delivery.next_attempt_at is not None
+    assert 1 <= (delivery.next_attempt_at - delivery.attempts[1].started_at).total_seconds() <= 6
+
+
+async def test_a_pending_delivery_is_made_now_and_keeps_its_count(world: World, receiver: Receiver) -> None:
+    subscription = await world.subscribe(receiver.url())
+    receiver.answers(500)
+    await world.place()
+    await world.deliver()
+    [delivery] = await listed(world, subscription.id)
+    async with world.database.transaction(OPERATOR) as connection:
+        assert (
+            await redeliver(connection, world.principal, subscription.id, delivery.id)
+        ).attempts_left == 11
+    await world.deliver()
+    assert len(receiver.got) == 2
+    assert (await listed(world, subscription.id))[0].attempts_left == 10
+
+
+async def test_a_sample_is_signed_and_is_no_order(world: World, receiver: Receiver) -> None:
+    subscription = await world.subscribe(receiver.url())
+    await world.subscribe(receiver.url("/other"))
+    async with world.database.transaction(OPERATOR) as connection:
+        sample = await send_sample(connection, world.principal, subscription.id, NOW)
+    assert (sample.state, sample.order_id) == ("pending", None)
+    await world.deliver()
+    [got] = receiver.got
+    assert got.path == "/hook"
+    assert got.is_signed_with(subscription.secret)
+    record = json.loads(got.body)
+    assert (record["id"], record["event"], record["customerId"]) == (
+        0,
+        "order.created",
+        world.principal.customer_id,
+    )
+    assert len(record) == 18, "the members of an order record"
+
+
+async def test_an_event_of_another_release_has_no_sample(world: World, receiver: Receiver) -> None:
+    subscription = await world.subscribe(receiver.url())
+    await world.database.execute(OPERATOR, "UPDATE webhook_subscriptions SET event = 'order.lost'")
+    async with world.database.transaction(OPERATOR) as connection:
+        with pytest.raises(InvalidRequest, match=r"`order\.lost` is no event that is sent any more"):
+            await send_sample(connection, world.principal, subscription.id, NOW)
+    assert await listed(world, subscription.id) == []
+
+
+async def test_strangers_find_nothing(world: World, receiver: Receiver) -> None:
+    subscription = await world.subscribe(receiver.url())
+    other = await world.subscribe(receiver.url())
+    await world.place()
+    await world.deliver()
+    [delivery] = await listed(world, subscription.id)
+    strangers = [
+        (replace(world.principal, customer_id=world.principal.customer_id + 1), subscription.id),
+        (replace(world.principal, environment="staging"), subscription.id),
+        (world.principal, uuid4()),
+    ]
+    async with world.database.transaction(OPERATOR) as connection:
+        for principal, subscription_id in strangers:
+            with pytest.raises(NotFound):
+                await list_deliveries(connection, principal, subscription_id)
+            with pytest.raises(NotFound):
+                await redeliver(connection, principal, subscription_id, delivery.id)
+            with pytest.raises(NotFound):
+                await send_sample(connection, principal, subscription_id, NOW)
+        with pytest.raises(NotFound):
+            await redeliver(connection, world.principal, other.id, delivery.id)
+    assert len(receiver.got) == 2

@@ -1,0 +1,111 @@
+import asyncio
+import base64
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+from tests.webhooks.conftest import make_principal
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import SealBroken, Vault
+from largesse.webhooks.subscriptions import (
+    create_subscription,
+    delete_subscription,
+    list_subscriptions,
+    secret_context,
+)
+from largesse.webhooks.targets import parse_target
+
+VAULT = Vault((bytes(range(32)),))
+TARGET = parse_target("https://hooks.example.com/orders", ())
+
+
+async def test_a_subscription_is_listed_without_its_secret(database: Database) -> None:
+    async with database.connection(OPERATOR) as connection:
+        principal = await make_principal(connection, "acme")
+        first = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
+        second = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
+        listed = await list_subscriptions(connection, principal)
+    assert [s.id for s in listed] == [second.id, first.id]
+    assert (listed[0].event, listed[0].target_url) == ("order.created", TARGET.url)
+    assert first.secret.startswith("whsec_")
+    assert len(base64.b64decode(first.secret.removeprefix("whsec_"), validate=True)) == 33
+    assert first.secret != second.secret
+    assert first.secret not in repr(first)
+    assert not hasattr(listed[0], "secret")
+
+
+async def test_the_secret_rests_sealed_and_opens_for_its_own_subscription(database: Database) -> None:
+    async with database.connection(OPERATOR) as connection:
+        principal = await make_principal(connection, "acme")
+        created = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
+        row = await connection.fetchrow("SELECT * FROM webhook_subscriptions")
+    secret = created.secret.encode()
+    random_part = created.secret.removeprefix("whsec_")
+    assert random_part not in str(dict(row))
+    assert secret not in row["sealed_secret"]
+    assert random_part.encode() not in row["sealed_secret"]
+    assert VAULT.webhooks.open(row["sealed_secret"], secret_context(created.id)) == secret
+    with pytest.raises(SealBroken):
+        VAULT.webhooks.open(row["sealed_secret"], secret_context(uuid4()))
+
+
+@pytest.mark.parametrize("event", ["", "order.deleted", "ORDER.CREATED", "order.created ", "*"])
+async def test_an_unknown_event_is_refused(database: Database, event: str) -> None:
+    async with database.connection(OPERATOR) as connection:
+        principal = await make_principal(connection, "acme")
+        with pytest.raises(InvalidRequest, match="`event`"):
+            await create_subscription(connection, principal, VAULT, TARGET, event)
+        assert await list_subscriptions(connection, principal) == []
+
+
+async def test_a_customer_holds_100_and_not_101_in_both_environments_together(database: Database) -> None:
+    async with database.connection(OPERATOR) as connection:
+        acme, other = await make_principal(connection, "acme"), await make_principal(connection, "other")
+        staging = replace(acme, environment="staging")
+        for number in range(100):
+            principal = staging if number % 2 else acme
+            created = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
+        for principal in (acme, staging):
+            with pytest.raises(InvalidRequest, match="at most 100"):
+                await create_subscription(connection, principal, VAULT, TARGET, "order.created")
+        await create_subscription(connection, other, VAULT, TARGET, "order.created")
+        await delete_subscription(connection, staging, created.id)
+        await create_subscription(connection, acme, VAULT, TARGET, "order.created")
+
+
+async def test_the_limit_holds_when_creations_race(database: Database) -> None:
+    async with database.connection(OPERATOR) as connection:
+        acme = await make_principal(connection, "acme")
+        for _ in range(95):
+            await create_subscription(connection, acme, VAULT, TARGET, "order.created")
+
+    async def create() -> bool:
+        async with database.transaction(OPERATOR) as connection:
+            try:
+                await create_subscription(connection, acme, VAULT, TARGET, "order.created")
+            except InvalidRequest:
+                return False
+            return True
+
+    created = await asyncio.gather(*(create() for _ in range(16)))
+    assert sum(created) == 5
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM webhook_subscriptions") == 100
+
+
+async def test_other_customers_and_environments_neither_see_nor_delete_it(database: Database) -> None:
+    async with database.connection(OPERATOR) as connection:
+        acme, other = await make_principal(connection, "acme"), await make_principal(connection, "other")
+        created = await create_subscription(connection, acme, VAULT, TARGET, "order.created")
+        for stranger in (other, replace(acme, environment="staging")):
+            assert await list_subscriptions(connection, stranger) == []
+            with pytest.raises(NotFound):
+                await delete_subscription(connection, stranger, created.id)
+        with pytest.raises(NotFound):
+            await delete_subscription(connection, acme, uuid4())
+        await delete_subscription(connection, acme, created.id)
+        with pytest.raises(NotFound):
+            await delete_subscription(connection, acme, created.id)
+        assert await list_subscriptions(connection, acme) == []

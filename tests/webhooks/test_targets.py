@@ -1,0 +1,198 @@
+# ruff: noqa: RUF001 - full-width digits are what some of these tests are about
+import asyncio
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.webhooks.conftest import answering, no_names
+
+from largesse.base.errors import InvalidRequest
+from largesse.webhooks import targets
+from largesse.webhooks.targets import Address, check_target, parse_target
+
+NOTHING_ALLOWED: tuple[()] = ()
+LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "path_and_query"),
+    [
+        ("https://example.com", "example.com", "/"),
+        ("HTTPS://EXAMPLE.com/Hook?A=b", "example.com", "/Hook?A=b"),
+        ("https://example.com?a=b", "example.com", "/?a=b"),
+        ("https://example.com:443/a%20b//../c", "example.com", "/a%20b//../c"),
+        ("https://example.com./", "example.com", "/"),
+        ("https://hooks_1.example.com/", "hooks_1.example.com", "/"),
+        ("https://bücher.example/", "xn--bcher-kva.example", "/"),
+        ("https://BÜCHER。example/", "xn--bcher-kva.example", "/"),
+        ("https://faß.example/", "xn--fa-hia.example", "/"),
+        ("https://1.1.1.1/", "1.1.1.1", "/"),
+        ("https://１．１．１．１/", "1.1.1.1", "/"),
+        ("https://[2606:4700:4700:0::1111]/", "2606:4700:4700::1111", "/"),
+    ],
+)
+def test_a_target_is_kept_as_it_will_be_dialled(url: str, host: str, path_and_query: str) -> None:
+    target = parse_target(url, NOTHING_ALLOWED)
+    assert (target.url, target.scheme, target.host, target.port) == (url, "https", host, 443)
+    assert target.path_and_query == path_and_query
+    assert not target.only_allowed
+
+
+@pytest.mark.parametrize("port", [1, 22, 80, 442, 444, 8443, 65535])
+@pytest.mark.parametrize("host", ["example.com", "1.1.1.1", "[2606:4700:4700::1111]"])
+def test_a_target_may_have_any_port(host: str, port: int) -> None:
+    target = parse_target(f"https://{host}:{port}/", NOTHING_ALLOWED)
+    assert (target.scheme, target.port) == ("https", port)
+    assert not target.only_allowed
+
+
+# Ways of writing 127.0.0.1 and its like, and hosts that are none: each is normalised and judged, or refused as it stands.
+LOOPBACK_WRITTEN = [
+    "127.0.0.1", "127.0.0.1.", "127.1", "127.0.1", "2130706433", "0177.0.0.1", "0177.1", "017700000001", "0x7f.1",
+    "0x7F000001", "0x7f.0x0.0x0.0x1", "127.0.0.0x1", "0x7f.0.0.01", "00127.0.0.1", "127.000.000.001",
+    "１２７.０.０.１", "１２７．１", "127。0。0。1", "①②⑦.0.0.①", "127.0.0.1%00", "%31%32%37.0.0.1", "127.0.0.256", "127.0.0.1.1",
+    "127.0.0.", "1.2.3.4.5", "example.0x1", "example.1", "4294967295", "4294967296", "0", "0x", "[::1]", "[::]",
+    "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]", "[fe80::1%25eth0]", "[fe80::1%eth0]", "[2606:4700::1%25eth0]", "[::1", "::1", "[127.0.0.1]",
+    "[v1.fe80]", "localhost", "LOCALHOST", "localhost.", "ｌocalhost", "a.localhost", "printer.local", "db.internal",
+    "router.home.arpa", "localhost.localdomain", "intranet", "xn--", "exa mple.com", "-a.example", "a..example",
+    ".example.com", "example.com..", ".", "a" * 64 + ".example", "a." * 127 + "ab", "exam%70le.com", "ex\u00adample。",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", LOOPBACK_WRITTEN)
+def test_no_way_of_writing_an_inner_host_passes(host: str) -> None:
+    for port in ("", ":443", ":8443"):
+        with pytest.raises(InvalidRequest, match="`target_url`"):
+            parse_target(f"https://{host}{port}/", NOTHING_ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "/", "example.com", "//example.com", "https:", "https:example.com", "https:/example.com", "https://", "https:///x",
+        "http://example.com/", "ftp://example.com/", "file:///etc/passwd", "javascript:alert(1)", "gopher://example.com/",
+        "https://user@example.com/", "https://user:pass@example.com/", "https://example.com@127.0.0.1/", "https://@example.com/",
+        "https://example.com#@127.0.0.1/", "https://example.com/#x", "https://example.com#", "https://example.com\\@127.0.0.1/",
+        "https:\\\\example.com\\", "https://example.com/\\x", " https://example.com/", "https://example.com/ ",
+        "https://exam\tple.com/", "https://example.com/\r\nX: y", "https://example.com/\0", "https://example.com/\x7f",
+        "https://example.com/\N{NO-BREAK SPACE}", "https://example.com/\N{ZERO WIDTH SPACE}", "https://example.com/\N{RIGHT-TO-LEFT OVERRIDE}",
+        "https://example.com:/", "https://example.com:0/", "https://example.com:65536/", "https://example.com:443443/",
+        "https://example.com:080/", "https://example.com:0443/", "http://example.com:443/", "http://example.com:8443/",
+        "https://example.com:+443/", "https://example.com:４４３/", "https://example.com:443:443/", "https://example.com:x/",
+        "https://example.com/é", "https://example.com/%", "https://example.com/%zz", "https://example.com/<>", "https://example.com/[1]",
+        "https://exa<mple.com/", "https://exa\"mple.com/", "https://[2606:4700::1]x/", "https://x[2606:4700::1]/",
+    ],
+)  # fmt: skip
+def test_what_is_no_plain_https_address_is_refused(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="`target_url`"):
+        parse_target(url, NOTHING_ALLOWED)
+
+
+def test_a_url_holds_at_most_2048_characters() -> None:
+    base = "https://example.com/"
+    assert parse_target(base + "a" * (2048 - len(base)), NOTHING_ALLOWED)
+    with pytest.raises(InvalidRequest, match="2048"):
+        parse_target(base + "a" * (2049 - len(base)), NOTHING_ALLOWED)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_either_a_target_or_refused(text: str) -> None:
+    for url in (text, f"https://{text}/", f"https://example.com/{text}"):
+        try:
+            target = parse_target(url, NOTHING_ALLOWED)
+        except InvalidRequest as error:
+            assert "target_url" in error.detail  # noqa: PT017 - either outcome is right
+        else:
+            assert target.host.isascii()
+            assert target.path_and_query.isascii()
+            assert target.path_and_query.startswith("/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:8080/",
+        "http://127.0.0.1/",
+        "https://127.0.0.1:8443/",
+        "https://127.0.0.1/",
+        "http://[::1]:9/",
+    ],
+)
+def test_addresses_inside_the_allowed_networks_pass_on_any_port(url: str) -> None:
+    assert parse_target(url, LOOPBACK).address in {ip_address("127.0.0.1"), ip_address("::1")}
+    with pytest.raises(InvalidRequest):
+        parse_target(url, NOTHING_ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://1.1.1.1/", "http://1.1.1.1:8443/", "https://10.0.0.1/", "http://2130706433/"]
+)
+def test_allowed_networks_allow_nothing_outside_them(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="`target_url`"):
+        parse_target(url, LOOPBACK)
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses", "accepted"),
+    [
+        ("https://example.com/", ["1.1.1.1"], True),
+        ("https://example.com/", ["1.1.1.1", "2606:4700::1"], True),
+        ("https://example.com/", ["1.1.1.1", "10.0.0.1"], False),
+        ("https://example.com/", ["2606:4700::1", "fe80::1%eth0"], False),
+        ("https://example.com/", ["::ffff:1.1.1.1"], False),
+        ("https://example.com/", ["127.0.0.1"], False),
+        ("https://example.com/", [], True),
+    ],
+)
+async def test_a_name_passes_when_all_its_addresses_are_public(
+    url: str, addresses: list[str], accepted: bool
+) -> None:
+    target = parse_target(url, NOTHING_ALLOWED)
+    if accepted:
+        await check_target(target, NOTHING_ALLOWED, answering(*addresses), 1)
+        return
+    with pytest.raises(InvalidRequest, match="`target_url`"):
+        await check_target(target, NOTHING_ALLOWED, answering(*addresses), 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses", "accepted"),
+    [
+        ("http://localhost:8080/", ["127.0.0.1", "::1"], True),
+        ("http://localhost:8080/", ["127.0.0.1", "::2"], False),
+        ("http://example.com/", ["127.0.0.1"], True),
+        ("http://example.com/", ["1.1.1.1"], False),
+        ("http://example.com/", ["127.0.0.1", "1.1.1.1"], False),
+        ("https://example.com:8443/", ["1.1.1.1"], True),
+        ("https://example.com:8443/", ["127.0.0.2"], True),
+        ("https://receiver/", ["127.0.0.1"], True),
+        ("https://receiver/", ["1.1.1.1"], False),
+        ("http://example.com/", [], False),
+        ("https://receiver/", [], False),
+        ("https://example.com/", ["127.0.0.1", "1.1.1.1"], True),
+    ],
+)
+async def test_with_allowed_networks(url: str, addresses: list[str], accepted: bool) -> None:
+    target = parse_target(url, LOOPBACK)
+    if accepted:
+        await check_target(target, LOOPBACK, answering(*addresses), 1)
+        return
+    with pytest.raises(InvalidRequest, match="`target_url`"):
+        await check_target(target, LOOPBACK, answering(*addresses), 1)
+
+
+async def test_a_public_name_that_does_not_resolve_passes() -> None:
+    await check_target(parse_target("https://example.com/", NOTHING_ALLOWED), NOTHING_ALLOWED, no_names, 1)
+
+
+async def test_a_resolver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "RESOLVE_TIMEOUT_S", 0.01)
+
+    async def hanging(host: str, customer_id: int) -> Sequence[Address]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    await check_target(parse_target("https://example.com/", NOTHING_ALLOWED), NOTHING_ALLOWED, hanging, 1)
