@@ -31,8 +31,8 @@ from largesse.db.migrate import upgrade
 from largesse.encryption.chain import Chain
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import load_vault
-from largesse.seed.load import LoadedWorld, load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import LoadedSeed, load_seed
+from largesse.seed.reading import parse_seed
 
 _START_LIMIT_S = 60.0
 _STOP_LIMIT_S = 60.0
@@ -78,7 +78,7 @@ class Installation:
         self.data_dir = folder / "data"
         self._peaks_mib = peaks_mib
         self._server = EmbeddedServer(self.data_dir, extra_settings=postgres_settings)
-        self._world = parse_world(world.encode(), "world")
+        self._world = parse_seed(world.encode(), "world")
         self.ids: dict[str, dict[str, int]] = {}
         self.keys: dict[str, str] = {}
         self.extra_environment: dict[str, str] = {}
@@ -176,8 +176,8 @@ class Installation:
             self.ids = {kind: dict(ids) for kind, ids in loaded.ids.items()}
             self.keys = dict(loaded.api_keys)
 
-    async def _load_world(self, connection: asyncpg.Connection[asyncpg.Record]) -> LoadedWorld:
-        return await load_world(connection, await self.chain(connection), self._world)
+    async def _load_world(self, connection: asyncpg.Connection[asyncpg.Record]) -> LoadedSeed:
+        return await load_seed(connection, await self.chain(connection), self._world)
 
     async def chain(self, connection: asyncpg.Connection[asyncpg.Record]) -> Chain:
         """The chain of the ledger's entries."""

@@ -13,7 +13,7 @@ import structlog
 from asyncpg import InsufficientPrivilegeError
 
 from largesse.audit.service import Acting, by_command
-from largesse.base.errors import MayNotAct, StartError
+from largesse.base.errors import MayNotAct, OperatorError
 from largesse.base.settings import Settings
 from largesse.db.embedded import EmbeddedServer
 from largesse.db.migrate import current_revision, head_revision
@@ -39,11 +39,11 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
 
     From then on transactions of `database` can change credentials of people.
     Adds keys that the database does not have yet, as the operator. Without `keep` nothing is written: an audit changes nothing.
-    Raises StartError for a wrong key, and where keys are to be added and the login may not act as the operator.
+    Raises OperatorError for a wrong key, and where keys are to be added and the login may not act as the operator.
     """
     async with database.connection(OPERATOR) as connection:
         if is_key_to_be_generated(settings) and await is_sealed(connection):
-            raise StartError(
+            raise OperatorError(
                 f"LARGESSE_MASTER_KEY is not set and {master_key_file(settings)} is missing, but the database is "
                 "sealed: bring the file back from a backup"
             )
@@ -60,7 +60,7 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
 async def chains_of(database: Database, vault: Vault, settings: Settings, *, renew: bool = False) -> Chains:
     """Returns the chains of the installation's ledger and audit log. Makes their first key, as the operator, where there is none.
 
-    With `renew`, which only the operator may, a new master key brings a new key of the chains. Raises StartError where `migrate` has
+    With `renew`, which only the operator may, a new master key brings a new key of the chains. Raises OperatorError where `migrate` has
     to run first, and where the ledger was chained and an account's chain is gone.
     """
     async with database.connection(OPERATOR) as connection:
@@ -72,7 +72,7 @@ async def chains_of(database: Database, vault: Vault, settings: Settings, *, ren
             chains = await open_chains(connection, vault, keep=True)
     async with database.connection(OPERATOR) as connection:
         if not await connection.fetchval("SELECT is_ledger_chained()"):
-            raise StartError(
+            raise OperatorError(
                 "the ledger was changed from outside: an account has entries and its chain is gone. `largesse verify` "
                 "names what was changed; restore a backup from before that"
             )
@@ -83,7 +83,7 @@ async def chains_of(database: Database, vault: Vault, settings: Settings, *, ren
 async def _operator(settings: Settings, database: Database) -> AsyncIterator[Connection]:
     """A connection for what only the operator may add: keys. It waits no longer than those of `database`.
 
-    Raises StartError where the login may not act as the operator.
+    Raises OperatorError where the login may not act as the operator.
     """
     try:
         async with (
@@ -93,7 +93,7 @@ async def _operator(settings: Settings, database: Database) -> AsyncIterator[Con
             yield connection
     # The latter behind PgBouncer, where logins act as themselves.
     except (MayNotAct, InsufficientPrivilegeError):
-        raise StartError(
+        raise OperatorError(
             "the database does not have the keys of this LARGESSE_MASTER_KEY yet, and the login here may not add them: "
             "run `largesse migrate` with it first"
         ) from None
@@ -102,7 +102,7 @@ async def _operator(settings: Settings, database: Database) -> AsyncIterator[Con
 async def chain_ledger(settings: Settings) -> int:
     """Adds the keys of the installation, where it has a master key, and has what the ledger holds bear marks of the present format.
 
-    Returns how many entries had none at all. Done once, in one transaction: what has no mark later was not written by us. Raises StartError
+    Returns how many entries had none at all. Done once, in one transaction: what has no mark later was not written by us. Raises OperatorError
     where the ledger was changed from outside, for a wrong master key, and where one is needed and not to be had.
     """
     async with open_database(settings, max_connections=1, limits=UNLIMITED) as database:
@@ -138,7 +138,7 @@ async def open_database(
     max_connections: int = SERVING_CONNECTIONS,
     limits: Limits = COMMANDS,
 ) -> AsyncIterator[Database]:
-    """The pool of the installation's database, which acts as `role`. Raises StartError when it cannot be reached.
+    """The pool of the installation's database, which acts as `role`. Raises OperatorError when it cannot be reached.
 
     Processes that stay look after what others have left at the server.
     """
@@ -147,7 +147,7 @@ async def open_database(
         try:
             database = await Database.connect(url, role=role, max_connections=max_connections, limits=limits)
         except DATABASE_FAILED as error:
-            raise StartError(f"the database cannot be reached: {in_one_line(error)}") from None
+            raise OperatorError(f"the database cannot be reached: {in_one_line(error)}") from None
         stack.push_async_callback(database.close)
         if limits is not COMMANDS:
             stack.callback(asyncio.create_task(end_orphans_for_ever(database)).cancel)
@@ -158,7 +158,7 @@ async def open_database(
 async def database_address(settings: Settings, role: Role | None) -> AsyncIterator[str]:
     """The address of the installation's database for who acts as `role`; an embedded server runs as long as the block.
 
-    None: for who makes the roles. Raises StartError.
+    None: for who makes the roles. Raises OperatorError.
     """
     if settings.database_url is not None:
         serves = role in {Role.APP, Role.WORKER}
@@ -185,11 +185,11 @@ async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
 
 
 async def check_schema(database: Database) -> None:
-    """Raises StartError when the schema is not the one this release needs, or its tables have not the nodes they need."""
+    """Raises OperatorError when the schema is not the one this release needs, or its tables have not the nodes they need."""
     async with database.connection(OPERATOR) as connection:
         trouble = await schema_trouble(connection)
     if trouble is not None:
-        raise StartError(trouble)
+        raise OperatorError(trouble)
 
 
 async def schema_trouble(connection: Connection) -> str | None:
@@ -208,5 +208,5 @@ async def _keep_running(server: EmbeddedServer) -> None:
         await asyncio.sleep(_WATCH_EVERY_S)
         try:
             await asyncio.to_thread(server.ensure_running)
-        except StartError as error:
+        except OperatorError as error:
             _log.error("embedded_server_not_started", reason=str(error))

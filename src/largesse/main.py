@@ -14,11 +14,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from starlette.routing import BaseRoute
 
 from largesse.audit.service import Acting, by_worker
-from largesse.base.fair_turns import Turns
+from largesse.base.fair_turns import FairTurns
 from largesse.base.logs import configure_logs
 from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings, load_settings
-from largesse.base.timeouts import Patience
+from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue
 from largesse.customers.authenticator import Authenticator, WrongKeys
 from largesse.customers.passkeys import RelyingParty
@@ -27,7 +27,7 @@ from largesse.customers.sign_in import SigningIn
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.session import REQUESTS, WORK
-from largesse.drafts.service import Desk
+from largesse.drafts.service import DraftService
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.master_keys import tell_sealing_for_ever
 from largesse.encryption.vault import Vault
@@ -37,12 +37,12 @@ from largesse.installation import chains_of, check_schema, open_database, open_v
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.notifier import Notifier
 from largesse.lines.claiming import Claiming
-from largesse.lines.claiming import Turns as RecipientTurns
+from largesse.lines.claiming import RecipientSlots as RecipientTurns
 from largesse.orders.ids import IdWatch, read_ids_left
 from largesse.orders.listing import OrderLists
 from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoter import Quoter
-from largesse.orders.service import Intake
+from largesse.orders.service import OrderService
 from largesse.privacy import retention
 from largesse.privacy.retention import Retention
 from largesse.web.api.application import Application
@@ -151,7 +151,7 @@ async def open_services(
         catalogue = Catalogue(database, CatalogueInJson(settings.public_url))
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
-        patience = Patience()
+        patience = Timeouts()
         stack.push_async_callback(patience.close)
 
         def on_placed() -> None:
@@ -168,7 +168,7 @@ async def open_services(
         resolver = Resolver()
         stack.push_async_callback(resolver.close)
         claiming, gifts = _recipients(settings, database, vault, makes_vouchers=is_demo)
-        intake = Intake(database, catalogue, placer, vault, patience, settings.public_url)
+        intake = OrderService(database, catalogue, placer, vault, patience, settings.public_url)
         quoter = Quoter(database, intake, vault)
         yield Services(
             settings=settings,
@@ -179,7 +179,7 @@ async def open_services(
             authenticator=authenticator,
             intake=intake,
             quoter=quoter,
-            drafts=Desk(database, intake, quoter, patience),
+            drafts=DraftService(database, intake, quoter, patience),
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,
@@ -188,7 +188,7 @@ async def open_services(
             delivery_throttle=DeliveryThrottle(),
             captures=is_demo and settings.smtp_url is None,
             patience=patience,
-            writing_turns=Turns(at_once=6, each=3, max_waiting=1_000),
+            writing_turns=FairTurns(at_once=6, each=3, max_waiting=1_000),
         )
 
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings
 from largesse.connections.limit import MAX_CONNECTIONS, connection_limit
-from largesse.connections.manager import Keeper
+from largesse.connections.manager import ConnectionManager
 from largesse.main import build_app
 from largesse.worker import OPEN_FILES
 
@@ -46,7 +46,7 @@ def serve(
     """Serves until SIGTERM or SIGINT, then finishes what is under way.
 
     What connects to an inherited socket after that waits for the next process. Several processes make the application each for itself from the environment (`largesse.main:create_app`). With
-    `metrics_port` each process serves its metrics: one of them there, the others on the ports that follow. Raises StartError
+    `metrics_port` each process serves its metrics: one of them there, the others on the ports that follow. Raises OperatorError
     when nobody can listen there, or one of several processes cannot start.
     """
     host, port, inherited = listening
@@ -76,12 +76,12 @@ def serve(
 
 
 def _serve_in_processes(processes: int, options: dict[str, Any], inherited: socket.socket | None) -> None:
-    """Serves in `processes` of their own until a signal ends them. Raises StartError when one of them could not start."""
+    """Serves in `processes` of their own until a signal ends them. Raises OperatorError when one of them could not start."""
     config = uvicorn.Config("largesse.main:create_app", factory=True, workers=processes, **options)
     parent = Multiprocess(config, [inherited or config.bind_socket()])
     parent.run()  # ends all of them when one cannot start, and says so nowhere but in the log
     if any(child.exitcode == _COULD_NOT_START for child in parent.processes):
-        raise StartError(
+        raise OperatorError(
             "a serving process could not start, so all were ended; the log says why (not_started)"
         )
 
@@ -92,7 +92,7 @@ def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[s
         "host": host,
         "port": port,
         "loop": "uvloop",
-        "http": Keeper(limit),
+        "http": ConnectionManager(limit),
         "ws": "none",
         "log_config": None,
         "access_log": False,
@@ -120,28 +120,30 @@ class _Server(uvicorn.Server):
 def inherited_socket(environ: MutableMapping[str, str]) -> socket.socket | None:
     """Returns the listening socket that systemd handed over, as sd_listen_fds(3) says; None where it handed over none.
 
-    The variables that say so are removed: they are not for the processes started from here. Raises StartError.
+    The variables that say so are removed: they are not for the processes started from here. Raises OperatorError.
     """
     said = {name: environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if said["LISTEN_PID"] != str(os.getpid()) or said["LISTEN_FDS"] in {"", "0"}:
         return None
     if said["LISTEN_FDS"] != "1":
-        raise StartError(f"systemd handed over {said['LISTEN_FDS']} sockets (LISTEN_FDS): give the unit one")
+        raise OperatorError(
+            f"systemd handed over {said['LISTEN_FDS']} sockets (LISTEN_FDS): give the unit one"
+        )
     try:
         inherited = socket.socket(fileno=_FIRST_FD)
         inherited.set_inheritable(False)  # the embedded database server must not keep it
         listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
-        raise StartError(f"systemd handed over no socket (LISTEN_FDS): {error.strerror}") from None
+        raise OperatorError(f"systemd handed over no socket (LISTEN_FDS): {error.strerror}") from None
     if not listens or inherited.family not in {socket.AF_INET, socket.AF_INET6}:
-        raise StartError(
+        raise OperatorError(
             "systemd handed over a socket that does not listen on TCP: see ListenStream=, and Accept=no"
         )
     return inherited
 
 
 def require_free(host: str, port: int) -> None:
-    """Raises StartError when nobody can listen there, before anything else has started."""
+    """Raises OperatorError when nobody can listen there, before anything else has started."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -149,4 +151,4 @@ def require_free(host: str, port: int) -> None:
             probe.bind((host, port))
         except (OSError, OverflowError) as error:
             said = getattr(error, "strerror", "no such port")
-            raise StartError(f"cannot listen on {host}:{port}: {said}") from None
+            raise OperatorError(f"cannot listen on {host}:{port}: {said}") from None

@@ -15,7 +15,7 @@ from largesse.base.open_files import allow_files
 from largesse.base.settings import Settings
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import WORKER
-from largesse.db.shard_groups import Customers, Rounds
+from largesse.db.shard_groups import Customers, ShardGroupTurns
 from largesse.encryption.chain_keys import Chains, open_chains
 from largesse.encryption.vault import Vault
 from largesse.events.order_changes import CUSTOMERS_CHANGED
@@ -32,12 +32,12 @@ from largesse.mail import requeue
 from largesse.mail.fan_out import CUSTOMERS_WAITING as CUSTOMERS_MAILED
 from largesse.mail.fan_out import fan_out as fan_out_mail
 from largesse.mail.mailer import DRAIN_S, Mailer
-from largesse.mail.message_leases import Desk
+from largesse.mail.message_leases import MessageLeases
 from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.people.writing import queue_low_balances
 from largesse.mail.smtp import MailServer
 from largesse.mail.transport import SmtpTransport
-from largesse.reports.updates import take_in
+from largesse.reports.updates import apply_changes
 from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.webhooks.fan_out import fan_out as fan_out_events
 from largesse.webhooks.resolver import Resolver
@@ -84,14 +84,14 @@ class Worker:
         more: Sequence[Loop] = (),
     ) -> None:
         self._database = database
-        self._rounds = Rounds(database)
+        self._rounds = ShardGroupTurns(database)
         self._vault = vault
         self._resolver = Resolver()
         self._transport = HttpTransport(
             settings.webhook_allowed_networks, settings.webhook_timeout_s, self._resolver.look_up
         )
         self._deliverer = Deliverer(database, vault, self._transport, self._wake_delivering, lease_s=lease_s)
-        self._desk = Desk(database, lease_s=lease_s)
+        self._desk = MessageLeases(database, lease_s=lease_s)
         self._mailers = _mailers(database, settings, vault, self._desk, captures=captures)
         self._delivering = [Loop("deliver", self._deliver), Loop("deliver_failing", self._deliver_failing)]
         self._mailing = [Loop("mail", mailer.step) for mailer in self._mailers]
@@ -189,7 +189,7 @@ class Worker:
         async def step(customers: Customers) -> int:
             async with self._database.transaction(WORKER) as connection:
                 acting = Acting(by_worker("reports"), await self._open_chains(connection))
-                return await take_in(connection, acting, customers=customers)
+                return await apply_changes(connection, acting, customers=customers)
 
         return any(await self._rounds.go(CUSTOMERS_CHANGED, step))
 
@@ -310,7 +310,7 @@ def _people_mailer(database: Database, settings: Settings) -> PeopleMailer:
 
 
 def _mailers(
-    database: Database, settings: Settings, vault: Vault, desk: Desk, *, captures: bool
+    database: Database, settings: Settings, vault: Vault, desk: MessageLeases, *, captures: bool
 ) -> list[Mailer]:
     """One for each connection to the mail server; a single one, which sends nothing, where there is none."""
     server = MailServer.from_url(settings.smtp_url) if settings.smtp_url is not None else None

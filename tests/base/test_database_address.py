@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from largesse.base.database_address import DatabaseAddress, address_at, for_programs
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def test_each_of_several_hosts_has_its_own_port(url: str, hosts: tuple[str, ...]
     ],
 )
 def test_a_number_is_no_host(url: str) -> None:
-    with pytest.raises(StartError) as refused:
+    with pytest.raises(OperatorError) as refused:
         load_settings({"LARGESSE_DATABASE_URL": url})
     assert str(refused.value) == (
         "LARGESSE_DATABASE_URL names a host that is a number alone: give each host its own port, "
@@ -133,7 +133,7 @@ def test_the_owners_address_is_not_without_the_other() -> None:
     assert "hidden" not in repr(load_settings(both))
     assert load_settings({"LARGESSE_DATABASE_URL": "postgresql://db/x"}).owner_database_url is None
     del both["LARGESSE_DATABASE_URL"]
-    with pytest.raises(StartError, match="LARGESSE_OWNER_DATABASE_URL needs LARGESSE_DATABASE_URL"):
+    with pytest.raises(OperatorError, match="LARGESSE_OWNER_DATABASE_URL needs LARGESSE_DATABASE_URL"):
         load_settings(both)
 
 

@@ -7,29 +7,29 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.batching import Batcher
-from largesse.base.timeouts import GivenUp, Patience
+from largesse.base.timeouts import TimedOut, Timeouts
 
 A_WHILE_S = 0.2
 PATIENCE_S = 30.0
 
 
 @pytest.fixture
-async def patience() -> AsyncIterator[Patience]:
-    patience = Patience(A_WHILE_S)
+async def patience() -> AsyncIterator[Timeouts]:
+    patience = Timeouts(A_WHILE_S)
     yield patience
     await patience.close()
 
 
-async def test_a_wait_that_lasts_too_long_is_given_up(patience: Patience) -> None:
+async def test_a_wait_that_lasts_too_long_is_given_up(patience: Timeouts) -> None:
     began = time.monotonic()
-    with pytest.raises(GivenUp), patience.wait():
+    with pytest.raises(TimedOut), patience.wait():
         await asyncio.sleep(PATIENCE_S)
     assert A_WHILE_S <= time.monotonic() - began < PATIENCE_S
     await asyncio.sleep(0)  # the task itself goes on as ever
 
 
 async def test_one_wait_may_have_several_blocks_and_what_lies_between_does_not_count(
-    patience: Patience,
+    patience: Timeouts,
 ) -> None:
     wait = patience.wait()
     with wait:
@@ -38,12 +38,12 @@ async def test_one_wait_may_have_several_blocks_and_what_lies_between_does_not_c
     with wait:
         pass
     began = time.monotonic()
-    with pytest.raises(GivenUp), wait:
+    with pytest.raises(TimedOut), wait:
         await asyncio.sleep(PATIENCE_S)
     assert time.monotonic() - began < PATIENCE_S
 
 
-async def test_a_queue_that_moves_is_waited_for(patience: Patience) -> None:
+async def test_a_queue_that_moves_is_waited_for(patience: Timeouts) -> None:
     async def move() -> None:
         for _ in range(40):
             patience.moved()
@@ -52,11 +52,11 @@ async def test_a_queue_that_moves_is_waited_for(patience: Patience) -> None:
     moving = asyncio.create_task(move())
     with patience.wait():
         await moving
-    with pytest.raises(GivenUp), patience.wait():
+    with pytest.raises(TimedOut), patience.wait():
         await asyncio.sleep(PATIENCE_S)
 
 
-async def test_a_cancellation_by_others_stays_one(patience: Patience) -> None:
+async def test_a_cancellation_by_others_stays_one(patience: Timeouts) -> None:
     async def wait() -> None:
         with patience.wait():
             await asyncio.sleep(PATIENCE_S)
@@ -68,7 +68,7 @@ async def test_a_cancellation_by_others_stays_one(patience: Patience) -> None:
         await waiting
 
 
-async def test_an_error_is_told_rather_than_the_giving_up_it_came_of(patience: Patience) -> None:
+async def test_an_error_is_told_rather_than_the_giving_up_it_came_of(patience: Timeouts) -> None:
     async def clean_up() -> None:
         try:
             await asyncio.sleep(PATIENCE_S)
@@ -80,7 +80,7 @@ async def test_an_error_is_told_rather_than_the_giving_up_it_came_of(patience: P
     await asyncio.sleep(0)
 
 
-async def test_what_was_given_up_while_it_waited_in_a_queue_is_never_begun(patience: Patience) -> None:
+async def test_what_was_given_up_while_it_waited_in_a_queue_is_never_begun(patience: Timeouts) -> None:
     begun: list[int] = []
     gate = asyncio.Event()
 
@@ -96,7 +96,7 @@ async def test_what_was_given_up_while_it_waited_in_a_queue_is_never_begun(patie
     batcher = Batcher(handle, tasks=1, max_items=2, max_waiting=10, group=lambda item: item % 2)
     submitted = [asyncio.create_task(submit(item)) for item in (1, 2, 3, 4)]
     assert [type(outcome) for outcome in await asyncio.gather(*submitted, return_exceptions=True)] == [
-        GivenUp
+        TimedOut
     ] * 4
     gate.set()
     assert await batcher.submit(5) == 5
@@ -104,7 +104,7 @@ async def test_what_was_given_up_while_it_waited_in_a_queue_is_never_begun(patie
     assert begun in ([1, 3, 5], [1, 2, 5], [1, 5])
 
 
-async def test_work_of_the_callers_own_does_not_count(patience: Patience) -> None:
+async def test_work_of_the_callers_own_does_not_count(patience: Timeouts) -> None:
     wait = patience.wait()
     with wait:
         with patience.suspended():
@@ -114,6 +114,6 @@ async def test_work_of_the_callers_own_does_not_count(patience: Patience) -> Non
     with patience.suspended():  # outside of any wait
         pass
     began = time.monotonic()
-    with pytest.raises(GivenUp), wait:
+    with pytest.raises(TimedOut), wait:
         await asyncio.sleep(PATIENCE_S)
     assert time.monotonic() - began < PATIENCE_S

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 
 KEY, OTHER = bytes(range(32)), bytes(range(32, 64))
@@ -129,7 +129,7 @@ def test_all_that_can_be_set() -> None:
     ],
 )
 def test_a_malformed_one_stops_the_start_with_a_line_that_names_it(name: str, value: str) -> None:
-    with pytest.raises(StartError) as refused:
+    with pytest.raises(OperatorError) as refused:
         load_settings({name: value})
     text = str(refused.value)
     assert name in text
@@ -176,7 +176,7 @@ def test_transfer_details_are_lines() -> None:
     )
     assert len(details("|".join(["x" * 100] * 10))) == 10
     for text in ("|".join(["x"] * 11), "x" * 101, "a\x07b"):
-        with pytest.raises(StartError, match=r"^LARGESSE_TRANSFER_DETAILS must be at most 10 lines"):
+        with pytest.raises(OperatorError, match=r"^LARGESSE_TRANSFER_DETAILS must be at most 10 lines"):
             details(text)
 
 
@@ -188,7 +188,7 @@ def test_how_long_recipients_are_kept() -> None:
     assert [kept(text) for text in ("0", " ", "35", "36500")] == [0, 0, 35, 36_500]
     for text in ("34", "36501", "-40", "40.5", "1e3", "forty", "٤٠"):
         with pytest.raises(
-            StartError,
+            OperatorError,
             match="LARGESSE_RETENTION_DAYS must be a whole number of days between 35 and 36,500, or 0",
         ):
             kept(text)

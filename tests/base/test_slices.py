@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from largesse.base.cooperative import Slices, Steps, first_slice
+from largesse.base.cooperative import CooperativeRunner, Steps, first_slice
 from largesse.base.errors import Unavailable
 
 STEP_S = 0.0004
@@ -24,7 +24,7 @@ async def test_a_short_computation_needs_one_slice_and_a_long_one_goes_on_where_
     assert first_slice(steps(0)) == "done"
     long = steps(100)
     assert first_slice(long) is None
-    assert await Slices().finish("a", long) == "done"
+    assert await CooperativeRunner().finish("a", long) == "done"
 
 
 async def test_others_get_their_turn_between_slices_and_half_of_the_time() -> None:
@@ -42,7 +42,7 @@ async def test_others_get_their_turn_between_slices_and_half_of_the_time() -> No
             await asyncio.sleep(0)
 
     task = asyncio.create_task(other())
-    slices = Slices()
+    slices = CooperativeRunner()
     began = time.perf_counter()
     await asyncio.gather(*(slices.finish(key, steps(300)) for key in "abcd"))
     taken_s = time.perf_counter() - began
@@ -52,7 +52,7 @@ async def test_others_get_their_turn_between_slices_and_half_of_the_time() -> No
 
 
 async def test_one_of_a_key_at_a_time_and_keys_together() -> None:
-    slices = Slices()
+    slices = CooperativeRunner()
     ends: list[str] = []
 
     async def finish(key: str, count: int) -> None:
@@ -64,7 +64,7 @@ async def test_one_of_a_key_at_a_time_and_keys_together() -> None:
 
 
 async def test_no_more_wait_than_may_and_a_failure_is_the_callers() -> None:
-    slices = Slices(at_once=1, max_waiting=2)
+    slices = CooperativeRunner(at_once=1, max_waiting=2)
 
     def broken() -> Steps[str]:
         yield

@@ -7,10 +7,10 @@ import unicodedata
 import pytest
 
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
-from largesse.base.errors import InvalidRequest, StartError
+from largesse.base.errors import InvalidRequest, OperatorError
 from largesse.base.text import cleaned, unfit, unfit_key
 from largesse.orders.options import read_key, read_text
-from largesse.seed.reading import parse_world
+from largesse.seed.reading import parse_seed
 from largesse.web.claim.addresses import check_address
 
 # Unicode's property Bidi_Control, whole.
@@ -65,8 +65,8 @@ def in_a_world(text: str) -> bool:
     escaped = "".join(f"\\U{ord(character):08X}" for character in text)
     file = f'customers:\n  - {{key: a, plan: pro, funding: balance, name: "{escaped}"}}\n'
     try:
-        parse_world(file.encode(), "world.yaml")
-    except StartError as refusal:
+        parse_seed(file.encode(), "world.yaml")
+    except OperatorError as refusal:
         return "customers[0].name: must not contain" not in str(refusal)
     return True
 

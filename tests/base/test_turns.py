@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from largesse.base.errors import Unavailable
-from largesse.base.fair_turns import Turns
+from largesse.base.fair_turns import FairTurns
 
 
 class Room:
@@ -14,7 +14,7 @@ class Room:
     def __init__(
         self, *, at_once: int, each: int, max_waiting: int = 100, alone_after_s: float | None = None
     ) -> None:
-        self.turns: Turns[str] = Turns(
+        self.turns: FairTurns[str] = FairTurns(
             at_once=at_once, each=each, max_waiting=max_waiting, alone_after_s=alone_after_s
         )
         self.inside: list[str] = []
@@ -108,7 +108,7 @@ async def test_a_key_fills_half_of_the_room_to_wait_in() -> None:
 
 
 async def test_a_failure_gives_the_turn_back() -> None:
-    turns: Turns[str] = Turns(at_once=1, each=1, max_waiting=1)
+    turns: FairTurns[str] = FairTurns(at_once=1, each=1, max_waiting=1)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             async with turns.turn("a"):
@@ -135,7 +135,7 @@ async def test_where_several_were_lately_each_is_bounded_until_one_is_alone_agai
 
 
 async def test_a_turn_that_ends_early_lets_the_next_one_in() -> None:
-    turns: Turns[str] = Turns(at_once=1, each=1, max_waiting=10)
+    turns: FairTurns[str] = FairTurns(at_once=1, each=1, max_waiting=10)
     async with turns.turn("a") as turn:
         turn.end()
         async with asyncio.timeout(1), turns.turn("a"):
@@ -144,7 +144,7 @@ async def test_a_turn_that_ends_early_lets_the_next_one_in() -> None:
         assert await _waits(turns)
 
 
-async def _waits(turns: Turns[str]) -> bool:
+async def _waits(turns: FairTurns[str]) -> bool:
     try:
         async with asyncio.timeout(0.01), turns.turn("b"):
             return False

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings, load_settings
-from largesse.encryption.vault import SIGNATURE_BYTES, Compartment, SealBroken, Vault, load_vault
+from largesse.encryption.vault import SIGNATURE_BYTES, Compartment, DecryptionFailed, Vault, load_vault
 
 OLD, NEW, OTHER = bytes(range(32)), bytes(range(32, 64)), bytes(range(64, 96))
 codes = st.binary(min_size=10, max_size=10)
@@ -27,7 +27,7 @@ def test_what_was_sealed_opens_in_its_context(secret: bytes, context: bytes) -> 
     vault = Vault((NEW,))
     sealed = vault.codes.seal(secret, context)
     assert vault.codes.open(sealed, context) == secret
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         vault.codes.open(sealed, context + b"x")
 
 
@@ -44,20 +44,20 @@ def test_any_changed_bit_is_noticed(secret: bytes, data: st.DataObject) -> None:
     sealed = bytearray(vault.codes.seal(secret, b"line/1"))
     at = data.draw(st.integers(0, len(sealed) * 8 - 1))
     sealed[at // 8] ^= 1 << at % 8
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         vault.codes.open(bytes(sealed), b"line/1")
 
 
 @given(st.binary(max_size=60))
 def test_any_other_bytes_are_refused(sealed: bytes) -> None:
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         Vault((NEW,)).codes.open(sealed, b"")
 
 
 @given(st.integers(0, 31))
 def test_sealed_bytes_cut_short_are_refused(length: int) -> None:
     vault = Vault((NEW,))
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         vault.codes.open(vault.codes.seal(b"", b"")[:length], b"")
 
 
@@ -68,9 +68,9 @@ def test_older_keys_open_and_the_newest_seals(code: bytes) -> None:
     assert after.code_of_token(before.token(code)) == (code, None)
     assert before.codes.lookup(code) in after.codes.lookups(code)
     assert after.codes.lookup(code) == Vault((NEW,)).codes.lookup(code)
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         before.codes.open(after.codes.seal(code, b"c"), b"c")
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         before.code_of_token(after.token(code))
 
 
@@ -101,18 +101,18 @@ def test_a_token_with_another_character_is_refused(code: bytes, data: st.DataObj
     token = vault.token(code)
     at = data.draw(st.integers(0, 39))
     character = data.draw(st.characters().filter(lambda c: c != token[at]))
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         vault.code_of_token(token[:at] + character + token[at + 1 :])
 
 
 @given(st.text(max_size=60) | st.text(alphabet="ABCabc012-_=+/", min_size=38, max_size=42))
 def test_any_other_text_is_no_token(text: str) -> None:
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         Vault((NEW,)).code_of_token(text)
 
 
 def test_a_token_of_another_installation_is_refused() -> None:
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         Vault((NEW,)).code_of_token(Vault((OTHER,)).token(bytes(10)))
 
 
@@ -136,7 +136,7 @@ class TestCompartments:
         assert parts(vault)[purpose].is_newest(sealed)
         opened = set()
         for name, part in parts(vault).items():
-            with contextlib.suppress(SealBroken):
+            with contextlib.suppress(DecryptionFailed):
                 part.open(sealed, b"context")
                 opened.add(name)
         # The codes' own keys were everybody's.
@@ -209,11 +209,11 @@ class TestLoading:
 
     def test_two_installations_have_different_ones(self, settings: Settings, tmp_path: Path) -> None:
         sealed = load_vault(settings).codes.seal(b"x", b"")
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             load_vault(replace(settings, data_dir=tmp_path / "other")).codes.open(sealed, b"")
 
     def test_it_must_be_set_for_an_external_database(self, settings: Settings) -> None:
-        with pytest.raises(StartError, match="LARGESSE_MASTER_KEY"):
+        with pytest.raises(OperatorError, match="LARGESSE_MASTER_KEY"):
             load_vault(replace(settings, database_url="postgresql://db/largesse"))
         assert not settings.data_dir.exists()
 
@@ -229,14 +229,14 @@ class TestLoading:
         vault = load_vault(settings)
         assert vault.key_ids == (*Vault((NEW,)).key_ids, *Vault((base64.b64decode(old),)).key_ids)
         path.write_text("\n")
-        with pytest.raises(StartError, match="holds no master key"):
+        with pytest.raises(OperatorError, match="holds no master key"):
             load_vault(settings)
 
     def test_a_spoilt_file_is_named(self, settings: Settings) -> None:
         load_vault(settings)
         path = settings.data_dir / "master-key"
         path.write_text("garbage")
-        with pytest.raises(StartError, match="master-key") as refused:
+        with pytest.raises(OperatorError, match="master-key") as refused:
             load_vault(settings)
         assert "garbage" not in str(refused.value)
 
@@ -248,11 +248,11 @@ def test_what_is_left_of_a_key_opens_its_links_and_nothing_else() -> None:
     new.keep_rest(name, rest)
     assert new.code_of_token(token) == (bytes(10), None)
     assert new.token(bytes(10)) == both.token(bytes(10)) != token
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         new.codes.open(code, b"")
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         Vault((OTHER,)).keep_rest(name, rest)
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         new.keep_rest(new.key_ids[0], rest)
     third = Vault((OTHER, NEW))
     Vault((OTHER,)).keep_rest(name, third.reseal_rest(name, rest))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from largesse.base.errors import NotFound
 from largesse.base.money import to_number
 from largesse.catalogue.model import Collection, Product
-from largesse.catalogue.snapshot import Recent, Snapshot
+from largesse.catalogue.snapshot import RecentlyUsed, Snapshot
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 
 ACME, GLOBEX, OTHER = 1, 2, 3
@@ -293,7 +293,7 @@ class TestCollections:
 
 class TestRecent:
     def test_drops_the_longest_unused_when_the_room_is_full(self) -> None:
-        recent: Recent[bytes] = Recent(max_total=10, max_entries=100)
+        recent: RecentlyUsed[bytes] = RecentlyUsed(max_total=10, max_entries=100)
         recent.put("a", b"12345")
         recent.put("b", b"12345")
         assert recent.get("a") == b"12345"
@@ -304,13 +304,13 @@ class TestRecent:
         assert recent.get("c") == b"1"
 
     def test_keeps_no_more_than_its_number_however_short(self) -> None:
-        recent: Recent[bytes] = Recent(max_total=10, max_entries=3)
+        recent: RecentlyUsed[bytes] = RecentlyUsed(max_total=10, max_entries=3)
         for key in range(4):
             recent.put(key, b"")
         assert [recent.get(key) for key in range(4)] == [None, b"", b"", b""]
 
     def test_does_not_keep_what_is_longer_than_all_its_room(self) -> None:
-        recent: Recent[bytes] = Recent(max_total=10, max_entries=3)
+        recent: RecentlyUsed[bytes] = RecentlyUsed(max_total=10, max_entries=3)
         recent.put("a", b"1")
         recent.put("b", b"x" * 11)
         assert recent.get("b") is None

@@ -26,11 +26,11 @@ from largesse.db.shard_groups import Node
 from largesse.fulfilment.gifts import ClaimedGifts
 from largesse.fulfilment.providers import InventoryProvider
 from largesse.ledger.posting import own_accounts
-from largesse.lines.claiming import Claiming, Turns
+from largesse.lines.claiming import Claiming, RecipientSlots
 from largesse.orders.order import OwnAccounts
 from largesse.orders.placer import Placer
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 
 NODES = os.environ.get("LARGESSE_TEST_NODES", "").split()
 CUSTOMERS = 6
@@ -131,9 +131,7 @@ class Overheard(Database):
 async def spread(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Overheard]:
     """A cluster with customers, as who serves."""
     async with connect_once(database_url, OPERATOR, role=Role.OPERATOR) as connection:
-        await load_world(
-            connection, CHAIN, parse_world(f"customers:{WORLD}{PRODUCTS}".encode(), "world.yaml")
-        )
+        await load_seed(connection, CHAIN, parse_seed(f"customers:{WORLD}{PRODUCTS}".encode(), "world.yaml"))
     database = await Overheard.connect(database_url, role=Role.APP)
 
     lend = Node.session
@@ -166,7 +164,7 @@ async def own_accounts_of(database: Database, principal: Principal) -> OwnAccoun
 
 async def homes_of(spread: Overheard) -> dict[int, str]:
     async with spread.connection(OPERATOR) as connection:
-        return await sharding.homes(connection, range(1, CUSTOMERS + 1))
+        return await sharding.shard_groups_of(connection, range(1, CUSTOMERS + 1))
 
 
 async def place(spread: Overheard, customer_id: int, **more: Any) -> Any:
@@ -181,6 +179,6 @@ async def place(spread: Overheard, customer_id: int, **more: Any) -> Any:
 
 
 def recipients(spread: Overheard) -> tuple[Claiming, ClaimedGifts]:
-    turns = Turns()
+    turns = RecipientSlots()
     gifts = ClaimedGifts(spread, VAULT, "production", InventoryProvider(), turns)
     return Claiming(spread, VAULT, "production", gifts, default_expiry_days=30, turns=turns), gifts

@@ -85,7 +85,7 @@ async def homes_of(killable: Killable) -> dict[int, str]:
     """The node of each customer, by the number in its key."""
     ids = {number: killable.installation.id("customers", f"c{number}") for number in CUSTOMERS}
     async with connect_once(killable.cluster.url, OPERATOR) as connection:
-        found = await sharding.homes(connection, list(ids.values()))
+        found = await sharding.shard_groups_of(connection, list(ids.values()))
     return {number: found[id_] for number, id_ in ids.items()}
 
 

@@ -28,7 +28,7 @@ async def test_tables_are_where_they_are_said_to_be(spread: Overheard, database_
 
 async def test_customers_live_on_all_nodes(spread: Overheard) -> None:
     async with spread.connection(OPERATOR) as connection:
-        homes = await sharding.homes(connection, range(1, 1001))
+        homes = await sharding.shard_groups_of(connection, range(1, 1001))
     assert len(homes) == 1000
     for node in set(homes.values()):
         assert 400 < list(homes.values()).count(node) < 600
@@ -37,7 +37,7 @@ async def test_customers_live_on_all_nodes(spread: Overheard) -> None:
 async def test_placing_an_order_asks_one_node_which_commits_it_as_its_own(spread: Overheard) -> None:
     placer = Placer(spread, CHAIN)
     async with spread.connection(OPERATOR) as connection:
-        homes = await sharding.homes(connection, range(1, CUSTOMERS + 1))
+        homes = await sharding.shard_groups_of(connection, range(1, CUSTOMERS + 1))
     assert len(set(homes.values())) > 1
     try:
         for customer_id in range(1, CUSTOMERS + 1):

@@ -9,7 +9,7 @@ import pytest
 from tests.citus.conftest import NODES
 from tools.citus_cluster import running
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db import migrate
 from largesse.db.pool import Database, connect_once
 from largesse.db.roles import Role
@@ -22,11 +22,11 @@ async def require_refused(url: str, said: str) -> None:
     for role in (Role.APP, Role.WORKER, Role.OPERATOR):
         database = await Database.connect(url, role=role)
         try:
-            with pytest.raises(StartError, match=said):
+            with pytest.raises(OperatorError, match=said):
                 await check_schema(database)
         finally:
             await database.close()
-    with pytest.raises(StartError, match=said):
+    with pytest.raises(OperatorError, match=said):
         await migrate.upgrade(url)
     async with connect_once(url, OPERATOR, role=Role.APP) as connection:
         assert said in (await schema_trouble(connection) or "")
@@ -67,7 +67,7 @@ async def test_a_coordinator_without_nodes_is_left_without_tables(database_url: 
         database_url, "DROP EXTENSION citus CASCADE", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"
     )
     await execute(database_url, "CREATE EXTENSION citus")
-    with pytest.raises(StartError, match="no cluster"):
+    with pytest.raises(OperatorError, match="no cluster"):
         await migrate.upgrade(database_url)
     connection = await asyncpg.connect(database_url)
     assert await connection.fetchval("SELECT to_regclass('orders')") is None
@@ -102,7 +102,7 @@ async def test_servers_that_did_not_load_the_extension() -> None:
             )
             cluster.stop()
             cluster.start()
-            with pytest.raises(StartError, match=said):
+            with pytest.raises(OperatorError, match=said):
                 await migrate.upgrade(cluster.url)
             await execute(cluster.url_of(server, "postgres"), "ALTER SYSTEM RESET shared_preload_libraries")
         cluster.stop()

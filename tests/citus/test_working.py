@@ -16,7 +16,7 @@ from largesse.db import sharding
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER
-from largesse.db.shard_groups import Customers, Rounds
+from largesse.db.shard_groups import Customers, ShardGroupTurns
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.orders.placer import Placer
 from largesse.webhooks.fan_out import fan_out
@@ -45,7 +45,7 @@ async def told(worker: Database) -> list[int]:
 
 async def test_what_follows_from_an_event_is_committed_with_its_mark_in_two_phases(worker: Overheard) -> None:
     async with worker.connection(WORKER) as connection:
-        homes = await sharding.homes(connection, [1])
+        homes = await sharding.shard_groups_of(connection, [1])
     worker.asked = Asked()
     async with worker.connection(WORKER) as connection:
         assert await fan_out(connection, 10, [1]) == (1, 0)
@@ -59,10 +59,10 @@ async def test_a_node_that_is_away_stops_no_other_and_loses_nothing(
 ) -> None:
     name = database_url.rpartition("/")[2]
     async with worker.connection(OPERATOR) as connection:
-        homes = await sharding.homes(connection, range(1, CUSTOMERS + 1))
+        homes = await sharding.shard_groups_of(connection, range(1, CUSTOMERS + 1))
     away = {customer for customer, home in homes.items() if home == homes[1]}
     (node,) = [url for url in NODES if f":{homes[1].rpartition(':')[2]}/" in url]
-    rounds = Rounds(worker)
+    rounds = ShardGroupTurns(worker)
 
     async def step(customers: Customers) -> tuple[int, int]:
         async with worker.connection(WORKER) as connection:

@@ -12,7 +12,7 @@ from tests.background import run
 from tests.spread import IS_SPREAD
 
 from largesse.customers.members import add_user, bind_user, set_user_role
-from largesse.customers.people import holds_password, know, set_password
+from largesse.customers.people import add_person, holds_password, set_password
 from largesse.customers.second_step import forget_second_step, new_recovery_codes
 from largesse.customers.sessions import begin_session, end_session, find_session, note_proof, set_notice
 from largesse.customers.sign_in_links import find_link, new_link, use_link
@@ -86,7 +86,7 @@ async def fill(url: str) -> None:
             "INSERT INTO customers (id, key, name, plan, funding) OVERRIDING SYSTEM VALUE VALUES (1, 'acme', 'Acme', 'pro', 'balance')"
         )
         user_id = await add_user(connection, 1, "a@acme.example", "A", "member")
-        person_id = await know(connection, "a@acme.example")
+        person_id = await add_person(connection, "a@acme.example")
         await set_password(connection, person_id, "kept")
         await bind_user(connection, user_id, person_id)
         for _ in range(2):
@@ -197,7 +197,7 @@ async def test_what_is_kept_is_told_for_the_key_alone(filled: str, app: Database
 async def test_a_password_that_is_replaced_meanwhile_no_longer_holds(filled: str, app: Database) -> None:
     app.credentials_key = VAULT.credentials_key
     async with app.transaction(LOOKUP) as connection:
-        person_id = await know(connection, "e@acme.example")
+        person_id = await add_person(connection, "e@acme.example")
         await set_password(connection, person_id, "before")
     async with app.session(LOOKUP) as signs_in, app.session(LOOKUP) as watches:
         pid = await signs_in.fetchval("SELECT pg_backend_pid()")
@@ -245,7 +245,7 @@ async def test_what_ends_or_shows_takes_no_key(app: Database) -> None:
 async def test_who_has_the_key_changes_them(app: Database) -> None:
     app.credentials_key = VAULT.credentials_key
     async with app.transaction(for_customer(1, "production")) as connection:
-        person_id = await know(connection, "b@acme.example")
+        person_id = await add_person(connection, "b@acme.example")
         await set_password(connection, person_id, "kept")
         user_id = await add_user(connection, 1, "b@acme.example", "B", "member")
         await bind_user(connection, user_id, person_id)
@@ -271,9 +271,9 @@ async def test_a_part_that_is_undone_takes_its_opening_along(app: Database) -> N
     async with app.transaction(LOOKUP) as connection:
         with pytest.raises(ValueError, match="undone"):  # noqa: PT012 - it is to be undone
             async with connection.transaction():
-                await know(connection, "c@acme.example")
+                await add_person(connection, "c@acme.example")
                 raise ValueError("undone")
-        await know(connection, "d@acme.example")
+        await add_person(connection, "d@acme.example")
 
 
 async def opens(app: Database, vault: Vault) -> bool:

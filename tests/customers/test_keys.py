@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.chained import CHAIN
 
-from largesse.base.errors import StartError, Unauthorized, Unavailable
+from largesse.base.errors import OperatorError, Unauthorized, Unavailable
 from largesse.customers.api_keys import create_key, delete_key, list_keys
 from largesse.customers.authenticator import Authenticator, new_secret, secret_hash
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 
 WORLD = b"""
 customers:
@@ -36,7 +36,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, CHAIN, parse_world(WORLD, "world.yaml"))
+            await load_seed(connection, CHAIN, parse_seed(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()
@@ -140,13 +140,13 @@ async def test_only_a_hash_is_kept(database: Database) -> None:
 async def test_a_key_needs_a_customer_and_its_service_account(
     database: Database, customer: str, bot: str, said: str
 ) -> None:
-    with pytest.raises(StartError, match=said):
+    with pytest.raises(OperatorError, match=said):
         await make(database, "one", customer=customer, bot=bot)
 
 
 async def test_a_name_is_used_once_for_each_customer(database: Database) -> None:
     await make(database, "one")
-    with pytest.raises(StartError, match="already has an API key 'one'"):
+    with pytest.raises(OperatorError, match="already has an API key 'one'"):
         await make(database, "one", environment="staging")
     await make(database, "one", customer="globex")
 
@@ -155,7 +155,7 @@ async def test_a_deleted_key_keeps_its_row_and_frees_its_name(database: Database
     key_id, secret = await make(database, "one")
     async with database.connection(OPERATOR) as connection:
         await delete_key(connection, key_id)
-        with pytest.raises(StartError, match=f"no API key {key_id}"):
+        with pytest.raises(OperatorError, match=f"no API key {key_id}"):
             await delete_key(connection, key_id)
         assert await list_keys(connection) == []
     again, _ = await make(database, "one")
@@ -190,7 +190,7 @@ async def test_keys_are_listed_without_their_secrets(database: Database) -> None
 
 async def test_an_unknown_key_is_not_deleted(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
-        with pytest.raises(StartError, match="there is no API key 999"):
+        with pytest.raises(OperatorError, match="there is no API key 999"):
             await delete_key(connection, 999)
 
 

@@ -9,7 +9,7 @@ import pytest
 from largesse.base.errors import NotFound
 from largesse.customers.members import add_user, bind_user
 from largesse.customers.passkeys import NotThePasskey, _challenge, _take_challenge
-from largesse.customers.people import know
+from largesse.customers.people import add_person
 from largesse.customers.sessions import Session, begin_session, find_session
 from largesse.customers.sign_in_links import find_link, new_link
 from largesse.db.pool import Database
@@ -41,7 +41,7 @@ async def somebody(database: Database, email: str) -> tuple[int, int]:
             """
         )
         user_id = await add_user(connection, customer_id, email, "Somebody", "member")
-        person_id = await know(connection, email)
+        person_id = await add_person(connection, email)
         await bind_user(connection, user_id, person_id)
     return user_id, person_id
 

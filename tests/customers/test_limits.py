@@ -9,7 +9,7 @@ import pytest
 from largesse.base.errors import InvalidRequest
 from largesse.customers.members import invite
 from largesse.customers.passkeys import Signed, Unfit, add_passkey
-from largesse.customers.people import know
+from largesse.customers.people import add_person
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 
@@ -42,7 +42,7 @@ async def test_five_hundred_people_of_a_customer(database: Database) -> None:
 
 async def test_ten_passkeys_of_a_person(database: Database) -> None:
     async with database.transaction(OPERATOR) as connection:
-        person_id = await know(connection, "keys@full.example")
+        person_id = await add_person(connection, "keys@full.example")
         for number in range(10):
             codes = await add_passkey(connection, person_id, "Phone", Signed(b"%d" % number, b"key", 0))
             assert len(codes) == (10 if number == 0 else 0), "recovery codes come with the first"

@@ -11,7 +11,7 @@ from argon2 import PasswordHasher
 from largesse.base.errors import NotFound
 from largesse.customers.members import add_user, bind_user
 from largesse.customers.passwords import Passwords
-from largesse.customers.people import know
+from largesse.customers.people import add_person
 from largesse.customers.sign_in import Origin, SigningIn
 from largesse.customers.sign_in_links import end_links_of_person, find_link, new_link
 from largesse.db.pool import Database
@@ -39,7 +39,7 @@ async def links_of(database: Database, email: str) -> dict[str, str]:
             """
         )
         user_id = await add_user(connection, customer_id, email, "Somebody", "member")
-        person_id = await know(connection, email)
+        person_id = await add_person(connection, email)
         await bind_user(connection, user_id, person_id)
         return {
             "sign_in": await new_link(connection, "sign_in", user_id=user_id),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from largesse.customers.people import know
+from largesse.customers.people import add_person
 from largesse.customers.second_step import (
     _step_of,
     _totp,
@@ -43,7 +43,7 @@ async def now_s(connection: Connection) -> float:
 
 
 async def turned_on(connection: Connection, email: str) -> tuple[int, bytes, list[str]]:
-    person_id, secret = await know(connection, email), new_totp_secret()
+    person_id, secret = await add_person(connection, email), new_totp_secret()
     code = _totp(secret).generate(await now_s(connection)).decode()
     codes = await turn_on(connection, VAULT, person_id, secret, code)
     assert codes is not None
@@ -104,7 +104,7 @@ async def test_a_wrong_code_turns_nothing_on_and_without_a_second_step_none_is_r
     database: Database,
 ) -> None:
     async with database.transaction(OPERATOR) as connection:
-        person_id, secret = await know(connection, "without@acme.example"), new_totp_secret()
+        person_id, secret = await add_person(connection, "without@acme.example"), new_totp_secret()
         for wrong in ("", "12345", "abcdef", "\uff11\uff12\uff13\uff14\uff15\uff16"):
             assert await turn_on(connection, VAULT, person_id, secret, wrong) is None
             assert not await take_code(connection, VAULT, person_id, wrong)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db import migrate, sharding
 from largesse.db.pool import Database
 from largesse.db.roles import Role
@@ -24,8 +24,8 @@ async def test_without_the_extension_nothing_is_spread_and_nothing_wrong(
 ) -> None:
     assert await sharding.distribute(connection) == []
     assert await sharding.trouble(connection) is None
-    with pytest.raises(StartError, match="one server"):
-        await sharding.homes(connection, [1])
+    with pytest.raises(OperatorError, match="one server"):
+        await sharding.shard_groups_of(connection, [1])
     database = await Database.connect(database_url, role=Role.APP)
     try:
         assert not database.is_spread
@@ -38,11 +38,11 @@ async def test_tables_that_were_spread_are_not_served_without_the_extension(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
     await connection.execute("INSERT INTO distribution DEFAULT VALUES")
-    with pytest.raises(StartError, match="the extension citus is missing"):
+    with pytest.raises(OperatorError, match="the extension citus is missing"):
         await migrate.upgrade(database_url)
     database = await Database.connect(database_url, role=Role.WORKER)
     try:
-        with pytest.raises(StartError, match="the extension citus is missing"):
+        with pytest.raises(OperatorError, match="the extension citus is missing"):
             await check_schema(database)
     finally:
         await database.close()

@@ -16,7 +16,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db import cluster, postmaster
 from largesse.db.embedded import EmbeddedServer
 
@@ -249,16 +249,16 @@ def logging_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedde
 
 def test_faults_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StartError, match=r"^LARGESSE_DATA_DIR: .*file"):
+    with pytest.raises(OperatorError, match=r"^LARGESSE_DATA_DIR: .*file"):
         EmbeddedServer(tmp_path / "file" / "data").acquire()
 
     data_dir = tmp_path / "data"
-    with pytest.raises(StartError, match="no_such_setting") as caught:
+    with pytest.raises(OperatorError, match="no_such_setting") as caught:
         EmbeddedServer(data_dir, extra_settings={"no_such_setting": "1"}).acquire()
     assert "\n" not in str(caught.value)
 
     (data_dir / "postgres" / "PG_VERSION").write_text("17\n")
-    with pytest.raises(StartError, match="PostgreSQL 17"):
+    with pytest.raises(OperatorError, match="PostgreSQL 17"):
         EmbeddedServer(data_dir).acquire()
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.migrate import upgrade
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -29,5 +29,5 @@ async def test_nothing_is_prepared_for_later_behind_pgbouncer(pooled_database: D
 
 async def test_migrating_through_pgbouncer_is_refused(database_url: str) -> None:
     mark = "&" if "?" in database_url else "?"
-    with pytest.raises(StartError, match="not of PgBouncer"):
+    with pytest.raises(OperatorError, match="not of PgBouncer"):
         await upgrade(f"{database_url}{mark}pgbouncer=true")

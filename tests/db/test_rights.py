@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 from tests.spread import IS_SPREAD, execute_each
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db import migrate
 from largesse.db.grants import differences
 from largesse.db.pool import Database, connect_once
@@ -269,9 +269,9 @@ async def test_who_may_not_act_as_a_role_is_told_whose_address_it_takes(
     await migrate.upgrade(database_url)
     await admin.execute(f"GRANT {Role.APP} TO {urlsplit(login).username}")
     assert await acts(login, Role.APP) == Role.APP
-    with pytest.raises(StartError, match=r"may not act as largesse_operator.*LARGESSE_OWNER_DATABASE_URL"):
+    with pytest.raises(OperatorError, match=r"may not act as largesse_operator.*LARGESSE_OWNER_DATABASE_URL"):
         await acts(login, Role.OPERATOR)
-    with pytest.raises(StartError, match="largesse_worker"):
+    with pytest.raises(OperatorError, match="largesse_worker"):
         async with connect_once(login, OPERATOR, role=Role.WORKER):
             pass
 

@@ -12,7 +12,7 @@ import pytest
 from tests.worker.test_metrics import free_port
 
 from largesse.base.settings import load_settings
-from largesse.doctor.checks import Finding, Level
+from largesse.doctor.checks import CheckResult, Level
 from largesse.doctor.database import check_database, compare_clocks
 
 
@@ -31,12 +31,12 @@ class Looked:
         finally:
             await connection.close()
 
-    async def findings(self) -> list[Finding]:
+    async def findings(self) -> list[CheckResult]:
         found = await check_database(load_settings({"LARGESSE_DATABASE_URL": self.url}))
         assert {finding.setting for finding in found} == {"LARGESSE_DATABASE_URL"}
         return found
 
-    async def trouble(self) -> list[Finding]:
+    async def trouble(self) -> list[CheckResult]:
         return [finding for finding in await self.findings() if finding.level is not Level.OK]
 
 

@@ -12,14 +12,14 @@ from tests.mail.conftest import PostOffice
 from tests.mail.test_tls import PASSWORD, Guarded, Offering, make_tls, url_of
 from tests.worker.test_metrics import free_port
 
-from largesse.doctor.checks import Finding, Level
+from largesse.doctor.checks import CheckResult, Level
 from largesse.doctor.machine import check_mail_server
-from largesse.mail.smtp import Patience
+from largesse.mail.smtp import SmtpTimeouts
 
 # aiosmtpd means STARTTLS, which a server that speaks TLS from the start does not need.
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
 
-SHORT = Patience(connect_s=1.0, greeting_s=1.0, command_s=1.0)
+SHORT = SmtpTimeouts(connect_s=1.0, greeting_s=1.0, command_s=1.0)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     return context
 
 
-async def finding(server: PostOffice, url: str) -> Finding:
+async def finding(server: PostOffice, url: str) -> CheckResult:
     """What is found about a server that runs, which gets no mail of it."""
     await server.start()
     try:

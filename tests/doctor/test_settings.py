@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from largesse.base.settings import load_settings, setting_names
-from largesse.doctor.checks import Finding, Level
+from largesse.doctor.checks import CheckResult, Level
 from largesse.doctor.settings import doubtful_settings, read_settings, unknown_settings
 
 GOOD = {
@@ -15,7 +15,7 @@ GOOD = {
 }
 
 
-def doubts(**changes: str | None) -> list[Finding]:
+def doubts(**changes: str | None) -> list[CheckResult]:
     environ = {**GOOD, **{f"LARGESSE_{name}": value for name, value in changes.items()}}
     return doubtful_settings(
         load_settings({name: value for name, value in environ.items() if value is not None})

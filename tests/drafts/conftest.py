@@ -20,12 +20,12 @@ from largesse.db.pool import Database, connect_once
 from largesse.db.scope import OPERATOR
 from largesse.drafts.columns import guess_columns
 from largesse.drafts.model import Draft, DraftContent
-from largesse.drafts.service import Desk
+from largesse.drafts.service import DraftService
 from largesse.drafts.sheet import Sheet
 from largesse.drafts.store import begin_draft, save_draft, save_sheet
 from largesse.main import open_services
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 from largesse.web.kit.services import Services
 
 WORLD = b"""
@@ -76,7 +76,7 @@ class House:
     """Everything as a serving process has it, and what the world's things are called."""
 
     services: Services
-    desk: Desk
+    desk: DraftService
     ids: Any
     database: Database  # for the test itself, which may do anything
 
@@ -132,7 +132,7 @@ async def house(database_url: str, tmp_path: Path) -> AsyncIterator[House]:
     async with AsyncExitStack() as stack:
         services = await stack.enter_async_context(open_services(settings))
         async with connect_once(database_url, OPERATOR) as connection:
-            loaded = await load_world(connection, services.chains.entries, parse_world(WORLD, "world.yaml"))
+            loaded = await load_seed(connection, services.chains.entries, parse_seed(WORLD, "world.yaml"))
         database = await Database.connect(database_url)
         stack.push_async_callback(database.close)
         yield House(services, services.drafts, loaded.ids, database)

@@ -20,7 +20,7 @@ from tests.web.api.conftest import (
     serving,
 )
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -28,7 +28,7 @@ from largesse.encryption.key_rotation import SEALED, Resealed, reseal
 from largesse.encryption.master_keys import prove_master_key
 from largesse.encryption.vault import Vault
 from largesse.main import build_app
-from largesse.seed.reading import parse_world
+from largesse.seed.reading import parse_seed
 from largesse.verify.audit import audit
 
 OLD, NEW = b"\x11" * 32, b"\x22" * 32
@@ -42,7 +42,7 @@ class Place:
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
         self._folder = folder
-        document = parse_world(RICH_WORLD.encode(), "world.yaml")
+        document = parse_seed(RICH_WORLD.encode(), "world.yaml")
         loaded = on_database(url, lambda connection: load_document(connection, document, OLD))
         self._ids, self._keys = loaded.ids, loaded.api_keys
 
@@ -82,7 +82,7 @@ class Place:
         async def prove(connection: asyncpg.Connection) -> str:
             try:
                 await prove_master_key(connection, vault, keep=False)
-            except StartError as refusal:
+            except OperatorError as refusal:
                 return str(refusal)
             return ""
 

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 from tests.spread import IS_SPREAD
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings, load_settings
 from largesse.db.roles import Role
 from largesse.installation import chain_ledger, chains_of, open_database, open_vault
@@ -42,18 +42,18 @@ async def test_a_login_that_only_serves_is_told_to_migrate_and_starts_then(
     database_url: str, login: str
 ) -> None:
     serves = replace(load_settings({}), database_url=login, master_keys=(OLD,))
-    with pytest.raises(StartError, match="run `largesse migrate` with it first"):
+    with pytest.raises(OperatorError, match="run `largesse migrate` with it first"):
         await start(serves)
     owner = replace(serves, owner_database_url=database_url)
     assert await chain_ledger(owner) == 0
     await start(serves)
     # A new key is added by a command, too. Then processes with either list start, one after the other.
-    with pytest.raises(StartError, match="run `largesse migrate` with it first"):
+    with pytest.raises(OperatorError, match="run `largesse migrate` with it first"):
         await start(replace(serves, master_keys=(OLD, NEW)))
     await chain_ledger(replace(owner, master_keys=(OLD, NEW)))
     for keys in ((OLD, NEW), (NEW, OLD)):
         await start(replace(serves, master_keys=keys))
-    with pytest.raises(StartError, match="lacks a key"):
+    with pytest.raises(OperatorError, match="lacks a key"):
         await start(replace(serves, master_keys=(NEW,)))
 
 

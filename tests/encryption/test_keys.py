@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from largesse.audit.service import Acting, by_command
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.encryption.chain import START
 from largesse.encryption.chain_keys import Chains, open_chains
 from largesse.encryption.vault import Vault
@@ -71,7 +71,7 @@ async def test_a_new_master_key_brings_a_new_key_and_the_old_one_can_go(
     assert alone.entries.fits(START, ROW, before)
     assert alone.entries.fits(START, ROW, after)
     assert await connection.fetchval("SELECT count(*) FROM chain_keys") == 2
-    with pytest.raises(StartError, match="does not open the keys"):
+    with pytest.raises(OperatorError, match="does not open the keys"):
         await opened(connection, OLD)
 
 
@@ -80,5 +80,5 @@ async def test_keys_that_are_gone_are_not_made_anew(connection: asyncpg.Connecti
     async with connection.transaction():
         await acting.record(connection, "world.loaded", "a file")
     await connection.execute("DELETE FROM chain_keys")
-    with pytest.raises(StartError, match="are gone from the table `chain_keys`"):
+    with pytest.raises(OperatorError, match="are gone from the table `chain_keys`"):
         await opened(connection, OLD)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import connect_once
 from largesse.db.scope import OPERATOR
 from largesse.encryption.master_keys import is_sealed, list_master_keys, prove_master_key
@@ -27,7 +27,7 @@ async def refused(connection: asyncpg.Connection, *keys: bytes) -> bool:
     """Whether these keys are refused, with a line that names the setting."""
     try:
         await prove_master_key(connection, Vault(keys), keep=True)
-    except StartError as refusal:
+    except OperatorError as refusal:
         said = str(refusal)
     else:
         return False
@@ -62,7 +62,7 @@ async def test_every_key_that_was_in_a_list_is_needed_from_then_on(connection: a
 
 async def test_what_is_missing_is_named_and_what_to_do(connection: asyncpg.Connection) -> None:
     await prove_master_key(connection, Vault((NEW, OLD)), keep=True)
-    with pytest.raises(StartError) as refusal:
+    with pytest.raises(OperatorError) as refusal:
         await prove_master_key(connection, Vault((NEW,)), keep=True)
     said = str(refusal.value)
     assert Vault((OLD,)).key_ids[0].hex() in said

@@ -21,11 +21,11 @@ from tests.encryption.place import AFTER, BEFORE, BOTH, NEW, OLD, Place
 from tests.web.api.conftest import Service, on_database
 from tests.web.claim.conftest import Recipient, link, lookup_of, other_pin
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.encryption import master_keys
 from largesse.encryption.key_rotation import SEALED, Resealed
 from largesse.encryption.master_keys import list_master_keys
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.vouchers import Voucher, open_voucher, seal_voucher
 from largesse.lines.states import LineKey
@@ -168,7 +168,7 @@ def test_everything_comes_under_the_newest_key_beside_orders_and_the_old_one_can
         codes = service.send("gift", "coffee", value=5, codeQuantity=40).json()["codes"]
         assert Recipient(service).claim(codes[0], other_pin(codes[0])).status_code == 403
         order_id = place.sql("SELECT max(id) FROM orders")[0][0]
-        with pytest.raises(StartError, match="a process still seals under the key"):
+        with pytest.raises(OperatorError, match="a process still seals under the key"):
             place.reseal()
     filled = fill(place, order_id)
     assert place.older() == 46
@@ -265,7 +265,7 @@ def test_what_is_left_of_a_key_outlives_the_next_one_too(place: Place) -> None:
     place.reseal(BOTH)
     place.reseal(Vault((third, NEW)))
     newest = Vault((third,))
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         newest.code_of_token(token)
     assert place.is_refused(newest) == ""
     assert newest.code_of_token(token) == (bytes(10), None)

@@ -20,8 +20,8 @@ from tests.chained import chain_of
 
 from largesse.db import postmaster
 from largesse.db.migrate import upgrade
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 
 PATIENCE_S = 45.0  # until something that must happen counts as not happening
 
@@ -183,7 +183,7 @@ async def _fill(url: str, master_key: bytes, world: str) -> dict[str, Any]:
     connection = await asyncpg.connect(url)
     try:
         chain = await chain_of(connection, master_key)
-        loaded = await load_world(connection, chain, parse_world(world.encode(), "world.yaml"))
+        loaded = await load_seed(connection, chain, parse_seed(world.encode(), "world.yaml"))
     finally:
         await connection.close()
     told: dict[str, Any] = json.loads(loaded.to_json())

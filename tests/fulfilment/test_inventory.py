@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 from tests.chained import acting_on
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
@@ -129,7 +129,7 @@ async def test_value_pin_and_date_come_with_the_number_and_rest_sealed(
 async def test_a_file_that_cannot_be_taken_is_refused_whole_with_its_line(
     database: Database, tmp_path: Path, product: str, text: str, value: str | None, said: str
 ) -> None:
-    with pytest.raises(StartError) as refused:
+    with pytest.raises(OperatorError) as refused:
         await bring(database, product, tmp_path / "f.csv", text, value)
     assert said in str(refused.value)
     assert await database.fetchval(OPERATOR, "SELECT count(*) FROM vouchers") == 0
@@ -137,14 +137,14 @@ async def test_a_file_that_cannot_be_taken_is_refused_whole_with_its_line(
 
 async def test_a_bad_row_at_the_end_keeps_the_good_ones_out(database: Database, tmp_path: Path) -> None:
     text = "number,use_by\n" + "".join(f"A{number},\n" for number in range(2_500)) + "B,never\n"
-    with pytest.raises(StartError, match="line 2502"):
+    with pytest.raises(OperatorError, match="line 2502"):
         await bring(database, "one", tmp_path / "f.csv", text)
     assert await database.fetchval(OPERATOR, "SELECT count(*) FROM vouchers") == 0
 
 
 @pytest.mark.parametrize("product", ["none", "box", "99"])
 async def test_only_digital_products_have_stock(database: Database, product: str) -> None:
-    with pytest.raises(StartError):
+    with pytest.raises(OperatorError):
         await stocked(database, product)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.ledger import bank_file
 from largesse.ledger.bank_file import BankLine, Columns, read_bank_file, read_decimal
 
@@ -68,7 +68,7 @@ def test_equal_lines_are_told_apart_and_known_again(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_such_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(StartError, match=said):
+    with pytest.raises(OperatorError, match=said):
         read(tmp_path, text)
 
 
@@ -77,12 +77,12 @@ def test_files_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(read(tmp_path, head + "1,GBP" + "," * 198 + "\n")) == 1, "200 columns"
     monkeypatch.setattr(bank_file, "MAX_LINES", 2)
     assert len(read(tmp_path, head + "1,GBP\n" * 2)) == 2
-    with pytest.raises(StartError, match="more than 2 lines"):
+    with pytest.raises(OperatorError, match="more than 2 lines"):
         read(tmp_path, head + "1,GBP\n" * 3)
     monkeypatch.setattr(bank_file, "MAX_BYTES", 1024 * 1024)
     fits = head + "\n" * (1024 * 1024 - len(head))
     assert read(tmp_path, fits) == []
-    with pytest.raises(StartError, match="more than 1 MB"):
+    with pytest.raises(OperatorError, match="more than 1 MB"):
         read(tmp_path, fits + "\n")
 
 

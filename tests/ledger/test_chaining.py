@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 from tests.chained import UNCHAINED, chain_of, chain_up, forge, make_early
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.chain import START
@@ -18,8 +18,8 @@ from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault
 from largesse.ledger.posting import top_up
 from largesse.ledger.receivables import settle
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 from largesse.verify.audit import audit
 
 KEY, NEW_KEY = b"k" * 32, b"n" * 32
@@ -40,7 +40,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, await chain_of(connection, KEY), parse_world(WORLD, "world.yaml"))
+            await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()
@@ -114,7 +114,7 @@ async def test_entries_of_before_there_were_chains_are_held_by_an_opening(databa
     for amount in (1, 2, 3):
         await credit(database, amount)
     await forge(database, UNCHAINED)
-    with pytest.raises(StartError, match="run `largesse migrate`"):
+    with pytest.raises(OperatorError, match="run `largesse migrate`"):
         await opens(database)
     assert "entries-are-chained" in await findings(database)
     done = await asyncio.gather(*(chain_up(database, KEY) for _ in range(3)))
@@ -132,7 +132,7 @@ async def test_marks_of_before_go_on_under_a_key_that_covers_what_accounts_are(
 ) -> None:
     await make_early(database, KEY)
     assert await findings(database) == {}
-    with pytest.raises(StartError, match="run `largesse migrate`"):
+    with pytest.raises(OperatorError, match="run `largesse migrate`"):
         await opens(database)
     assert await chain_up(database, KEY) == 0
     assert await chain_up(database, KEY) is None
@@ -178,7 +178,7 @@ async def test_money_without_marks_is_never_taken_over(database: Database, is_ea
     before = await findings(database)
     assert "entries-are-chained" in before
     if is_early:
-        with pytest.raises(StartError, match=r"acme/gbp, acme/deposits GBP production ends with"):
+        with pytest.raises(OperatorError, match=r"acme/gbp, acme/deposits GBP production ends with"):
             await chain_up(database, KEY)
     else:
         assert await chain_up(database, KEY) is None
@@ -195,9 +195,9 @@ async def test_a_ledger_that_bears_any_mark_is_not_begun_anew(database: Database
     await forge(database, forgery)
     if left == "audit_heads":
         await database.execute(OPERATOR, "INSERT INTO audit_heads (customer_id, head) VALUES (0, 'x')")
-    with pytest.raises(StartError, match="are gone from the table `chain_keys`"):
+    with pytest.raises(OperatorError, match="are gone from the table `chain_keys`"):
         await chain_up(database, KEY)
-    with pytest.raises(StartError, match="are gone from the table `chain_keys`"):
+    with pytest.raises(OperatorError, match="are gone from the table `chain_keys`"):
         await opens(database)
 
 

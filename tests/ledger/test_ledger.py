@@ -10,12 +10,12 @@ import pytest
 from tests.chained import CHAIN
 from tests.spread import IS_SPREAD
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.ledger.posting import own_accounts, top_up
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 
 WORLD = b"""
 customers:
@@ -35,7 +35,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, CHAIN, parse_world(WORLD, "world.yaml"))
+            await load_seed(connection, CHAIN, parse_seed(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()
@@ -80,7 +80,7 @@ async def test_an_opening_balance_is_a_top_up(database: Database) -> None:
 async def test_a_reference_credits_an_account_once(database: Database) -> None:
     assert await credit(database, 1, 100, "transfer-1") == 100
     assert await credit(database, 1, 100, "transfer-1") == 100
-    with pytest.raises(StartError, match=r"'transfer-1' already credited £1\.00"):
+    with pytest.raises(OperatorError, match=r"'transfer-1' already credited £1\.00"):
         await credit(database, 1, 101, "transfer-1")
     assert await credit(database, 3, 101, "transfer-1") == 101
     assert await credit(database, 1, 100, "transfer-2") == 200
@@ -100,14 +100,14 @@ async def test_top_ups_at_once_lose_nothing_and_repeat_nothing(database: Databas
 
 @pytest.mark.parametrize("amount_minor", [0, -1])
 async def test_an_amount_that_is_not_positive_is_refused(database: Database, amount_minor: int) -> None:
-    with pytest.raises(StartError, match="greater than zero"):
+    with pytest.raises(OperatorError, match="greater than zero"):
         await credit(database, 1, amount_minor)
 
 
 async def test_only_funding_accounts_are_topped_up(database: Database) -> None:
     others = await database.fetch(OPERATOR, "SELECT id FROM accounts WHERE kind <> 'funding'")
     for account_id in [row["id"] for row in others] + [999_999]:
-        with pytest.raises(StartError, match=f"there is no funding account {account_id}"):
+        with pytest.raises(OperatorError, match=f"there is no funding account {account_id}"):
             await credit(database, account_id, 100)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from largesse.audit.service import Acting, by_command
-from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, StartError
+from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, OperatorError
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, WORKER, for_customer
@@ -31,8 +31,8 @@ from largesse.ledger.statements import month_of, read_statement, statement_page
 from largesse.ledger.top_ups import cancel_top_up, request_top_up
 from largesse.ledger.transfers import Transfer, transfer
 from largesse.orders.reading import read_account
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 
 WORLD = b"""
 customers:
@@ -66,7 +66,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     try:
         async with database.connection(OPERATOR) as connection:
             chain = (await acting(connection)).chains.entries
-            await load_world(connection, chain, parse_world(WORLD, "world.yaml"))
+            await load_seed(connection, chain, parse_seed(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()
@@ -281,7 +281,7 @@ async def test_nothing_is_paid_into_a_closed_account_but_what_is_there_can_leave
     with pytest.raises(NotFound):
         await do(database, request_top_up, account_id=TEAM, amount_minor=1, requested_by=ADA)
     async with database.transaction(OPERATOR) as connection:
-        with pytest.raises(StartError, match="accounts open 2"):
+        with pytest.raises(OperatorError, match="accounts open 2"):
             await top_up(connection, (await acting(connection)).chains.entries, TEAM, 1, None)
     principal = Principal(
         key_id=None,

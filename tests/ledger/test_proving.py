@@ -12,8 +12,8 @@ from largesse.db.scope import OPERATOR
 from largesse.ledger.posting import top_up
 from largesse.ledger.verification import Proof, prove
 from largesse.orders.marks import read_digests
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 from largesse.verify.anchor import make_anchor, note_anchor
 
 KEY = b"k" * 32
@@ -37,7 +37,7 @@ async def database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncI
     try:
         async with database.connection(OPERATOR) as connection:
             chain = await chain_of(connection, KEY)
-            await load_world(connection, chain, parse_world(WORLD, "world.yaml"))
+            await load_seed(connection, chain, parse_seed(WORLD, "world.yaml"))
         for amount in range(1, 8):
             async with database.transaction(OPERATOR) as connection:
                 await top_up(connection, chain, FLOAT, amount, None)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from largesse.audit.service import Acting, by_command
-from largesse.base.errors import InvalidRequest, NotFound, StartError
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.chain_keys import open_chains
@@ -27,8 +27,8 @@ from largesse.ledger.top_ups import (
     new_transfer_reference,
     request_top_up,
 )
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 
 WORLD = b"""
 customers:
@@ -59,7 +59,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     try:
         async with database.connection(OPERATOR) as connection:
             chain = (await acting(connection)).chains.entries
-            await load_world(connection, chain, parse_world(WORLD, "world.yaml"))
+            await load_seed(connection, chain, parse_seed(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()
@@ -121,7 +121,7 @@ async def test_one_that_is_asked_for_waits_and_is_credited_once(database: Databa
     assert done.ended_at is not None
     for again in (None, 100_00):
         assert await confirm(database, asked.reference, again) == done
-    with pytest.raises(StartError, match=r"confirmed with £100\.00 already"):
+    with pytest.raises(OperatorError, match=r"confirmed with £100\.00 already"):
         await confirm(database, asked.reference, 1)
     assert await entries(database) == [(FLOAT, 100_00, asked.reference)]
     async with database.connection(OPERATOR) as connection:
@@ -156,7 +156,9 @@ async def test_confirming_and_cancelling_at_once_ends_it_one_way(database: Datab
         async with database.connection(OPERATOR) as connection:
             found = await find_top_up(connection, ACME, "production", asked.reference)
         failed = [one for one in both if isinstance(one, BaseException)]
-        assert [type(one) for one in failed] == [InvalidRequest if found.state == "confirmed" else StartError]
+        assert [type(one) for one in failed] == [
+            InvalidRequest if found.state == "confirmed" else OperatorError
+        ]
         credited = [entry for entry in await entries(database) if entry[2] == asked.reference]
         assert len(credited) == (found.state == "confirmed")
 
@@ -168,7 +170,7 @@ async def test_one_that_is_cancelled_is_not_credited(database: Database) -> None
     done = await cancel(database, asked.reference)
     assert done.state == "cancelled"
     assert await cancel(database, asked.reference) == done
-    with pytest.raises(StartError, match="was cancelled"):
+    with pytest.raises(OperatorError, match="was cancelled"):
         await confirm(database, asked.reference)
     assert await entries(database) == []
 
@@ -214,5 +216,5 @@ async def test_limits(database: Database) -> None:
 
 
 async def test_an_unknown_one_is_not_confirmed(database: Database) -> None:
-    with pytest.raises(StartError, match="there is no top-up RF"):
+    with pytest.raises(OperatorError, match="there is no top-up RF"):
         await confirm(database, new_transfer_reference())

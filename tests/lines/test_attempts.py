@@ -10,7 +10,7 @@ from tests.spread import IS_SPREAD
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP, OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.lines.attempts import FAILURES_TO_PAUSE, Attempt, Examiner, record_failure
+from largesse.lines.attempts import FAILURES_TO_PAUSE, Attempt, CodeChecker, record_failure
 from largesse.lines.codes import SealedCodes, draw_codes
 
 VAULT = Vault((bytes(range(32)), bytes(range(32, 64))))
@@ -48,7 +48,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 async def statements(database: Database, attempt: Attempt) -> tuple[bool, list[str]]:
     """Whether the attempt is right, and the statements it and its refusal take."""
-    examiner = Examiner(VAULT, "production")
+    examiner = CodeChecker(VAULT, "production")
     seen: list[str] = []
     async with database.transaction(LOOKUP) as connection:
         # Whom it goes on for is said to the database in the same way, whether there is a line or not.
@@ -99,7 +99,7 @@ async def test_a_refusal_that_began_first_and_is_counted_last_costs_one_try(data
 
 async def test_a_code_of_another_environment_is_unknown(database: Database) -> None:
     async with database.transaction(LOOKUP) as connection:
-        examined = await Examiner(VAULT, "staging").examine(
+        examined = await CodeChecker(VAULT, "staging").examine(
             connection, Attempt(KNOWN.code, KNOWN.pin_text, "192.0.2.2")
         )
     assert examined.line is None

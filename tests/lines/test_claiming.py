@@ -10,7 +10,7 @@ from largesse.db.pool import Connection, Database, scope_of
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.vault import Vault
 from largesse.lines.attempts import Attempt
-from largesse.lines.claiming import Claiming, Outcome, Turns
+from largesse.lines.claiming import Claiming, Outcome, RecipientSlots
 from largesse.lines.codes import SealedCodes, draw_codes
 from largesse.lines.states import LineKey, State, record_cancelled
 from largesse.lines.store import Line, read_progress
@@ -62,7 +62,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 def claiming(database: Database, fulfiller: Recording) -> Claiming:
-    return Claiming(database, VAULT, "production", fulfiller, default_expiry_days=30, turns=Turns())
+    return Claiming(database, VAULT, "production", fulfiller, default_expiry_days=30, turns=RecipientSlots())
 
 
 def attempt(number: int, pin: str | None = None) -> Attempt:

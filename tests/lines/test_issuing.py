@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.lines.codes import _FAIR_BELOW, CODES_AT_ONCE, SealedCodes, _pin, draw_codes, open_code
 
 VAULT = Vault((bytes(range(32)),))
@@ -42,7 +42,7 @@ def test_a_sealed_code_opens_for_its_line_alone() -> None:
     assert open_code(VAULT, sealed.sealed, "REFERENCE", 7) == code
     assert sealed.lookup == VAULT.codes.lookup(code.code)
     for reference, number in (("REFERENCE", 8), ("OTHER", 7), ("REFERENCE/7", 7)):
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             open_code(VAULT, sealed.sealed, reference, number)
 
 

@@ -16,7 +16,7 @@ from largesse.mail import requeue as holding
 from largesse.mail.mailbox import list_captured
 from largesse.mail.mailer import GIVE_UP_AFTER_S
 from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
-from largesse.mail.requeue import Wanted, requeue
+from largesse.mail.requeue import RequeueFilter, requeue
 from largesse.mail.resending import resend
 
 SAM, KIM = "sam@example.com", "kim@example.com"
@@ -81,7 +81,7 @@ async def test_what_production_captured_before_is_given_up_and_can_be_sent(offic
     assert await release(office) == 0
     await office.send()
     assert office.server.got == [], "nothing leaves by itself"
-    wanted = Wanted(datetime.now(UTC) - timedelta(days=1), "no mail server")
+    wanted = RequeueFilter(datetime.now(UTC) - timedelta(days=1), "no mail server")
     assert await requeue(office.database, wanted) == 1
     await office.send()
     assert [envelope.rcpt_tos for envelope in office.server.got] == [[SAM]]

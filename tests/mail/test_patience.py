@@ -11,18 +11,20 @@ from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office, PostOffice
 
 from largesse.db.scope import OPERATOR
 from largesse.mail.mailer import DRAIN_S, Mailer
-from largesse.mail.message_leases import Desk
-from largesse.mail.smtp import MailServer, Patience
+from largesse.mail.message_leases import MessageLeases
+from largesse.mail.smtp import MailServer, SmtpTimeouts
 from largesse.mail.transport import SmtpTransport
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 
 # A second in the suite, with the other waits scaled down; SLOW_MAIL=36 is the true thing, with the true waits.
 SLOW_S = float(os.environ.get("SLOW_MAIL", "1"))
-PATIENCE = Patience() if SLOW_S > 1 else Patience(5, 5, SLOW_S / 2, SLOW_S / 2, 60)
+PATIENCE = SmtpTimeouts() if SLOW_S > 1 else SmtpTimeouts(5, 5, SLOW_S / 2, SLOW_S / 2, 60)
 
 
-def use(office: Office, patience: Patience, *, drain_s: float = DRAIN_S, desk: Desk | None = None) -> None:
+def use(
+    office: Office, patience: SmtpTimeouts, *, drain_s: float = DRAIN_S, desk: MessageLeases | None = None
+) -> None:
     office.mailer = Mailer(
         office.database,
         office.vault,
@@ -36,7 +38,7 @@ def use(office: Office, patience: Patience, *, drain_s: float = DRAIN_S, desk: D
 
 def test_no_wait_is_shorter_than_the_protocol_asks_for() -> None:
     """RFC 5321, 4.5.3.2: greeting, MAIL and RCPT 5 minutes, DATA 2, the text 3, the answer to the final dot 10."""
-    patience = Patience()
+    patience = SmtpTimeouts()
     assert (patience.greeting_s, patience.command_s) == (300, 300)
     assert (patience.data_s, patience.answer_s) == (120, 600)
     assert patience.connect_s == 30, "a connection that cannot be made is no slow server"
@@ -57,7 +59,7 @@ async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
     office: Office, mail_server: PostOffice
 ) -> None:
     mail_server.hangs = {SAM}
-    use(office, Patience(5, 5, 5, 5, answer_s=0.3))
+    use(office, SmtpTimeouts(5, 5, 5, 5, answer_s=0.3))
     await office.order([(KIM, None, 1)])
     await office.order([(SAM, "Sam", 1)])
     await office.order([("lee@example.com", None, 1)])
@@ -81,7 +83,7 @@ async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(
 ) -> None:
     """As after a minute without a database: what is under way is brought back under its lease, and not sent again."""
     mail_server.hangs = {SAM}
-    desk = Desk(office.database)
+    desk = MessageLeases(office.database)
     use(office, PATIENCE, desk=desk)
     first = office.mailer
     await office.order([(SAM, "Sam", 1)])

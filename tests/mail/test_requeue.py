@@ -14,7 +14,7 @@ from tests.mail.conftest import Office
 from largesse.db.scope import OPERATOR
 from largesse.mail.mailer import GIVE_UP_AFTER_S
 from largesse.mail.order_mail import list_order_deliveries
-from largesse.mail.requeue import Wanted, count_given_up, requeue
+from largesse.mail.requeue import RequeueFilter, count_given_up, requeue
 from largesse.mail.resending import resend
 
 SAM, KIM, LEE = "sam@example.com", "kim@example.com", "lee@example.com"
@@ -37,18 +37,18 @@ async def test_what_bounced_for_a_reason_since_then_goes_out_again_once(office: 
     await bounce(office, {LEE: "550 5.1.1 unknown"})
     assert await office.states() == ["bounced"] * 3
     for wanted, count in (
-        (Wanted(LONG_AGO), 3),
-        (Wanted(since), 1),
-        (Wanted(LONG_AGO, "UNKNOWN"), 2),
-        (Wanted(LONG_AGO, "%"), 0),
-        (Wanted(since + timedelta(days=1)), 0),
+        (RequeueFilter(LONG_AGO), 3),
+        (RequeueFilter(since), 1),
+        (RequeueFilter(LONG_AGO, "UNKNOWN"), 2),
+        (RequeueFilter(LONG_AGO, "%"), 0),
+        (RequeueFilter(since + timedelta(days=1)), 0),
     ):
         assert await count_given_up(office.database, wanted) == count, wanted
-    assert await requeue(office.database, Wanted(since)) == 1
+    assert await requeue(office.database, RequeueFilter(since)) == 1
     await office.send()
     assert office.server.recipients() == [LEE]
-    assert await requeue(office.database, Wanted(LONG_AGO, "5.1.1")) == 1
-    assert await requeue(office.database, Wanted(LONG_AGO, "5.1.1")) == 0
+    assert await requeue(office.database, RequeueFilter(LONG_AGO, "5.1.1")) == 1
+    assert await requeue(office.database, RequeueFilter(LONG_AGO, "5.1.1")) == 0
     await office.send()
     assert office.server.recipients() == [LEE, SAM]
     assert await office.states() == ["sent", "bounced", "sent"]
@@ -69,7 +69,7 @@ async def test_what_was_given_up_after_three_days_has_three_more(office: Office)
     await office.advance(GIVE_UP_AFTER_S + 1)
     await office.send()
     assert await office.states() == ["exhausted"]
-    assert await requeue(office.database, Wanted(LONG_AGO)) == 1
+    assert await requeue(office.database, RequeueFilter(LONG_AGO)) == 1
     await office.send()
     assert await office.states() == ["pending"]
     async with office.database.connection(OPERATOR) as connection:
@@ -88,7 +88,7 @@ async def test_what_is_held_goes_out_when_asked_for(office: Office) -> None:
     await office.send()
     assert await office.states() == ["held"]
     office.use(url)
-    assert await requeue(office.database, Wanted(LONG_AGO, "no mail server")) == 1
+    assert await requeue(office.database, RequeueFilter(LONG_AGO, "no mail server")) == 1
     await office.send()
     assert await office.states() == ["sent"]
 
@@ -101,8 +101,8 @@ async def test_cancelled_codes_and_mail_that_was_asked_for_again_stay(office: Of
         await resend(connection, office.principal, reference, LEE)
     await office.send()
     assert office.server.recipients() == [LEE]
-    assert await count_given_up(office.database, Wanted(LONG_AGO)) == 1
-    assert await requeue(office.database, Wanted(LONG_AGO)) == 1
+    assert await count_given_up(office.database, RequeueFilter(LONG_AGO)) == 1
+    assert await requeue(office.database, RequeueFilter(LONG_AGO)) == 1
     await office.send()
     assert office.server.recipients() == [LEE, KIM]
     [body] = [message.get_body(("plain",)) for message in office.server.messages()[1:]]
@@ -117,7 +117,7 @@ async def test_many_go_out_in_bites_and_new_mail_passes(
 ) -> None:
     monkeypatch.setattr("largesse.mail.requeue._BITE", 30)
     await bounce(office, {f"guest{number}@example.com": "550 5.1.1 unknown" for number in range(120)})
-    assert await requeue(office.database, Wanted(LONG_AGO)) == 120
+    assert await requeue(office.database, RequeueFilter(LONG_AGO)) == 120
     await office.order([(SAM, None, 1)])
     async with asyncio.timeout(30):
         while len(order := office.server.recipients()) < 121:  # they become due one after another

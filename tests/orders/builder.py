@@ -11,7 +11,7 @@ from largesse.lines.codes import SealedCodes, draw_codes
 from largesse.orders.ids import new_reference
 from largesse.orders.options import Options
 from largesse.orders.order import Gift, Order, OwnAccounts, new_order
-from largesse.orders.request import Wanted
+from largesse.orders.request import OrderSpec
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 VAULT = Vault((bytes(32),))
@@ -35,7 +35,7 @@ def build_order(
         reference=reference,
         principal=principal,
         gift=Gift("gift", product_id, None, None, "GB", currency, cost_minor, cost_minor),
-        wanted=Wanted(
+        wanted=OrderSpec(
             source="api",
             recipients=(),
             code_count=codes,

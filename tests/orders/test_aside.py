@@ -16,12 +16,12 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
 from largesse.ledger.posting import lock_accounts, own_accounts
-from largesse.orders.lock_queue import WaitingRoom
+from largesse.orders.lock_queue import LockQueue
 from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
 from largesse.orders.reading import BEGIN, wait_for_accounts
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 
 CUSTOMERS = 12
 WORLD = "customers:\n" + "".join(
@@ -76,7 +76,7 @@ async def town(database_url: str) -> AsyncIterator[Town]:
     try:
         own = {}
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, CHAIN, parse_world(WORLD.encode(), "world.yaml"))
+            await load_seed(connection, CHAIN, parse_seed(WORLD.encode(), "world.yaml"))
             for customer in range(1, CUSTOMERS + 1):
                 accounts = await own_accounts(connection, customer, "production", "GBP")
                 own[customer] = OwnAccounts(accounts["receivable"], accounts["sales"])
@@ -167,7 +167,7 @@ async def test_a_customer_fills_half_the_room_at_most(town: Town) -> None:
     async def find_free(orders: Sequence[Order]) -> set[int]:
         return {account_id for order in orders for account_id in order.account_ids}
 
-    room = WaitingRoom(place, find_free, patience_s=60, max_waiting=12)
+    room = LockQueue(place, find_free, patience_s=60, max_waiting=12)
     waiting = [asyncio.create_task(room.submit(town.order(n))) for n in (1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3)]
     await asyncio.wait(waiting, timeout=0.1)
     refused = [at for at, task in enumerate(waiting) if task.done()]
@@ -304,7 +304,7 @@ async def test_a_turn_that_is_broken_off_refuses_its_orders_and_the_room_goes_on
     async def free(orders: Sequence[Order]) -> set[int]:
         return set()
 
-    room = WaitingRoom(place, free, patience_s=60.0, max_waiting=100)
+    room = LockQueue(place, free, patience_s=60.0, max_waiting=100)
     for said in ("The request was broken off.", "Nothing was placed."):
         with pytest.raises(Unavailable, match=said):
             await asyncio.wait_for(room.submit(town.order(1)), 20)

@@ -22,8 +22,8 @@ from largesse.ledger.posting import own_accounts
 from largesse.lines.codes import draw_codes
 from largesse.orders.order import Order, OwnAccounts, Placed
 from largesse.orders.placer import Placer
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 
 WORLD = b"""
 customers:
@@ -84,7 +84,7 @@ async def desk(database_url: str) -> AsyncIterator[Desk]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, CHAIN, parse_world(WORLD, "world.yaml"))
+            await load_seed(connection, CHAIN, parse_seed(WORLD, "world.yaml"))
             own = await own_accounts(connection, 1, "production", "GBP")
         yield Desk(database, OwnAccounts(own["receivable"], own["sales"]))
     finally:

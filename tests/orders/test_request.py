@@ -15,14 +15,21 @@ from largesse.base.errors import InvalidRequest
 from largesse.orders.ids import is_reference, new_reference
 from largesse.orders.options import Options
 from largesse.orders.recipients import read_recipients
-from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE, Wanted, read_reference, read_send, read_source
+from largesse.orders.request import (
+    MAX_REFERENCE,
+    MAX_SOURCE,
+    OrderSpec,
+    read_reference,
+    read_send,
+    read_source,
+)
 from largesse.web.api.shapes.sending import Recipient, SendGift
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def read(plan: str = "pro", **members: Any) -> Wanted:
+def read(plan: str = "pro", **members: Any) -> OrderSpec:
     if not members.keys() & {"recipients", "code_quantity"}:
         members["code_quantity"] = 1
     for kept in members.keys() & {"send_at", "expiry_after_days"}:

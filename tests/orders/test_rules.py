@@ -20,7 +20,7 @@ from largesse.base.errors import (
     ReferenceUsed,
     Unauthorized,
 )
-from largesse.customers.access import Standing
+from largesse.customers.access import KeyStatus
 from largesse.customers.principal import Principal
 from largesse.orders.order import Order, OwnAccounts
 from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
@@ -82,10 +82,10 @@ def make_context(*held: int, **taken: str) -> BatchContext:
         ids_left=1_000,
         transfer_ids=count(1),
         standings={
-            1: Standing("pro", True),
-            2: Standing("pro", True),
-            4: Standing("pro", False),
-            5: Standing("starter", True),
+            1: KeyStatus("pro", True),
+            2: KeyStatus("pro", True),
+            4: KeyStatus("pro", False),
+            5: KeyStatus("starter", True),
         },
         people={},
         references={(1, "production", name): holder for name, holder in taken.items()},

@@ -9,7 +9,7 @@ import pytest
 from tests.orders.test_rules import make_context, make_order
 
 from largesse.base.errors import DailyLimit, OrderLimit
-from largesse.customers.access import Standing
+from largesse.customers.access import KeyStatus
 from largesse.customers.restrictions import Limit, write_limits
 from largesse.orders.rules import BatchContext, decide
 from largesse.orders.spending import SpendingKey, limited_daily
@@ -19,7 +19,7 @@ SPENT: SpendingKey = (1, 1, "production", "GBP")
 
 def limited(spent: Mapping[SpendingKey, int] | None = None, /, **limits: int) -> BatchContext:
     """A context in which the first two keys may order so much in pounds."""
-    standing = Standing("pro", True, write_limits({"GBP": Limit(**limits)}))
+    standing = KeyStatus("pro", True, write_limits({"GBP": Limit(**limits)}))
     return replace(make_context(), standings={1: standing, 2: standing}, spending=dict(spent or {}))
 
 
@@ -71,6 +71,6 @@ def test_what_was_spent_is_added_up_where_a_day_is_limited() -> None:
     ],
 )
 def test_whose_day_is_read(limits: Mapping[str, Limit] | None, keys: list[SpendingKey]) -> None:
-    standings = {1: Standing("pro", True, write_limits(limits) if limits else None)}
+    standings = {1: KeyStatus("pro", True, write_limits(limits) if limits else None)}
     orders = [make_order(), make_order(), make_order(key=2), make_order(key=3)]
     assert limited_daily(orders, standings) == keys

@@ -21,7 +21,7 @@ from largesse.fulfilment.notifications import seal_email
 from largesse.lines.states import LineKey
 from largesse.mail.fan_out import fan_out
 from largesse.mail.mailer import Mailer
-from largesse.reports.updates import take_in
+from largesse.reports.updates import apply_changes
 from largesse.webhooks.fan_out import fan_out as fan_out_events
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
@@ -202,7 +202,7 @@ def take_in_all(service: Service) -> None:
         found = 1
         while found:
             async with database.transaction(WORKER) as connection:
-                found = await take_in(connection, acting)
+                found = await apply_changes(connection, acting)
         await database.close()
 
     run_in_thread(take())

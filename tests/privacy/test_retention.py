@@ -257,6 +257,6 @@ async def test_what_is_due_is_found_by_an_index(database_url: str) -> None:
 def test_the_shortest_retention_outlasts_whatever_else_tells_of_an_order() -> None:
     """Who is erased so late is in no event, delivery or captured mail any more, but for drafts' headings, which name nobody."""
     named = {"events", "deliveries", "delivery_attempts", "captured_mail", "drafts"}
-    kept = {old.table: old.days for old in housekeeping.ALL_OLD if old.table in named}
+    kept = {old.table: old.days for old in housekeeping.RETENTION if old.table in named}
     assert kept.keys() == named
     assert max(kept.values()) <= SHORTEST_RETENTION_DAYS

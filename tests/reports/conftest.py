@@ -16,7 +16,7 @@ from tests.web.api.conftest import MASTER_KEY, problem, run_on_database, service
 from largesse.db.pool import Database
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
-from largesse.reports.updates import take_in
+from largesse.reports.updates import apply_changes
 from largesse.verify.audit import audit
 from largesse.webhooks.fan_out import fan_out
 
@@ -86,7 +86,7 @@ async def take_all(database: Database) -> None:
         async with database.connection(WORKER) as connection:
             events, _ = await fan_out(connection, 100)
         async with database.transaction(WORKER) as connection:
-            taken = await take_in(connection, acting, 100)
+            taken = await apply_changes(connection, acting, 100)
         if not events and not taken:
             if not await database.fetchval(WORKER, "SELECT EXISTS (SELECT FROM order_changes)"):
                 return

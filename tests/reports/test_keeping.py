@@ -18,7 +18,7 @@ from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault
 from largesse.orders.marks import changing_orders
-from largesse.reports.updates import forget_recipient, rebuild, take_in
+from largesse.reports.updates import apply_changes, forget_recipient, rebuild
 
 VAULT = Vault((MASTER_KEY,))
 
@@ -233,7 +233,7 @@ def test_what_was_broken_off_is_as_if_it_had_not_begun(
             await fan_out(connection, 100)
         acting = await acting_on(database, VAULT)
         async with database.transaction(WORKER) as connection:
-            assert await take_in(connection, acting) > 0
+            assert await apply_changes(connection, acting) > 0
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -261,7 +261,7 @@ def test_a_batch_is_bounded_by_codes_too(service: Any, pooled: Pooled[Any], foll
             patch.setattr(updates, "_CODES_AT_ONCE", 15)
             while True:
                 async with database.transaction(WORKER) as connection:
-                    taken.append(await take_in(connection, acting))
+                    taken.append(await apply_changes(connection, acting))
                 if not taken[-1]:
                     return taken
 

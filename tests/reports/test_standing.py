@@ -7,11 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from largesse.reports.sums import Moves, OrderState, Standing, Sums, add_changes, ended_at, state_of
+from largesse.reports.sums import Moves, OrderState, OrderSummary, Sums, add_changes, ended_at, state_of
 
 PLACED = datetime(2030, 1, 31, 23, 30, tzinfo=UTC)
 DAY, NEXT = date(2030, 1, 31), date(2030, 2, 1)
-FRESH = Standing(
+FRESH = OrderSummary(
     customer_id=1,
     group_id=2,
     state="waiting",

@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 from tests.chained import CHAIN
 
-from largesse.base.errors import StartError
-from largesse.seed.document import World
-from largesse.seed.load import LoadedWorld, load_world
-from largesse.seed.reading import parse_world
+from largesse.base.errors import OperatorError
+from largesse.seed.document import SeedFile
+from largesse.seed.load import LoadedSeed, load_seed
+from largesse.seed.reading import parse_seed
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-async def load(connection: asyncpg.Connection, text: str) -> LoadedWorld:
-    return await load_world(connection, CHAIN, parse_world(text.encode(), "world.yaml"))
+async def load(connection: asyncpg.Connection, text: str) -> LoadedSeed:
+    return await load_seed(connection, CHAIN, parse_seed(text.encode(), "world.yaml"))
 
 
 async def one(connection: asyncpg.Connection, table: str, key: str) -> dict[str, Any]:
@@ -32,12 +32,12 @@ async def one(connection: asyncpg.Connection, table: str, key: str) -> dict[str,
     return dict(row)
 
 
-def parse(text: str) -> World:
-    return parse_world(text.encode(), "world.yaml")
+def parse(text: str) -> SeedFile:
+    return parse_seed(text.encode(), "world.yaml")
 
 
 def refusal(text: str) -> str:
-    with pytest.raises(StartError) as caught:
+    with pytest.raises(OperatorError) as caught:
         parse(text)
     return str(caught.value)
 

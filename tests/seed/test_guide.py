@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from largesse.seed import document
-from largesse.seed.reading import parse_world
+from largesse.seed.reading import parse_seed
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "seed-file.md").read_text(encoding="utf-8")
 
@@ -43,10 +43,10 @@ def test_every_kind_of_object_has_its_section() -> None:
         if dataclasses.is_dataclass(kind) and kind.__module__ == document.__name__
     }
 
-    assert kinds - {document.World, document.Place} == set(SECTIONS.values())
+    assert kinds - {document.SeedFile, document.Place} == set(SECTIONS.values())
 
 
 def test_the_example_loads() -> None:
     example = GUIDE.split("```yaml\n")[1].split("```")[0]
 
-    assert len(parse_world(example.encode(), "example.yaml").products) == 3
+    assert len(parse_seed(example.encode(), "example.yaml").products) == 3

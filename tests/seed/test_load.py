@@ -9,10 +9,10 @@ from tests.chained import CHAIN
 from tests.seed.conftest import everything, load, one
 from tests.seed.worlds import WHOLE
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.catalogue.cache import load_snapshot
-from largesse.seed.load import load_world
-from largesse.seed.reading import demo_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import demo_seed
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 
 
@@ -253,7 +253,7 @@ async def test_who_can_send_nothing_for_want_of_an_account_is_told(
 
 
 async def test_the_demo_warns_of_nothing(connection: asyncpg.Connection) -> None:
-    assert (await load_world(connection, CHAIN, demo_world())).warnings == []
+    assert (await load_seed(connection, CHAIN, demo_seed())).warnings == []
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ async def test_what_cannot_change_is_refused_whole(
         if a != b and n > 5
     )
 
-    with pytest.raises(StartError) as caught:
+    with pytest.raises(OperatorError) as caught:
         await load(connection, changed)
 
     assert str(caught.value).startswith(f"world.yaml:{line}: ")
@@ -296,7 +296,7 @@ async def test_what_cannot_change_is_refused_whole(
 async def test_a_refused_first_load_writes_nothing(connection: asyncpg.Connection) -> None:
     before = await everything(connection)
 
-    with pytest.raises(StartError, match=r"XXX is no currency"):
+    with pytest.raises(OperatorError, match=r"XXX is no currency"):
         await load(connection, WHOLE.replace("currency: EUR", "currency: XXX"))
 
     assert await everything(connection) == before
@@ -318,7 +318,7 @@ async def test_two_first_loads_at_once_make_everything_once(database_url: str) -
 
 
 async def test_the_catalogue_reads_what_was_loaded(connection: asyncpg.Connection) -> None:
-    loaded = await load_world(connection, CHAIN, demo_world())
+    loaded = await load_seed(connection, CHAIN, demo_seed())
 
     snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
 
@@ -335,7 +335,7 @@ async def test_the_catalogue_reads_what_was_loaded(connection: asyncpg.Connectio
 
 
 async def test_the_demo_world(connection: asyncpg.Connection) -> None:
-    loaded = await load_world(connection, CHAIN, demo_world())
+    loaded = await load_seed(connection, CHAIN, demo_seed())
 
     assert {"acme-production", "acme-staging", "globex-production"} <= set(loaded.api_keys)
     assert set(loaded.ids["customers"]) == {"acme", "globex"}
@@ -344,7 +344,7 @@ async def test_the_demo_world(connection: asyncpg.Connection) -> None:
     assert (account["balance_minor"], account["is_master"]) == (100000_00, True)
     assert len(loaded.ids["products"]) >= 40
     before = await everything(connection)
-    assert (await load_world(connection, CHAIN, demo_world())).ids == loaded.ids
+    assert (await load_seed(connection, CHAIN, demo_seed())).ids == loaded.ids
     assert await everything(connection) == before
 
 

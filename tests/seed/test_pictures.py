@@ -10,12 +10,12 @@ from tests.catalogue.images import jpeg, png
 from tests.chained import CHAIN
 from tests.seed.conftest import everything, one
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.catalogue.model import Details, read_details
 from largesse.catalogue.pictures import read_content, read_picture
 from largesse.seed import gifts as pictures_beside
-from largesse.seed.load import load_world
-from largesse.seed.reading import read_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import read_seed
 
 WORLD = """
 products:
@@ -41,8 +41,8 @@ def written(folder: Path, picture: str = "coffee.png", text: str = WORLD) -> Pat
 
 
 def refusal(file: Path) -> str:
-    with pytest.raises(StartError) as caught:
-        read_world(file)
+    with pytest.raises(OperatorError) as caught:
+        read_seed(file)
     return str(caught.value)
 
 
@@ -53,7 +53,7 @@ async def test_pictures_and_texts_are_loaded_and_a_second_load_changes_nothing(
     (tmp_path / "shop/coffee.png").write_bytes(png())
     file = written(tmp_path, "shop/coffee.png")
 
-    loaded = await load_world(connection, CHAIN, read_world(file))
+    loaded = await load_seed(connection, CHAIN, read_seed(file))
 
     product = await one(connection, "products", "coffee")
     assert product["picture"] == read_picture(png()).name
@@ -63,7 +63,7 @@ async def test_pictures_and_texts_are_loaded_and_a_second_load_changes_nothing(
         coffee: Details("Hot and fresh.", "Show it.\nDrink it.", "No refunds.")
     }
     before = await everything(connection)
-    await load_world(connection, CHAIN, read_world(file))
+    await load_seed(connection, CHAIN, read_seed(file))
     assert await everything(connection) == before
 
 
@@ -72,7 +72,7 @@ async def test_another_picture_takes_its_place_and_the_first_one_stays_for_mail_
 ) -> None:
     for content in (png(), jpeg()):
         (tmp_path / "coffee.png").write_bytes(content)
-        await load_world(connection, CHAIN, read_world(written(tmp_path)))
+        await load_seed(connection, CHAIN, read_seed(written(tmp_path)))
 
     assert (await one(connection, "products", "coffee"))["picture"] == read_picture(jpeg()).name
     for content in (png(), jpeg()):
@@ -81,9 +81,9 @@ async def test_another_picture_takes_its_place_and_the_first_one_stays_for_mail_
 
 async def test_what_is_left_out_goes(connection: asyncpg.Connection, tmp_path: Path) -> None:
     (tmp_path / "coffee.png").write_bytes(png())
-    await load_world(connection, CHAIN, read_world(written(tmp_path)))
+    await load_seed(connection, CHAIN, read_seed(written(tmp_path)))
     plain = written(tmp_path, text=WORLD.split("    picture", maxsplit=1)[0])
-    loaded = await load_world(connection, CHAIN, read_world(plain))
+    loaded = await load_seed(connection, CHAIN, read_seed(plain))
 
     assert (await one(connection, "products", "coffee"))["picture"] is None
     coffee = loaded.ids["products"]["coffee"]
@@ -115,7 +115,7 @@ def test_what_is_no_picture_beside_the_file_is_refused_with_its_line(
 @pytest.mark.parametrize(("name", "most"), [("description", 500), ("how_to_redeem", 1_000), ("terms", 4_000)])
 def test_texts_have_limits(tmp_path: Path, name: str, most: int) -> None:
     world = WORLD.split("    picture", maxsplit=1)[0]
-    read_world(written(tmp_path, text=f"{world}    {name}: {'x' * most}\n"))
+    read_seed(written(tmp_path, text=f"{world}    {name}: {'x' * most}\n"))
     found = refusal(written(tmp_path, text=f"{world}    {name}: {'x' * (most + 1)}\n"))
     assert f"products[0].{name}: must have at most {most} characters" in found
 
@@ -125,6 +125,6 @@ def test_the_pictures_of_a_file_have_a_limit_together(
 ) -> None:
     (tmp_path / "coffee.png").write_bytes(png())
     monkeypatch.setattr(pictures_beside, "_MAX_TOTAL_BYTES", len(png()))
-    read_world(written(tmp_path))
+    read_seed(written(tmp_path))
     monkeypatch.setattr(pictures_beside, "_MAX_TOTAL_BYTES", len(png()) - 1)
     assert "is one too many" in refusal(written(tmp_path))

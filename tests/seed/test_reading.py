@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.seed.conftest import parse, refusal
 from tests.seed.worlds import SMALL
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.seed.document import Collection, Product, Template
 from largesse.seed.nodes import compose
-from largesse.seed.reading import demo_world, read_world
+from largesse.seed.reading import demo_seed, read_seed
 
 
 def gift(fields: str) -> Product:
@@ -178,22 +178,22 @@ def test_lines_are_counted_as_the_parser_does() -> None:
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "world.yaml"
     path.write_bytes(b"\xef\xbb\xbf" + SMALL.encode())
-    assert read_world(path) == parse(SMALL)
+    assert read_seed(path) == parse(SMALL)
 
     path.write_bytes(b"customers:\n  - {name: \xff}\n")
-    with pytest.raises(StartError, match=r"^world\.yaml:2: the file must be UTF-8$"):
-        read_world(path)
+    with pytest.raises(OperatorError, match=r"^world\.yaml:2: the file must be UTF-8$"):
+        read_seed(path)
 
     path.write_bytes(b"#" * (32 * 2**20 + 1))
-    with pytest.raises(StartError, match=r"^world\.yaml:1: a world file has at most 32 MiB$"):
-        read_world(path)
+    with pytest.raises(OperatorError, match=r"^world\.yaml:1: a world file has at most 32 MiB$"):
+        read_seed(path)
 
-    with pytest.raises(StartError, match="No such file"):
-        read_world(tmp_path / "none.yaml")
+    with pytest.raises(OperatorError, match="No such file"):
+        read_seed(tmp_path / "none.yaml")
 
 
 def test_the_demo_world_has_something_of_everything() -> None:
-    world = demo_world()
+    world = demo_seed()
 
     assert len(world.products) >= 40
     assert {product.currency for product in world.products} >= {"GBP", "EUR", "USD", "JPY"}
@@ -215,7 +215,7 @@ def test_the_demo_world_has_something_of_everything() -> None:
 
 
 def test_what_a_collection_of_the_demo_offers_is_sold_where_it_is() -> None:
-    world = demo_world()
+    world = demo_seed()
     products = {product.key: product for product in world.products}
 
     for collection in world.collections:

@@ -20,7 +20,7 @@ from tests.serving.conftest import PATIENCE_S, get
 from tests.serving.test_keeper import HEAD, Echo
 from tests.web.api.conftest import serving
 
-from largesse.connections.manager import Keeper
+from largesse.connections.manager import ConnectionManager
 
 # As systemd does it: the socket is descriptor 3, and the variables name the process that is to have it.
 _HANDED_OVER = 'exec 3<&{fd}; LISTEN_PID=$$ LISTEN_FDS={count} exec "$@"'
@@ -159,7 +159,7 @@ def test_a_socket_that_does_not_listen_is_refused(installation: Installation) ->
 
 def test_what_was_on_its_way_when_the_service_stopped_is_answered(wire: Any) -> None:
     """A new connection, an idle one and half a request: each gets its answer, and no other after that."""
-    keeper = Keeper(100, quiet_s=PATIENCE_S)
+    keeper = ConnectionManager(100, quiet_s=PATIENCE_S)
     stopped = threading.Event()
     with serving(Echo(), keeper) as url:
         fresh, idle, half = wire(url), wire(url), wire(url)
@@ -175,7 +175,7 @@ def test_what_was_on_its_way_when_the_service_stopped_is_answered(wire: Any) -> 
 
 
 def _ask_once_it_stops(
-    keeper: Keeper, whole: tuple[Any, ...], half: Any, silent: Any, stopped: threading.Event
+    keeper: ConnectionManager, whole: tuple[Any, ...], half: Any, silent: Any, stopped: threading.Event
 ) -> None:
     wait_for(lambda: keeper.is_draining)
     for connection in whole:
@@ -191,7 +191,7 @@ def _ask_once_it_stops(
 
 
 def test_who_stays_quiet_is_not_waited_for(wire: Any) -> None:
-    with serving(Echo(), Keeper(100, quiet_s=0.1)) as url:
+    with serving(Echo(), ConnectionManager(100, quiet_s=0.1)) as url:
         idle, fresh = wire(url), wire(url)
         assert idle.ask(get("/")).status == 200
     assert idle.answer() is None

@@ -12,7 +12,7 @@ import pytest
 from tests.serving.conftest import PATIENCE_S, get
 from tests.web.api.conftest import serving
 
-from largesse.connections.manager import Keeper
+from largesse.connections.manager import ConnectionManager
 
 LARGE = 16 * 1024 * 1024
 CHUNKS = b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
@@ -54,21 +54,23 @@ async def in_parts(receive, send) -> None:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """Of a service that waits but a second for anything; idle connections it keeps."""
-    with serving(Echo(), Keeper(100, head_s=1.0, idle_s=60.0, unread_s=1.0, sweep_every_s=0.1)) as url:
+    with serving(
+        Echo(), ConnectionManager(100, head_s=1.0, idle_s=60.0, unread_s=1.0, sweep_every_s=0.1)
+    ) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def patient_url() -> Iterator[str]:
     """Of a service that waits for anything but for idle connections."""
-    with serving(Echo(), Keeper(100, head_s=60.0, idle_s=0.6, sweep_every_s=0.1)) as url:
+    with serving(Echo(), ConnectionManager(100, head_s=60.0, idle_s=0.6, sweep_every_s=0.1)) as url:
         yield url
 
 
 @pytest.fixture
 def small_url() -> Iterator[str]:
     """Of a service that holds 20 connections."""
-    with serving(Echo(), Keeper(20)) as url:
+    with serving(Echo(), ConnectionManager(20)) as url:
         yield url
 
 

@@ -23,10 +23,10 @@ from largesse.base.settings import load_settings
 from largesse.db.pool import Database, connect_once
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.vault import Vault, load_vault
-from largesse.jobs.housekeeping import ALL_OLD
+from largesse.jobs.housekeeping import RETENTION
 from largesse.main import open_services
-from largesse.seed.load import load_world
-from largesse.seed.reading import demo_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import demo_seed
 from largesse.verify.audit import CHECKS, RULES, audit, audit_snapshot
 from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.check import Progress
@@ -53,7 +53,7 @@ async def fill(url: str) -> None:
     settings = load_settings({**SETTINGS, "LARGESSE_DATABASE_URL": url})
     async with open_services(settings) as services:
         async with connect_once(url, OPERATOR) as connection:
-            loaded = await load_world(connection, services.chains.entries, demo_world())
+            loaded = await load_seed(connection, services.chains.entries, demo_seed())
         products, collections = loaded.ids["products"], loaded.ids["collections"]
         accounts, templates = loaded.ids["funding_accounts"], loaded.ids["templates"]
         gbp = {"accountId": accounts["acme-gbp"]}
@@ -206,7 +206,7 @@ async def test_events_that_were_pruned_are_not_missed(connection: asyncpg.Connec
 
 
 def test_events_are_missed_as_soon_as_maintenance_would_keep_them() -> None:
-    (events,) = (old for old in ALL_OLD if old.table == "events")
+    (events,) = (old for old in RETENTION if old.table == "events")
     assert events.days == EVENTS_KEPT_DAYS
 
 

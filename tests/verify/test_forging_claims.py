@@ -16,7 +16,7 @@ from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER, for_customer
 from largesse.lines.states import LineKey, record_claim
-from largesse.reports.updates import rebuild, take_in
+from largesse.reports.updates import apply_changes, rebuild
 from largesse.verify.anchor import make_anchor
 from largesse.verify.audit import audit
 from largesse.webhooks.fan_out import fan_out
@@ -116,7 +116,7 @@ async def follow(database: Database) -> None:
     acting, taken = await acting_on(database, VAULT), 1
     while taken:
         async with database.transaction(WORKER) as connection:
-            taken = await take_in(connection, acting)
+            taken = await apply_changes(connection, acting)
 
 
 async def migrate_and_rebuild(database: Database, url: str) -> None:

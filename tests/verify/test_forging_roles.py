@@ -9,14 +9,14 @@ import asyncpg
 import pytest
 from tests.chained import chain_of, chain_up, make_early
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db import migrate
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.seed.load import load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
 from largesse.verify.audit import audit
 
 KEY = b"k" * 32
@@ -70,7 +70,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            await load_world(connection, await chain_of(connection, KEY), parse_world(WORLD, "world.yaml"))
+            await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()
@@ -137,5 +137,5 @@ async def test_what_was_forged_before_an_upgrade_is_not_taken_over(
 ) -> None:
     await make_early(database, KEY)
     await attack(database_url, Role.OWNER, OWNER.format(FORGERIES[name]))
-    with pytest.raises(StartError, match="changed from outside"):
+    with pytest.raises(OperatorError, match="changed from outside"):
         await chain_up(database, KEY)

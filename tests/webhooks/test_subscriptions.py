@@ -9,7 +9,7 @@ from tests.webhooks.conftest import make_principal
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.webhooks.subscriptions import (
     create_subscription,
     delete_subscription,
@@ -48,7 +48,7 @@ async def test_the_secret_rests_sealed_and_opens_for_its_own_subscription(databa
     assert secret not in row["sealed_secret"]
     assert random_part.encode() not in row["sealed_secret"]
     assert VAULT.webhooks.open(row["sealed_secret"], secret_context(created.id)) == secret
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         VAULT.webhooks.open(row["sealed_secret"], secret_context(uuid4()))
 
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from tests.worker.conftest import PATIENCE_S, Works, until
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.metrics_server import serve_metrics
 
 
@@ -57,7 +57,7 @@ def test_each_process_takes_a_port_that_is_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         first, second = taken.getsockname()[1], free_port()
         assert serve_metrics([first, second]) == second
-        with pytest.raises(StartError, match=f"{first} to {second}"):
+        with pytest.raises(OperatorError, match=f"{first} to {second}"):
             serve_metrics([first, second])
 
 

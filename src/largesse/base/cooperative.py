@@ -1,4 +1,4 @@
-"""Slices: a long computation gives way every millisecond, and all of them together leave half of the processor's time.
+"""CooperativeRunner: a long computation gives way every millisecond, and all of them together leave half of the processor's time.
 
 A thread would not do: it holds the interpreter for five times as long whenever it may, and several of them hand it to each
 other. A computation is a generator that yields wherever it may be left off and returns its result.
@@ -11,7 +11,7 @@ from collections.abc import Generator, Hashable
 from typing import TypeVar
 
 from largesse.base import clock
-from largesse.base.fair_turns import Turns
+from largesse.base.fair_turns import FairTurns
 
 Result = TypeVar("Result")
 Steps = Generator[None, None, Result]
@@ -22,7 +22,7 @@ _BRISK_S = 0.02
 
 
 def first_slice(steps: Steps[Result]) -> Result | None:
-    """What `steps` come to if they need no more than a slice; otherwise None, and `Slices.finish` goes on with them."""
+    """What `steps` come to if they need no more than a slice; otherwise None, and `CooperativeRunner.finish` goes on with them."""
     until = clock.passed_s() + _SLICE_S
     try:
         while True:
@@ -34,11 +34,11 @@ def first_slice(steps: Steps[Result]) -> Result | None:
         return result
 
 
-class Slices:
+class CooperativeRunner:
     """Finishes long computations, one at a time for each key; further ones of it wait."""
 
     def __init__(self, *, at_once: int = 8, max_waiting: int = 200) -> None:
-        self._turns: Turns[Hashable] = Turns(at_once=at_once, each=1, max_waiting=max_waiting)
+        self._turns: FairTurns[Hashable] = FairTurns(at_once=at_once, each=1, max_waiting=max_waiting)
         self._slice = asyncio.Lock()
 
     async def finish(self, key: Hashable, steps: Steps[Result]) -> Result:

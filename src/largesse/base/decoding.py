@@ -18,7 +18,7 @@ import msgspec
 
 from largesse.base.errors import FieldError, InvalidRequest
 
-Wanted = TypeVar("Wanted")
+Decoded = TypeVar("Decoded")
 
 _PATH = re.compile(r" - at `(key in )?\$(?P<path>.*)`$")
 _NAMES = {
@@ -60,7 +60,7 @@ def _decoder(wanted: type[Any]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(wanted)
 
 
-def decode_body(raw: bytes, wanted: type[Wanted], ignored: list[str] | None = None) -> Wanted:
+def decode_body(raw: bytes, wanted: type[Decoded], ignored: list[str] | None = None) -> Decoded:
     """The body `raw` as `wanted`, without coercion: `"10"` and `true` are no numbers.
 
     Members that it does not have are ignored, and their names added to `ignored`: as `recipients[].emial`, once, for those within a
@@ -71,7 +71,7 @@ def decode_body(raw: bytes, wanted: type[Wanted], ignored: list[str] | None = No
     if ignored is not None:
         # A body without any other member costs nothing more.
         try:
-            whole: Wanted = _strict_decoder(wanted).decode(raw)  # type: ignore[arg-type]
+            whole: Decoded = _strict_decoder(wanted).decode(raw)  # type: ignore[arg-type]
         except msgspec.ValidationError as error:
             ignored += _unknown_members(raw, wanted, str(error))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -79,7 +79,7 @@ def decode_body(raw: bytes, wanted: type[Wanted], ignored: list[str] | None = No
         else:
             return whole
     try:
-        decoded: Wanted = _decoder(wanted).decode(raw)  # type: ignore[arg-type]
+        decoded: Decoded = _decoder(wanted).decode(raw)  # type: ignore[arg-type]
     except msgspec.ValidationError as error:
         # The decoder stops at the first wrong member: what follows may not even be JSON.
         members = _read_members(raw)
@@ -146,7 +146,7 @@ def _strictly(annotation: Any) -> Any:
     return Union.__getitem__(tuple(map(_strictly, inner))) if inner else annotation
 
 
-def decode_query(query: Mapping[str, str], wanted: type[Wanted]) -> Wanted:
+def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
     """Query parameters as `wanted`; unknown ones are ignored. Raises InvalidRequest naming the parameter."""
     try:
         decoded = msgspec.convert(dict(query), wanted, strict=False)
@@ -158,7 +158,7 @@ def decode_query(query: Mapping[str, str], wanted: type[Wanted]) -> Wanted:
     return decoded
 
 
-def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Wanted], path: str) -> Wanted:
+def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -> Decoded:
     """A part of a body that was kept as it came (msgspec.Raw), as `decoder` reads it; `path` is where it stood.
 
     Raises InvalidRequest naming the member.

@@ -1,6 +1,6 @@
 """Every error Largesse raises on purpose. None knows how it is told: a page, an answer and a command may tell the same.
 
-    StartError              an operator's mistake: one line, then a non-zero exit
+    OperatorError              an operator's mistake: one line, then a non-zero exit
     └── MayNotAct           the login may not act as the role that this needs
     Problem                 what keeps a caller from getting what it asked for
     ├── InvalidRequest      what it asked for breaks a rule
@@ -32,11 +32,11 @@ import msgspec
 from msgspec import Meta
 
 
-class StartError(Exception):
+class OperatorError(Exception):
     """What an operator must put right before a command can run; its text is one line."""
 
 
-class MayNotAct(StartError):
+class MayNotAct(OperatorError):
     """The login at the database may not act as the role that this needs."""
 
 

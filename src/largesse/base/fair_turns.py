@@ -1,4 +1,4 @@
-"""Turns: a bounded number of pieces of work at once, in all and for each key, and whoever waits is let in by turns of keys.
+"""FairTurns: a bounded number of pieces of work at once, in all and for each key, and whoever waits is let in by turns of keys.
 
 For what may take long, or hold something that others need, such as a connection to the database: a key that does much of it
 keeps only itself waiting.
@@ -18,7 +18,7 @@ from largesse.base.errors import Unavailable
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Turns(Generic[Key]):
+class FairTurns(Generic[Key]):
     """`at_once` turns at a time, `each` of them for one key; `max_waiting` may wait, of whom a key fills half at most.
 
     With `alone_after_s` a key may have them all once no other has asked for a turn for so long: how many there are of one key
@@ -111,7 +111,7 @@ class Turn(Generic[Key]):
 
     __slots__ = ("_has_it", "_key", "_turns")
 
-    def __init__(self, turns: Turns[Key], key: Key) -> None:
+    def __init__(self, turns: FairTurns[Key], key: Key) -> None:
         self._turns = turns
         self._key = key
         self._has_it = False

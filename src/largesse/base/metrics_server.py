@@ -11,7 +11,7 @@ from prometheus_client import Gauge, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from largesse import __version__
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.hosts import LOCAL_HOSTS, NOT_OURS, is_own_host
 
 _ADDRESS = "127.0.0.1"
@@ -25,7 +25,7 @@ _tell = make_wsgi_app()
 def serve_metrics(ports: Sequence[int]) -> int:
     """Serves this process's metrics on the first of these ports of 127.0.0.1 that is free; returns it.
 
-    Several processes are given the same ports, and each takes one. Raises StartError when none is left.
+    Several processes are given the same ports, and each takes one. Raises OperatorError when none is left.
     """
     for port in ports:
         try:
@@ -35,7 +35,7 @@ def serve_metrics(ports: Sequence[int]) -> int:
         threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
         return port
     said = f"{ports[0]}" if len(ports) == 1 else f"{ports[0]} to {ports[-1]}"
-    raise StartError(f"cannot serve metrics: no free port of {_ADDRESS} among {said}")
+    raise OperatorError(f"cannot serve metrics: no free port of {_ADDRESS} among {said}")
 
 
 class _Handler(WSGIRequestHandler):

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from largesse.base.database_address import DatabaseAddress
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 
 ENVIRONMENTS = ("production", "staging")
 # How `?starttls=` of LARGESSE_SMTP_URL may be written, and whether it is required; None: used where the server offers it.
@@ -76,7 +76,7 @@ class Settings:
         return self.public_url if environment == self.environment else self.other_public_url
 
 
-class SettingError(StartError):
+class SettingError(OperatorError):
     """A variable that is malformed: its `name`, and what is `said` about it."""
 
     def __init__(self, name: str, said: str) -> None:
@@ -229,7 +229,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def decode_master_key(text: str, name: str) -> bytes:
-    """The 32 bytes of a master key written in base64 or hexadecimal; `name` is said in the StartError."""
+    """The 32 bytes of a master key written in base64 or hexadecimal; `name` is said in the OperatorError."""
     try:
         key = (
             bytes.fromhex(text)

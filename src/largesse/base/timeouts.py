@@ -1,4 +1,4 @@
-"""Patience: who asks hears something in time, also where nothing answers any more.
+"""Timeouts: who asks hears something in time, also where nothing answers any more.
 
 A network that swallows what is said can hold up a request in several places, one after another, each with a limit of its own. So
 there is one for the whole. A long queue that moves is waited for, as large orders may have to; one that stands still is not.
@@ -15,21 +15,21 @@ from typing import Any
 from largesse.base.clock import passed_s
 
 # With what comes before and after, an answer well within 15 seconds.
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.5
 
 
-class GivenUp(TimeoutError):
+class TimedOut(TimeoutError):
     """It took too long. What was under way may have happened, or may yet."""
 
 
-class Patience:
+class Timeouts:
     """Gives up waits of `patience_s` in which nothing has moved.
 
     Those who wait are looked at together now and then: a timer for each would cost every request more.
     """
 
-    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, patience_s: float = TIMEOUT_S) -> None:
         self._patience_s = patience_s
         self._loop = asyncio.get_running_loop()
         self._moved_at = 0.0
@@ -38,7 +38,7 @@ class Patience:
         self._looking = asyncio.create_task(self._look())
 
     def wait(self) -> Wait:
-        """A wait, for one `with` block after another: each raises GivenUp when all have lasted too long together."""
+        """A wait, for one `with` block after another: each raises TimedOut when all have lasted too long together."""
         return Wait(self._loop, self._since, self._given_up)
 
     @contextlib.contextmanager
@@ -109,4 +109,4 @@ class Wait:
         if task in self._given_up:
             self._given_up.remove(task)
             if task.uncancel() == 0 and kind is asyncio.CancelledError:
-                raise GivenUp from error
+                raise TimedOut from error

@@ -6,7 +6,7 @@ import asyncio
 import gc
 
 from largesse.base.errors import Unavailable
-from largesse.catalogue.listing import Telling
+from largesse.catalogue.listing import Serializer
 from largesse.catalogue.model import collection_from_row, product_from_row
 from largesse.catalogue.snapshot import Snapshot
 from largesse.db.pool import Connection, Database, Row
@@ -16,7 +16,7 @@ from largesse.db.scope import LOOKUP
 class Catalogue:
     """Gives out snapshots and loads a new one when a newer version is asked for."""
 
-    def __init__(self, database: Database, telling: Telling) -> None:
+    def __init__(self, database: Database, telling: Serializer) -> None:
         self._database = database
         self._telling = telling
         self._snapshot: Snapshot | None = None
@@ -57,7 +57,7 @@ def _mark_failure_seen(loading: asyncio.Task[None]) -> None:
         loading.exception()
 
 
-async def load_snapshot(connection: Connection, telling: Telling) -> Snapshot:
+async def load_snapshot(connection: Connection, telling: Serializer) -> Snapshot:
     """The catalogue as it is now. `connection` must not be in a transaction.
 
     Version and rows are read in one REPEATABLE READ transaction, so they belong together.
@@ -82,5 +82,5 @@ async def load_snapshot(connection: Connection, telling: Telling) -> Snapshot:
     return await asyncio.to_thread(_build, version, products, collections, telling)
 
 
-def _build(version: int, products: list[Row], collections: list[Row], telling: Telling) -> Snapshot:
+def _build(version: int, products: list[Row], collections: list[Row], telling: Serializer) -> Snapshot:
     return Snapshot(version, map(product_from_row, products), map(collection_from_row, collections), telling)

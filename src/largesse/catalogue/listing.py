@@ -13,19 +13,19 @@ from largesse.base.money import exponent
 from largesse.catalogue.model import Collection, Product, least_collection_minor, least_gift_minor
 
 # What callers are told, ready to be sent. The catalogue keeps it and never looks into it.
-Told = bytes
+Serialized = bytes
 
 
-class Telling(Protocol):
+class Serializer(Protocol):
     """Makes of gifts what callers are told. A snapshot keeps that, as the same is asked for again and again."""
 
-    def product(self, product: Product, country: str) -> Told:
+    def product(self, product: Product, country: str) -> Serialized:
         """A product as sold in `country`, one it is sold in."""
 
-    def collection(self, collection: Collection) -> Told:
+    def collection(self, collection: Collection) -> Serialized:
         """A collection."""
 
-    def listed(self, told: Sequence[Told]) -> Told:
+    def listed(self, told: Sequence[Serialized]) -> Serialized:
         """A list of gifts that have been told."""
 
 
@@ -54,7 +54,7 @@ class Item(Protocol):
         """The least it can be sent for, in minor units of its currency; None when for nothing at all."""
 
     @property
-    def told(self) -> Told:
+    def told(self) -> Serialized:
         """As callers are told of it, encoded once."""
 
 
@@ -63,14 +63,14 @@ class ProductItem:
 
     __slots__ = ("_country", "_least_minor", "_product", "_telling", "_told", "currency", "id", "name")
 
-    def __init__(self, product: Product, country: str, telling: Telling) -> None:
+    def __init__(self, product: Product, country: str, telling: Serializer) -> None:
         self.id = product.id
         self.name = product.name
         self.currency = product.currency
         self._product = product
         self._country = country
         self._telling = telling
-        self._told: Told | None = None
+        self._told: Serialized | None = None
         self._least_minor: int | None = None
 
     @property
@@ -81,7 +81,7 @@ class ProductItem:
         return self._least_minor
 
     @property
-    def told(self) -> Told:
+    def told(self) -> Serialized:
         """As callers in the country are told of it; encoded when first asked for."""
         if self._told is None:
             self._told = self._telling.product(self._product, self._country)
@@ -93,13 +93,13 @@ class CollectionItem:
 
     __slots__ = ("_telling", "_told", "collection", "currency", "id", "name")
 
-    def __init__(self, collection: Collection, telling: Telling) -> None:
+    def __init__(self, collection: Collection, telling: Serializer) -> None:
         self.id = collection.id
         self.name = collection.name
         self.currency = collection.currency
         self.collection = collection
         self._telling = telling
-        self._told: Told | None = None
+        self._told: Serialized | None = None
 
     @property
     def least_minor(self) -> int | None:
@@ -107,7 +107,7 @@ class CollectionItem:
         return least_collection_minor(self.collection)
 
     @property
-    def told(self) -> Told:
+    def told(self) -> Serialized:
         """As callers are told of it; encoded when first asked for."""
         if self._told is None:
             self._told = self._telling.collection(self.collection)

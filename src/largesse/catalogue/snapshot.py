@@ -15,34 +15,34 @@ from largesse.base.errors import NotFound
 from largesse.catalogue.listing import (
     CollectionItem,
     ProductItem,
-    Telling,
-    Told,
+    Serialized,
+    Serializer,
     costing_at_most,
     in_currency,
     named,
 )
 from largesse.catalogue.model import Collection, Product
 
-Kept = TypeVar("Kept", bound=Sized)
+Cached = TypeVar("Cached", bound=Sized)
 
 
-class Recent(Generic[Kept]):
+class RecentlyUsed(Generic[Cached]):
     """Keeps the most recently used values: `max_entries` at most, whose lengths add up to at most `max_total`."""
 
     def __init__(self, *, max_total: int, max_entries: int) -> None:
         self._max_total = max_total
         self._max_entries = max_entries
         self._total = 0
-        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, Cached] = OrderedDict()
 
-    def get(self, key: Hashable) -> Kept | None:
+    def get(self, key: Hashable) -> Cached | None:
         """What is kept under the key, now the most recent; None where nothing is."""
         kept = self._kept.get(key)
         if kept is not None:
             self._kept.move_to_end(key)
         return kept
 
-    def put(self, key: Hashable, value: Kept) -> None:
+    def put(self, key: Hashable, value: Cached) -> None:
         """Keeps `value` under a new key, dropping the longest unused; one longer than all room is not kept."""
         if len(value) > self._max_total:
             return
@@ -68,7 +68,11 @@ class Snapshot:
     """
 
     def __init__(
-        self, version: int, products: Iterable[Product], collections: Iterable[Collection], telling: Telling
+        self,
+        version: int,
+        products: Iterable[Product],
+        collections: Iterable[Collection],
+        telling: Serializer,
     ) -> None:
         self.version = version
         self._products = _Products(products, telling)
@@ -78,7 +82,7 @@ class Snapshot:
         """The product, when it is sold in `country` to this customer."""
         return self._products.find(product_id, country, customer_id)
 
-    def tell_product(self, product_id: int, country: str, customer_id: int) -> Told:
+    def tell_product(self, product_id: int, country: str, customer_id: int) -> Serialized:
         """The product as callers are told of it. Raises NotFound unless it is sold in `country` to this customer."""
         told = self._products.tell(product_id, country, customer_id)
         if told is None:
@@ -94,7 +98,7 @@ class Snapshot:
         keyword: str | None = None,
         page: int = 1,
         limit: int = 100,
-    ) -> Told:
+    ) -> Serialized:
         """A page (1-based) of the customer's products in `country`, by id, as callers are told of it.
 
         `amount`, in major units, keeps what can be sent for that or less; `keyword` what has it in its name.
@@ -124,7 +128,7 @@ class Snapshot:
         """The collection, when it is curated or this customer's own."""
         return self._collections.find(collection_id, customer_id)
 
-    def tell_collection(self, collection_id: int, customer_id: int) -> Told:
+    def tell_collection(self, collection_id: int, customer_id: int) -> Serialized:
         """The collection as callers are told of it. Raises NotFound unless it is curated or this customer's own."""
         told = self._collections.tell(collection_id, customer_id)
         if told is None:
@@ -137,7 +141,7 @@ class Snapshot:
         country: str | None = None,
         currency: str | None = None,
         amount: Decimal | None = None,
-    ) -> Told:
+    ) -> Serialized:
         """All curated collections and the customer's own, by id, as callers are told of them."""
         return self._collections.tell_list(customer_id, country, currency, amount)
 
@@ -150,7 +154,7 @@ _Filters = tuple[str, str | None, Decimal | None, str | None]  # country, curren
 
 
 class _Products:
-    def __init__(self, products: Iterable[Product], telling: Telling) -> None:
+    def __init__(self, products: Iterable[Product], telling: Serializer) -> None:
         self._telling = telling
         self._by_id: dict[int, Product] = {}
         self._digital: dict[int, ProductItem] = {}
@@ -158,8 +162,10 @@ class _Products:
         self._open: dict[str, list[ProductItem]] = defaultdict(list)
         self._restricted: dict[tuple[int, str], list[ProductItem]] = defaultdict(list)
         self._named_customers: set[int] = set()
-        self._lists: Recent[list[ProductItem]] = Recent(max_total=_LISTS_ITEMS, max_entries=_MAX_KEPT)
-        self._pages: Recent[Told] = Recent(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
+        self._lists: RecentlyUsed[list[ProductItem]] = RecentlyUsed(
+            max_total=_LISTS_ITEMS, max_entries=_MAX_KEPT
+        )
+        self._pages: RecentlyUsed[Serialized] = RecentlyUsed(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
         for product in sorted(products, key=_BY_ID):
             self._add(product)
 
@@ -192,7 +198,7 @@ class _Products:
             return None
         return product
 
-    def tell(self, product_id: int, country: str, customer_id: int) -> Told | None:
+    def tell(self, product_id: int, country: str, customer_id: int) -> Serialized | None:
         product = self.find(product_id, country, customer_id)
         if product is None:
             return None
@@ -207,7 +213,7 @@ class _Products:
         own = (country for owner, country in self._restricted if owner == customer_id)
         return sorted({*self._open, *own})
 
-    def tell_page(self, customer_id: int, filters: _Filters, page: int, limit: int) -> Told:
+    def tell_page(self, customer_id: int, filters: _Filters, page: int, limit: int) -> Serialized:
         # Customers whom no product names see the same, so they share what is kept.
         scope = customer_id if customer_id in self._named_customers else None
         key = (scope, filters, page, limit)
@@ -243,12 +249,12 @@ class _Products:
 
 
 class _Collections:
-    def __init__(self, collections: Iterable[Collection], telling: Telling) -> None:
+    def __init__(self, collections: Iterable[Collection], telling: Serializer) -> None:
         self._telling = telling
         self._by_id: dict[int, CollectionItem] = {}
         self._curated: list[CollectionItem] = []
         self._custom: dict[int, list[CollectionItem]] = defaultdict(list)
-        self._lists: Recent[Told] = Recent(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
+        self._lists: RecentlyUsed[Serialized] = RecentlyUsed(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
         for collection in sorted(collections, key=_BY_ID):
             item = self._by_id[collection.id] = CollectionItem(collection, telling)
             if collection.customer_id is None:
@@ -267,13 +273,13 @@ class _Collections:
         items = (*self._curated, *self._custom.get(customer_id, ()))
         return [item.collection for item in sorted(items, key=_BY_ID)]
 
-    def tell(self, collection_id: int, customer_id: int) -> Told | None:
+    def tell(self, collection_id: int, customer_id: int) -> Serialized | None:
         collection = self.find(collection_id, customer_id)
         return None if collection is None else self._by_id[collection.id].told
 
     def tell_list(
         self, customer_id: int, country: str | None, currency: str | None, amount: Decimal | None
-    ) -> Told:
+    ) -> Serialized:
         own = self._custom.get(customer_id, [])
         key = (customer_id if own else None, country, currency, amount)
         told = self._lists.get(key)

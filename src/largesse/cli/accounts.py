@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from largesse.audit.service import Acting
-from largesse.base.errors import Problem, StartError
+from largesse.base.errors import OperatorError, Problem
 from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
@@ -63,7 +63,7 @@ async def unassign(account: str, service_account: str | None, user: str | None) 
 
 async def _change(account: str, service_account: str | None, user: str | None, *, is_given: bool) -> None:
     if (service_account is None) is (user is None):
-        raise StartError("say to whom: --service-account or --user")
+        raise OperatorError("say to whom: --service-account or --user")
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         found = await find_funding_account(connection, account)
         holder = Holder.PERSON if service_account is None else Holder.SERVICE_ACCOUNT
@@ -72,9 +72,9 @@ async def _change(account: str, service_account: str | None, user: str | None, *
         accounts = await list_assignable(connection, *of_holder)
         one = next((account for account in accounts if account.id == found["id"]), None)
         if one is None:
-            raise StartError(f"{found['name']} is closed")
+            raise OperatorError(f"{found['name']} is closed")
         if one.open_to_all:
-            raise StartError(f"{found['name']} is open to everybody at {found['customer']}")
+            raise OperatorError(f"{found['name']} is open to everybody at {found['customer']}")
         held = {one.id for one in accounts if one.is_assigned}
         wanted = held | {found["id"]} if is_given else held - {found["id"]}
         done = Assigned([], [])
@@ -96,7 +96,7 @@ async def _change(account: str, service_account: str | None, user: str | None, *
 async def _find(
     connection: Connection, customer: str, service_account: str | None, user: str | None
 ) -> tuple[int, str]:
-    """The id of the service account, or of the person, at a customer, and how the audit log names it. Raises StartError."""
+    """The id of the service account, or of the person, at a customer, and how the audit log names it. Raises OperatorError."""
     if user is not None:
         for colleague in await list_colleagues(connection):
             if (
@@ -105,11 +105,11 @@ async def _find(
                 and colleague.email.lower() == user.strip().lower()
             ):
                 return colleague.id, colleague.email
-        raise StartError(f"nobody belongs to {customer!r} by that address")
+        raise OperatorError(f"nobody belongs to {customer!r} by that address")
     for record in await list_limits(connection, customer):
         if record.key == service_account:
             return record.id, f"service account {record.id}"
-    raise StartError(f"customer {customer!r} has no service account {service_account!r}")
+    raise OperatorError(f"customer {customer!r} has no service account {service_account!r}")
 
 
 _COLUMNS = (
@@ -219,7 +219,7 @@ async def _acting() -> AsyncIterator[tuple[Connection, Acting]]:
         async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
             yield connection, acting
     except Problem as problem:
-        raise StartError(problem.detail) from None
+        raise OperatorError(problem.detail) from None
 
 
 def _named(found: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
 from largesse.cli.tables import format_options, show
 from largesse.customers.customers import (
@@ -20,7 +20,7 @@ from largesse.customers.customers import (
     list_customers,
 )
 from largesse.db.scope import OPERATOR
-from largesse.db.sharding import homes
+from largesse.db.sharding import shard_groups_of
 from largesse.ledger.payment_sources import SOURCES
 
 _COLUMNS = ("id", "key", "name", "plan", "funding", "service_accounts", "api_keys", "created_at")
@@ -46,7 +46,7 @@ async def customers_create(name: str, plan: str, funding: str, key: str | None, 
     """Make a customer called NAME, and print its key. It has no people, keys and funding accounts yet."""
     name = read_name(name, MOST_CUSTOMER_NAME)
     if key is not None and "/" in (key := read_name(key, MOST_CUSTOMER_KEY, argument="--key")):
-        raise StartError("--key must not contain a slash")
+        raise OperatorError("--key must not contain a slash")
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         customer_id, key = await add_customer(connection, name, plan=plan, funding=funding, key=key)
         made = {"key": key, "name": name, "plan": plan, "funding": funding}
@@ -71,7 +71,7 @@ async def customers_create(name: str, plan: str, funding: str, key: str | None, 
 async def customers_set(key: str, name: str | None, plan: str | None, funding: str | None) -> None:
     """Change name, plan or funding of the customer KEY; what no option speaks of stays as it is."""
     if name is None and plan is None and funding is None:
-        raise StartError("say what is to change: --name, --plan or --funding")
+        raise OperatorError("say what is to change: --name, --plan or --funding")
     if name is not None:
         name = read_name(name, MOST_CUSTOMER_NAME, argument="--name")
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
@@ -100,7 +100,7 @@ async def customers_list(form: str | None, *, nodes: bool) -> None:
     """List the customers, with how many service accounts and API keys each has."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
         records = await list_customers(connection)
-        node = await homes(connection, [record.id for record in records]) if nodes else {}
+        node = await shard_groups_of(connection, [record.id for record in records]) if nodes else {}
     rows = [asdict(record) | ({"node": node[record.id]} if nodes else {}) for record in records]
     columns = (*_COLUMNS, "node") if nodes else _COLUMNS
     show(form, columns, rows, empty="There are no customers: make one, or load a world file.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import ENVIRONMENTS, Network
 from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
 from largesse.customers.api_keys import (
@@ -46,11 +46,11 @@ def narrowing_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _read_networks(networks: Sequence[str]) -> list[Network] | None:
     if len(networks) > MOST_NETWORKS:
-        raise StartError(f"--network may be given {MOST_NETWORKS} times at most")
+        raise OperatorError(f"--network may be given {MOST_NETWORKS} times at most")
     try:
         return [parse_network(network) for network in networks] or None
     except ValueError as error:
-        raise StartError(f"--network: {error}") from None
+        raise OperatorError(f"--network: {error}") from None
 
 
 @click.group(cls=Commands)
@@ -151,9 +151,9 @@ async def keys_set(
     What no option speaks of stays as it is.
     """
     if (all_scopes and scopes) or (any_network and networks):
-        raise StartError("--all-scopes goes without --scope, and --any-network without --network")
+        raise OperatorError("--all-scopes goes without --scope, and --any-network without --network")
     if not (all_scopes or scopes or any_network or networks):
-        raise StartError("say what is to change: --scope, --all-scopes, --network or --any-network")
+        raise OperatorError("say what is to change: --scope, --all-scopes, --network or --any-network")
     wanted_scopes, wanted_networks = scopes_kept(scopes), _read_networks(networks)
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         before = await find_key(connection, key_id)

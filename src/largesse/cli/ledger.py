@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from largesse.base import amounts
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.money import label, to_decimal
 from largesse.cli.running import acting_operator, command, current_database
 from largesse.cli.tables import format_options, listing
@@ -31,18 +31,18 @@ _STATEMENT_COLUMNS = (
 
 
 def read_amount(text: str, currency: str) -> int:
-    """Returns the minor units of an amount as typed in English, in major units. Raises StartError."""
+    """Returns the minor units of an amount as typed in English, in major units. Raises OperatorError."""
     try:
         return amounts.read_amount(text, currency)
     except amounts.UnreadableAmount as error:
-        raise StartError(f"AMOUNT: {error}") from None
+        raise OperatorError(f"AMOUNT: {error}") from None
 
 
 def read_reference(text: str) -> str:
-    """The reference of a payment, without surrounding blanks. Raises StartError."""
+    """The reference of a payment, without surrounding blanks. Raises OperatorError."""
     reference = text.strip()
     if not 0 < len(reference) <= _MAX_REFERENCE or not reference.isprintable():
-        raise StartError(f"--reference must have 1 to {_MAX_REFERENCE} printable characters")
+        raise OperatorError(f"--reference must have 1 to {_MAX_REFERENCE} printable characters")
     return reference
 
 
@@ -118,4 +118,4 @@ def _read_month(text: str) -> tuple[datetime, datetime]:
     try:
         return month_of(datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC))
     except ValueError:
-        raise StartError("--month must look like 2026-11") from None
+        raise OperatorError("--month must look like 2026-11") from None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.cli import running
 from largesse.cli.running import Commands, acting_operator, command
 from largesse.db.scope import OPERATOR
-from largesse.mail.requeue import Wanted, count_given_up, requeue
+from largesse.mail.requeue import RequeueFilter, count_given_up, requeue
 
 _MAX_REASON = 500
 
@@ -38,7 +38,7 @@ async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
     Each message goes out as before, without codes cancelled since, and has three days to be taken. Mail that was asked
     for again meanwhile is left out. Repeating the command sends nothing twice.
     """
-    wanted = Wanted(running.read_since(since), None if reason is None else _read_reason(reason))
+    wanted = RequeueFilter(running.read_since(since), None if reason is None else _read_reason(reason))
     async with acting_operator() as (database, acting):
         if dry_run:
             click.echo(f"Messages that would be sent again: {await count_given_up(database, wanted):,}")
@@ -52,5 +52,5 @@ async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
 def _read_reason(text: str) -> str:
     reason = text.strip()
     if not 0 < len(reason) <= _MAX_REASON or not reason.isprintable():
-        raise StartError(f"--reason must have 1 to {_MAX_REASON} printable characters")
+        raise OperatorError(f"--reason must have 1 to {_MAX_REASON} printable characters")
     return reason

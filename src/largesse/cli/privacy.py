@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from largesse.base.email import EmailError, normalise_email
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, acting_operator, command
 from largesse.customers.customers import find_customer
@@ -47,7 +47,7 @@ async def privacy_export(email: str, customer: str | None) -> None:
             await acting.record(connection, "privacy.exported", "a recipient's data", after=told)
             held = await export(connection, vault, address, found)
     if not found and not held["people"]:
-        raise StartError("nothing is held about that address")
+        raise OperatorError("nothing is held about that address")
     click.echo(json.dumps(held, indent=2, ensure_ascii=False, default=_plain))
 
 
@@ -70,7 +70,7 @@ async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None
             customer_id = await find_customer(connection, customer) if customer else None
             found = await find(connection, vault, address, customer_id)
         if not found:
-            raise StartError("nothing is held about that address as a recipient's")
+            raise OperatorError("nothing is held about that address as a recipient's")
         receipt = await erase(database, acting.chains.entries, address, found, customer_id)
         async with database.transaction(OPERATOR) as connection:
             told = {"orders": receipt.orders, "lines": receipt.lines}
@@ -85,7 +85,7 @@ def _read(email: str) -> str:
     try:
         return normalise_email(email.strip())
     except EmailError as error:
-        raise StartError(f"EMAIL is no e-mail address: {str(error).removesuffix('.')}") from None
+        raise OperatorError(f"EMAIL is no e-mail address: {str(error).removesuffix('.')}") from None
 
 
 def _said(receipt: Receipt) -> str:

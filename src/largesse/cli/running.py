@@ -23,7 +23,7 @@ import click
 
 from largesse.audit.service import Acting, by_command
 from largesse.base import clock
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 from largesse.base.text import unfit
 from largesse.db.pool import DATABASE_FAILED, Database, in_one_line
@@ -33,24 +33,26 @@ HELP = "From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says othe
 
 
 def read_since(text: str) -> datetime:
-    """The instant that --since gives. Raises StartError for one that is none, or lies in the future."""
+    """The instant that --since gives. Raises OperatorError for one that is none, or lies in the future."""
     try:
         since = datetime.fromisoformat(text.strip())
         since = since.replace(tzinfo=UTC) if since.tzinfo is None else since.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise StartError("--since must be an instant such as 2026-11-20 or 2026-11-20T08:30+01:00") from None
+        raise OperatorError(
+            "--since must be an instant such as 2026-11-20 or 2026-11-20T08:30+01:00"
+        ) from None
     if since > clock.now():
-        raise StartError("--since must not lie in the future")
+        raise OperatorError("--since must not lie in the future")
     return since
 
 
 def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
-    """A name of at most so many characters, without blanks around it. Raises StartError, naming the argument."""
+    """A name of at most so many characters, without blanks around it. Raises OperatorError, naming the argument."""
     name = text.strip()
     if not 0 < len(name) <= most:
-        raise StartError(f"{argument} must have 1 to {most} characters")
+        raise OperatorError(f"{argument} must have 1 to {most} characters")
     if (held := unfit(name)) is not None:
-        raise StartError(f"{argument} must hold no {held}")
+        raise OperatorError(f"{argument} must hold no {held}")
     return name
 
 
@@ -81,7 +83,7 @@ def one_line() -> Iterator[None]:
     """What an operator must put right becomes one line and exit 1."""
     try:
         yield
-    except StartError as error:
+    except OperatorError as error:
         raise click.ClickException(str(error)) from None
     except BrokenPipeError:
         raise  # whoever read our output has gone
@@ -104,7 +106,7 @@ def command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...,
 
 @asynccontextmanager
 async def current_database() -> AsyncIterator[Database]:
-    """The installation's database; StartError unless its schema is the current one."""
+    """The installation's database; OperatorError unless its schema is the current one."""
     async with open_database(load_settings()) as database:
         await check_schema(database)
         yield database
@@ -114,7 +116,7 @@ async def current_database() -> AsyncIterator[Database]:
 async def acting_operator() -> AsyncIterator[tuple[Database, Acting]]:
     """The installation's database for a command that changes something, and who acts: the command, for the audit log.
 
-    Raises StartError as `current_database` does, and without the master key.
+    Raises OperatorError as `current_database` does, and without the master key.
     """
     settings = load_settings()
     async with open_database(settings) as database:

@@ -21,12 +21,12 @@ async def load(world: Path, as_json: bool) -> None:
 
     The secrets of new API keys are printed once, here. New people are invited by mail where a mail server is set.
     """
-    from largesse.seed.load import load_world
-    from largesse.seed.reading import read_world
+    from largesse.seed.load import load_seed
+    from largesse.seed.reading import read_seed
 
-    described = read_world(world)
+    described = read_seed(world)
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        loaded = await load_world(connection, acting.chains.entries, described)
+        loaded = await load_seed(connection, acting.chains.entries, described)
         counted = {kind: len(ids) for kind, ids in loaded.ids.items()}
         made = {**counted, "api_keys": len(loaded.api_keys)}
         if mails := load_settings().smtp_url is not None:

@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 
 from largesse.base.database_address import for_programs
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.logs import configure_logs
 from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
 from largesse.cli.running import command, one_line
@@ -44,7 +44,7 @@ async def database_url(role: str) -> None:
     """
     settings = load_settings()
     if settings.database_url is None and not has_cluster(settings.data_dir):
-        raise StartError("there is no embedded database yet: run `largesse migrate`")
+        raise OperatorError("there is no embedded database yet: run `largesse migrate`")
     async with database_address(settings, _ROLES[role]) as url:
         click.echo(for_programs(url, _ROLES[role]))
 
@@ -152,12 +152,12 @@ def serve(
 
 
 def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, int]:
-    """Where a socket that was handed over listens. Raises StartError where the command names another address."""
+    """Where a socket that was handed over listens. Raises OperatorError where the command names another address."""
     listens: tuple[str, int] = inherited.getsockname()[:2]
     context = click.get_current_context()
     for name, said, there in (("host", host, listens[0]), ("port", port, listens[1])):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and said != there:
-            raise StartError(
+            raise OperatorError(
                 f"--{name} is {said}, but systemd handed over a socket that listens on {listens[0]}:{listens[1]}: "
                 "change ListenStream= of the socket's unit, or leave the option out"
             )
@@ -212,7 +212,7 @@ def _hold(settings: Settings) -> Iterator[None]:
 
 
 async def _check_ready(settings: Settings) -> None:
-    """Raises StartError for what would keep the application from starting, before it tries."""
+    """Raises OperatorError for what would keep the application from starting, before it tries."""
     from largesse.encryption.vault import load_vault
 
     if settings.database_url is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from largesse.base.amounts import UnreadableAmount, read_amount
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.money import to_decimal
 from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
 from largesse.cli.tables import customer_option, format_options, show
@@ -62,7 +62,7 @@ async def service_accounts_limit(
     environment for itself. What no option speaks of stays as it is.
     """
     if largest_order is None and daily is None:
-        raise StartError("say what is to change: --largest-order or --daily")
+        raise OperatorError("say what is to change: --largest-order or --daily")
     code = currency.strip().upper()
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         customer_id, found = await _find(connection, service_account)
@@ -98,7 +98,7 @@ async def service_accounts_create(customer: str, name: str) -> None:
         try:
             account_id, key = await add_service_account(connection, customer_id, name)
         except TooManyServiceAccounts as error:
-            raise StartError(error.detail) from None
+            raise OperatorError(error.detail) from None
         await acting.record(
             connection,
             "service_account.created",
@@ -141,13 +141,13 @@ async def _switch(service_account: str, *, active: bool) -> None:
 
 
 async def _find(connection: Connection, service_account: str) -> tuple[int, ServiceAccountRecord]:
-    """The customer's id, and the service account of CUSTOMER/KEY. Raises StartError."""
+    """The customer's id, and the service account of CUSTOMER/KEY. Raises OperatorError."""
     customer, _, key = service_account.partition("/")
     if not customer or not key:
-        raise StartError("name the service account as CUSTOMER/KEY, by the keys of the world file")
+        raise OperatorError("name the service account as CUSTOMER/KEY, by the keys of the world file")
     found = next((one for one in await list_limits(connection, customer) if one.key == key), None)
     if found is None:
-        raise StartError(f"customer {customer!r} has no service account {key!r}")
+        raise OperatorError(f"customer {customer!r} has no service account {key!r}")
     return await find_customer(connection, customer), found
 
 
@@ -183,4 +183,4 @@ def _read(option: str, text: str | None, currency: str, before: int | None) -> i
     try:
         return read_amount(text, currency)
     except UnreadableAmount as error:
-        raise StartError(f"{option}: {error} Or type `none`.") from None
+        raise OperatorError(f"{option}: {error} Or type `none`.") from None

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.money import label
 from largesse.cli.ledger import read_amount
 from largesse.cli.running import Commands, acting_operator, command, current_database
@@ -78,7 +78,7 @@ async def top_ups_confirm(reference: str, amount: str | None) -> None:
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         found = await top_ups_of_references(connection, [parsed])
         if parsed not in found:
-            raise StartError(f"there is no top-up {spelled_reference(parsed)}")
+            raise OperatorError(f"there is no top-up {spelled_reference(parsed)}")
         currency = found[parsed][0].currency
         amount_minor = None if amount is None else read_amount(amount, currency)
         done = await confirm_top_up(connection, acting, parsed, amount_minor)
@@ -140,4 +140,4 @@ def _parsed(reference: str) -> str:
     try:
         return parse_transfer_reference(reference)
     except TransferReferenceError as error:
-        raise StartError(f"REFERENCE {error}") from None
+        raise OperatorError(f"REFERENCE {error}") from None

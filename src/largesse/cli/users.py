@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from largesse.base.email import EmailError, normalise_email
-from largesse.base.errors import InvalidRequest, NotFound, StartError
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.base.hosts import by_name
 from largesse.base.settings import Settings, load_settings
 from largesse.base.text import unfit
@@ -46,7 +46,7 @@ async def users_invite(email: str, customer: str, name: str | None, role: str | 
     """Invite EMAIL, and print the link that lets them in, once; it is mailed, too, where a mail server is set."""
     address = _address(email)
     if name is not None and (not 0 < len(name.strip()) <= 100 or unfit(name)):
-        raise StartError("--name must have 1 to 100 characters, and no control characters")
+        raise OperatorError("--name must have 1 to 100 characters, and no control characters")
     async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
         customer_id = await find_customer(connection, customer)
         try:
@@ -57,7 +57,7 @@ async def users_invite(email: str, customer: str, name: str | None, role: str | 
                 connection, "person.invited", address, customer_id=customer_id, after={"role": made.role}
             )
         except InvalidRequest as error:
-            raise StartError(error.detail) from None
+            raise OperatorError(error.detail) from None
     _print_link(made.secret, f"Invitation for {address}, for 7 days", as_json=as_json)
 
 
@@ -93,7 +93,7 @@ async def users_set_role(email: str, role: str, customer: str) -> None:
                 after={"role": role},
             )
         except InvalidRequest as error:
-            raise StartError(error.detail) from None
+            raise OperatorError(error.detail) from None
     click.echo(f"{colleague.email} has the role {role} at {customer}.")
 
 
@@ -116,7 +116,7 @@ async def users_deactivate(email: str, customer: str) -> None:
                 before={"role": colleague.role},
             )
         except InvalidRequest as error:
-            raise StartError(error.detail) from None
+            raise OperatorError(error.detail) from None
     click.echo(f"{colleague.email} does not belong to {customer} any longer.")
 
 
@@ -138,24 +138,24 @@ async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
                 connection, "person.reset", address, after={"keeps_second_step": not second_step}
             )
         except NotFound as error:
-            raise StartError(error.detail) from None
+            raise OperatorError(error.detail) from None
     _print_link(secret, f"A new password for {address}, for an hour", as_json=as_json)
 
 
 async def _find(connection: Connection, customer: str, email: str) -> tuple[int, Colleague]:
-    """The customer's id, and who belongs to it by that address. Raises StartError."""
+    """The customer's id, and who belongs to it by that address. Raises OperatorError."""
     customer_id = await find_customer(connection, customer)
     for colleague in await list_colleagues(connection, customer_id):
         if colleague.email.lower() == email.strip().lower() and colleague.is_active:
             return customer_id, colleague
-    raise StartError(f"nobody belongs to {customer!r} by that address")
+    raise OperatorError(f"nobody belongs to {customer!r} by that address")
 
 
 def _address(email: str) -> str:
     try:
         return normalise_email(email.strip())
     except EmailError as error:
-        raise StartError(f"EMAIL is no address: {error}") from None
+        raise OperatorError(f"EMAIL is no address: {error}") from None
 
 
 def _link_address(settings: Settings, secret: str) -> str:

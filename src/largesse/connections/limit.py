@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.open_files import allow_files
 
 MAX_CONNECTIONS = 4_000
@@ -23,7 +23,7 @@ def connection_limit(wanted: int | None, *, other_files: int = 0) -> int:
     """How many connections this process may hold at once; raises its limit of open files as far as that needs and may be.
 
     `wanted` is what the operator set; None: MAX_CONNECTIONS, or fewer where the system allows fewer. `other_files` is
-    what a worker in the same process opens. Raises StartError when the system does not allow what the operator wants.
+    what a worker in the same process opens. Raises OperatorError when the system does not allow what the operator wants.
     """
     reserve = _OTHER_FILES + other_files
     allowed = allow_files(files_wanted(wanted, other_files=other_files))
@@ -34,7 +34,7 @@ def connection_limit(wanted: int | None, *, other_files: int = 0) -> int:
             _log.warning("connections_limited_by_open_files", limit=most, open_files=allowed)
         return min(MAX_CONNECTIONS, most)
     if wanted > most:
-        raise StartError(
+        raise OperatorError(
             f"LARGESSE_MAX_CONNECTIONS is {wanted}, but this process may open {allowed} files, which is enough for "
             f"{most} connections: raise the limit of open files (LimitNOFILE=, ulimit -Hn) or lower the setting"
         )

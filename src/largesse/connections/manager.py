@@ -37,7 +37,7 @@ _LOG_EVERY_S = 10.0
 _log = structlog.get_logger(__name__)
 
 
-class Keeper:
+class ConnectionManager:
     """Makes the connections of one server (uvicorn calls it as its protocol class) and watches over them.
 
     At `limit` connections a new one takes the place of the one that has owed the head of its request for longest (and for

@@ -25,7 +25,7 @@ from largesse.web.kit.replies import head_of, lines_of
 from largesse.web.kit.requests import NAME as EXCHANGE
 
 if TYPE_CHECKING:
-    from largesse.connections.manager import Keeper
+    from largesse.connections.manager import ConnectionManager
 
 # More than headers that are answered in full detail may have, for the request line and what stands between them.
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
@@ -70,7 +70,7 @@ class _Joined:
 class Connection(HttpToolsProtocol):
     """A caller's connection."""
 
-    def __init__(self, keeper: Keeper, **uvicorns: Any) -> None:
+    def __init__(self, keeper: ConnectionManager, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
         self._keeper = keeper
         self._reads = _Reads.NOTHING

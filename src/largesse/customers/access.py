@@ -23,7 +23,7 @@ from largesse.customers.sessions import Person
 from largesse.db.pool import Connection, Database, beside_of
 
 
-class Standing(NamedTuple):
+class KeyStatus(NamedTuple):
     """What a key that is there stands on."""
 
     plan: str
@@ -50,15 +50,15 @@ class HeldPerson(NamedTuple):
     role: str
 
 
-class PersonStanding(NamedTuple):
+class PersonStatus(NamedTuple):
     """What a person stands on who may still sign in."""
 
     role: str
     account_ids: Collection[int] = ()  # funding accounts that are theirs to use, beside those open to all
 
 
-def standings(key_ids: str) -> str:
-    """SQL for the standing of each key of those ids that is there: `id` and the fields of a Standing; locks the keys.
+def key_statuses(key_ids: str) -> str:
+    """SQL for the standing of each key of those ids that is there: `id` and the fields of a KeyStatus; locks the keys.
 
     `key_ids` is SQL for an array of integers. Nothing but deleting or narrowing a key waits for the locks. A subquery for each, not a join: the planner
     must look each up, however many keys it thinks there are. And not in the index of those that are there, which it took for next to nothing.
@@ -76,14 +76,14 @@ async def hold_key(
 ) -> None:
     """Looks at the principal's key again, and keeps it from being deleted or narrowed until the transaction ends.
 
-    The first statement of every transaction that writes for an API key. Raises what `require_standing` does.
+    The first statement of every transaction that writes for an API key. Raises what `require_key_status` does.
     """
-    row = await connection.fetchrow(standings("ARRAY[$1::int]"), principal.key_id)
-    require_standing(principal, None if row is None else Standing(*row[1:]), *scopes, address=address)
+    row = await connection.fetchrow(key_statuses("ARRAY[$1::int]"), principal.key_id)
+    require_key_status(principal, None if row is None else KeyStatus(*row[1:]), *scopes, address=address)
 
 
-def require_standing(
-    principal: Principal, standing: Standing | None, *scopes: str, address: str | None = None
+def require_key_status(
+    principal: Principal, standing: KeyStatus | None, *scopes: str, address: str | None = None
 ) -> None:
     """Raises what keeps a key of that standing, None for a deleted one, from doing what it asked for a moment ago.
 
@@ -103,7 +103,7 @@ def require_standing(
         require_scope(now, scope)
 
 
-async def people_standing(connection: Connection, session_ids: Collection[int]) -> dict[int, PersonStanding]:
+async def person_statuses(connection: Connection, session_ids: Collection[int]) -> dict[int, PersonStatus]:
     """Returns what those people stand on whose sessions are still open, by session, which are locked as `hold_people` does."""
     held = await hold_people(connection, session_ids)
     accounts: dict[int, list[int]] = {}
@@ -117,7 +117,7 @@ async def people_standing(connection: Connection, session_ids: Collection[int]) 
         for row in rows:
             accounts.setdefault(row["user_id"], []).append(row["account_id"])
     return {
-        session_id: PersonStanding(person.role, accounts.get(person.user_id, ()))
+        session_id: PersonStatus(person.role, accounts.get(person.user_id, ()))
         for session_id, person in held.items()
     }
 
@@ -152,7 +152,7 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
     }
 
 
-def require_sender(principal: Principal, standing: PersonStanding | None) -> None:
+def require_sender(principal: Principal, standing: PersonStatus | None) -> None:
     """Raises Unauthorized where a person of that standing, None for who is no longer signed in, may not send what it asked for."""
     if standing is None or standing.role != principal.role or standing.role not in SENDERS:
         raise Unauthorized("This person may no longer send for this customer.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import Network
 from largesse.customers.authenticator import new_secret, secret_hash, well_formed
 from largesse.db.pool import Connection
@@ -110,7 +110,7 @@ async def create_key(
 ) -> tuple[int, str]:
     """What `add_key` does, for an operator, by the keys of the customer and the service account.
 
-    Raises StartError when one of them is unknown or the customer has a key of that name.
+    Raises OperatorError when one of them is unknown or the customer has a key of that name.
     """
     owner = await connection.fetchrow(
         """
@@ -122,15 +122,15 @@ async def create_key(
         service_account,
     )
     if owner is None:
-        raise StartError(f"there is no customer {customer!r}")
+        raise OperatorError(f"there is no customer {customer!r}")
     if owner["service_account_id"] is None:
-        raise StartError(f"customer {customer!r} has no service account {service_account!r}")
+        raise OperatorError(f"customer {customer!r} has no service account {service_account!r}")
     try:
         return await add_key(
             connection, **owner, environment=environment, key=key, scopes=scopes, networks=networks
         )
     except NameTaken:
-        raise StartError(f"customer {customer!r} already has an API key {key!r}") from None
+        raise OperatorError(f"customer {customer!r} already has an API key {key!r}") from None
 
 
 async def key_holds(connection: Connection, secret: str, environment: str) -> bool:
@@ -173,10 +173,10 @@ async def list_keys(
 
 
 async def find_key(connection: Connection, key_id: int) -> KeyRecord:
-    """The API key of an id. Raises StartError for an unknown one, or a deleted key."""
+    """The API key of an id. Raises OperatorError for an unknown one, or a deleted key."""
     found = await list_keys(connection, key_id=key_id)
     if not found:
-        raise StartError(f"there is no API key {key_id}")
+        raise OperatorError(f"there is no API key {key_id}")
     return found[0]
 
 
@@ -185,7 +185,7 @@ async def add_second_key(
 ) -> SecondKey:
     """Makes a key beside another, which it is to replace: for the same, from the same networks, for the same service account.
 
-    Both hold until the first is deleted. Call it inside a transaction. Raises StartError for a key that is not there, or not that customer's,
+    Both hold until the first is deleted. Call it inside a transaction. Raises OperatorError for a key that is not there, or not that customer's,
     and for one that has a second one already.
     """
     row = await connection.fetchrow(
@@ -198,7 +198,7 @@ async def add_second_key(
         customer_id,
     )
     if row is None:
-        raise StartError(f"there is no API key {key_id}")
+        raise OperatorError(f"there is no API key {key_id}")
     # Locked above, so that two who ask at the same time do not both get one.
     second = await connection.fetchval(
         "SELECT id FROM api_keys WHERE customer_id = $1 AND replaces = $2 AND deleted_at IS NULL",
@@ -206,7 +206,7 @@ async def add_second_key(
         key_id,
     )
     if second is not None:
-        raise StartError(f"API key {second} replaces it already")
+        raise OperatorError(f"API key {second} replaces it already")
     # One that is a second key itself has its number from here; any other's is part of its name.
     plain = row["key"] if row["replaces"] is None else _NUMBER.sub("", row["key"])
     for number in range(2, _MOST_NUMBER):
@@ -218,7 +218,7 @@ async def add_second_key(
         except NameTaken:
             continue
         return SecondKey(made_id, name, secret, NamedKey(row["customer_id"], row["environment"], row["key"]))
-    raise StartError(f"API keys are called as API key {key_id} up to number {_MOST_NUMBER}")
+    raise OperatorError(f"API keys are called as API key {key_id} up to number {_MOST_NUMBER}")
 
 
 def numbered(name: str, number: int) -> str:
@@ -252,7 +252,7 @@ async def narrow_key(
 ) -> NamedKey:
     """Says what a key is for and from where it may be used; None: everything, everywhere.
 
-    What is under way with it is finished or held to that: this waits for transactions that write for the key. Raises StartError for an unknown id, or a deleted key.
+    What is under way with it is finished or held to that: this waits for transactions that write for the key. Raises OperatorError for an unknown id, or a deleted key.
     """
     narrowed = await connection.fetchrow(
         """
@@ -265,14 +265,14 @@ async def narrow_key(
         networks,
     )
     if narrowed is None:
-        raise StartError(f"there is no API key {key_id}")
+        raise OperatorError(f"there is no API key {key_id}")
     return NamedKey(**narrowed)
 
 
 async def delete_key(connection: Connection, key_id: int) -> NamedKey:
     """Deletes a key: what is under way with it is finished or refused, and nothing is done with it afterwards.
 
-    Its row stays, with its name and without its hash. Raises StartError for an unknown id, or one deleted before.
+    Its row stays, with its name and without its hash. Raises OperatorError for an unknown id, or one deleted before.
     """
     deleted = await connection.fetchrow(
         """
@@ -282,5 +282,5 @@ async def delete_key(connection: Connection, key_id: int) -> NamedKey:
         key_id,
     )
     if deleted is None:
-        raise StartError(f"there is no API key {key_id}")
+        raise OperatorError(f"there is no API key {key_id}")
     return NamedKey(**deleted)

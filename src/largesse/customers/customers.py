@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.text import free_key
 from largesse.db.pool import Connection
 from largesse.db.statements import Saved, Table, Values
@@ -52,7 +52,7 @@ async def list_customers(connection: Connection) -> list[CustomerRecord]:
 async def add_customer(
     connection: Connection, name: str, *, plan: str, funding: str, key: str | None = None
 ) -> tuple[int, str]:
-    """Adds a customer; returns its id and its key, which is made of the name unless given. Raises StartError for a key in use."""
+    """Adds a customer; returns its id and its key, which is made of the name unless given. Raises OperatorError for a key in use."""
     if key is None:
         key = free_key(
             name, {row["key"] for row in await connection.fetch("SELECT key FROM customers")}, "customer"
@@ -65,14 +65,14 @@ async def add_customer(
         funding,
     )
     if customer_id is None:
-        raise StartError(f"there is a customer {key!r} already: `customers set` changes it")
+        raise OperatorError(f"there is a customer {key!r} already: `customers set` changes it")
     return customer_id, key
 
 
 async def change_customer(
     connection: Connection, key: str, *, name: str | None, plan: str | None, funding: str | None
 ) -> tuple[CustomerRecord, CustomerRecord]:
-    """Changes what is given of a customer; returns it as it was and as it is. Raises StartError where there is none."""
+    """Changes what is given of a customer; returns it as it was and as it is. Raises OperatorError where there is none."""
     customer_id = await find_customer(connection, key)
     await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
     (before,) = [one for one in await list_customers(connection) if one.id == customer_id]
@@ -121,10 +121,10 @@ async def confirm_above(
 
 
 async def find_customer(connection: Connection, key: str) -> int:
-    """The id of the customer of this key. Raises StartError where there is none."""
+    """The id of the customer of this key. Raises OperatorError where there is none."""
     customer_id: int | None = await connection.fetchval("SELECT id FROM customers WHERE key = $1", key)
     if customer_id is None:
-        raise StartError(f"there is no customer {key!r}")
+        raise OperatorError(f"there is no customer {key!r}")
     return customer_id
 
 

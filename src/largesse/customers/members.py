@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.customers.people import find_known
+from largesse.customers.people import find_person
 from largesse.customers.principal import Principal
 from largesse.customers.second_step import HAS_ONE, asks_second_step, forget_second_step
 from largesse.customers.sessions import end_sessions_of_user
@@ -211,7 +211,7 @@ async def reset(connection: Connection, email: str, *, second_step: bool = False
 
     Raises NotFound for who has never signed in.
     """
-    known = await find_known(connection, email)
+    known = await find_person(connection, email)
     if known is None:
         raise NotFound(f"Nobody signs in as {email}.")
     if second_step:

@@ -9,7 +9,7 @@ from largesse.db.pool import Connection, credentials_key, open_credentials
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PersonRecord:
     """Somebody who may sign in."""
 
     id: int
@@ -22,7 +22,7 @@ class Known:
     is_confirmed: bool  # has shown that they read the mail of the address
 
 
-async def find_known(connection: Connection, email: str) -> Known | None:
+async def find_person(connection: Connection, email: str) -> PersonRecord | None:
     """Who signs in by that address, letter case ignored; None where nobody does."""
     row = await connection.fetchrow(
         """
@@ -34,10 +34,10 @@ async def find_known(connection: Connection, email: str) -> Known | None:
         email_key(email),
         credentials_key(connection),
     )
-    return None if row is None else Known(**row)
+    return None if row is None else PersonRecord(**row)
 
 
-async def know(connection: Connection, email: str) -> int:
+async def add_person(connection: Connection, email: str) -> int:
     """The id of who signs in by that address, from now on where nobody did."""
     await open_credentials(connection)
     person_id: int = await connection.fetchval(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from largesse.base.errors import InvalidRequest, NotFound, StartError
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.base.text import free_key
 from largesse.customers.restrictions import Limit, read_limits, write_limits
 from largesse.db.pool import Connection
@@ -44,11 +44,11 @@ async def limit_service_account(
 ) -> Limit:
     """Sets what a service account may order in a currency; returns what held before. Call it inside a transaction.
 
-    Orders from then on are held to it. Raises StartError for a currency that there is not, NotFound for a service account that is not
+    Orders from then on are held to it. Raises OperatorError for a currency that there is not, NotFound for a service account that is not
     the customer's.
     """
     if not await connection.fetchval("SELECT EXISTS (SELECT FROM currencies WHERE code = $1)", currency):
-        raise StartError(f"there is no currency {currency!r}")
+        raise OperatorError(f"there is no currency {currency!r}")
     row = await connection.fetchrow(
         "SELECT limits FROM service_accounts WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE",
         customer_id,

@@ -16,10 +16,10 @@ from largesse.customers.members import bind_user, note_login
 from largesse.customers.passkeys import RelyingParty, take_passkey
 from largesse.customers.passwords import LONGEST, Passwords
 from largesse.customers.people import (
-    Known,
-    find_known,
+    PersonRecord,
+    add_person,
+    find_person,
     holds_password,
-    know,
     set_first_password,
     set_password,
 )
@@ -64,7 +64,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SignInStep:
     """What somebody shows as their second step: a code they typed, or what their passkey answered."""
 
     code: str = ""
@@ -131,7 +131,7 @@ class SigningIn:
             if link.kind != "sign_in":
                 raise NotFound(ENDED)
             await use_link(connection, link)
-            person_id = link.person_id or await know(connection, link.email)
+            person_id = link.person_id or await add_person(connection, link.email)
             place = _place_of(link)
             await act_for(connection, for_customer(place.customer_id, self._environment))
             await bind_user(connection, place.user_id, person_id)
@@ -150,7 +150,7 @@ class SigningIn:
             if not link.chooses_password:
                 raise NotFound(ENDED)
             await use_link(connection, link)
-            person_id = link.person_id or await know(connection, link.email)
+            person_id = link.person_id or await add_person(connection, link.email)
             if link.confirms and not await confirm_address(connection, person_id):
                 raise NotFound(ENDED)
             if link.kind == "reset":
@@ -184,7 +184,7 @@ class SigningIn:
             await self._note_login(connection, place, origin)
         return True
 
-    async def by_second_step(self, session: Session, step: Step, origin: Origin) -> str:
+    async def by_second_step(self, session: Session, step: SignInStep, origin: Origin) -> str:
         """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
         await self._take_step(session, step, origin)
         scope = LOOKUP if session.person is None else session.person.scope
@@ -196,7 +196,7 @@ class SigningIn:
                 await self._note_login(connection, session.person, origin)
             return secret
 
-    async def prove(self, session: Session, step: Step, origin: Origin) -> None:
+    async def prove(self, session: Session, step: SignInStep, origin: Origin) -> None:
         """Notes that it is still them: by their second step, by their password, given as its code, where they have none.
 
         Raises Refused, TooManyRequests.
@@ -290,13 +290,13 @@ class SigningIn:
         who = by_person(place.user_id, place.email, origin.address, origin.request_id)
         await Acting(who, self._chains).record(connection, act, place.email, customer_id=place.customer_id)
 
-    async def _check_password(self, email: str, password: str, origin: Origin) -> Known:
+    async def _check_password(self, email: str, password: str, origin: Origin) -> PersonRecord:
         """Whose password it is. Raises Refused, TooManyRequests."""
         about = email_key(email)[:LONGEST].encode(errors="replace")
         await self._spend_network(origin)
         device = secret_hash(origin.device)
         async with self._database.connection(LOOKUP) as connection:
-            known = await find_known(connection, email)
+            known = await find_person(connection, email)
             # Asked of nobody, too, so that it takes as long.
             is_theirs = await knows_device(connection, known.id if known else 0, device)
         # Whoever guesses at an address keeps its owner out nowhere but in browsers that are new to them.
@@ -308,7 +308,7 @@ class SigningIn:
         await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
         return known
 
-    async def _take_step(self, session: Session, step: Step, origin: Origin) -> None:
+    async def _take_step(self, session: Session, step: SignInStep, origin: Origin) -> None:
         """Takes what the person shows as their second step. Raises Refused, TooManyRequests."""
         about = b"code/%d" % session.person_id
         await self._spend(about, origin)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.errors import NotFound
-from largesse.customers.people import find_known
+from largesse.customers.people import find_person
 from largesse.customers.second_step import forget_second_step
 from largesse.customers.secrets import new_secret, secret_hash
 from largesse.customers.sessions import forget_browsers
@@ -110,7 +110,7 @@ async def find_link(connection: Connection, secret: str) -> Link:
     )
     if row is None:
         raise NotFound(ENDED)
-    known = await find_known(connection, row["email"])
+    known = await find_person(connection, row["email"])
     return Link(
         row["hash"],
         row["kind"],

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from largesse.base import clock
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db import postmaster
 from largesse.db.passwords import (
     ADMIN,
@@ -137,7 +137,7 @@ class Cluster:
             elif child is None and not (server and postmaster.is_alive(server, self.path)):
                 child, log_start = self._launch(server)
             time.sleep(POLL_S)
-        raise StartError(f"PostgreSQL did not come up within {START_LIMIT_S:.0f} s, see {self.log_path}")
+        raise OperatorError(f"PostgreSQL did not come up within {START_LIMIT_S:.0f} s, see {self.log_path}")
 
     def stop(self) -> None:
         """Stops the server, if there is one, and waits until it is gone; sessions are ended, nothing is lost."""
@@ -181,7 +181,7 @@ class Cluster:
             return child, log_start
 
     def _judge_failure(self, log_start: int) -> None:
-        """Raises StartError unless waiting can help: another start won, or a dead server's orphans are still ending."""
+        """Raises OperatorError unless waiting can help: another start won, or a dead server's orphans are still ending."""
         with self.log_path.open("rb") as log:
             log.seek(log_start)
             lines = log.read(LOG_LIMIT_BYTES).decode(errors="replace").splitlines()
@@ -190,7 +190,7 @@ class Cluster:
         if "is empty" in reason:
             (self.path / "postmaster.pid").unlink(missing_ok=True)
         elif "still in use" not in reason and "already exists" not in reason:
-            raise StartError(
+            raise OperatorError(
                 f"PostgreSQL does not start: {reason.split('FATAL:')[-1].strip()} ({self.log_path})"
             )
 
@@ -221,7 +221,9 @@ class Cluster:
         deadline = clock.passed_s() + RELOAD_LIMIT_S
         while postmaster.asks_for_password(server.socket_dir) is not asked:
             if clock.passed_s() > deadline:
-                raise StartError(f"PostgreSQL does not read {self.path / 'pg_hba.conf'}, see {self.log_path}")
+                raise OperatorError(
+                    f"PostgreSQL does not read {self.path / 'pg_hba.conf'}, see {self.log_path}"
+                )
             time.sleep(POLL_S)
 
     def _create_database(self, socket_dir: str) -> None:
@@ -250,10 +252,10 @@ class Cluster:
     def _check_version(self) -> None:
         owner = self.path.stat().st_uid
         if os.geteuid() not in {0, owner} or owner == 0:
-            raise StartError(f"{self.path} belongs to user id {owner}: PostgreSQL cannot use it from here")
+            raise OperatorError(f"{self.path} belongs to user id {owner}: PostgreSQL cannot use it from here")
         version = (self.path / "PG_VERSION").read_text().strip()
         if version != MAJOR_VERSION:
-            raise StartError(
+            raise OperatorError(
                 f"{self.path} was made by PostgreSQL {version}, this is {MAJOR_VERSION}: dump and load it"
             )
 
@@ -272,7 +274,7 @@ class Cluster:
         try:
             nobody = pwd.getpwnam("nobody")
         except KeyError:
-            raise StartError(
+            raise OperatorError(
                 "PostgreSQL cannot run as root, and there is no user `nobody` to run it as"
             ) from None
         os.chown(folder, nobody.pw_uid, nobody.pw_gid)
@@ -325,12 +327,14 @@ def programs() -> Path:
     folders = package.submodule_search_locations if package else None
     programs = Path(folders[0]) / f"pginstall{MAJOR_VERSION}" / "bin" if folders else None
     if programs is None or not (programs / "postgres").exists():
-        raise StartError("No embedded PostgreSQL is installed here: name a server with LARGESSE_DATABASE_URL")
+        raise OperatorError(
+            "No embedded PostgreSQL is installed here: name a server with LARGESSE_DATABASE_URL"
+        )
     return programs
 
 
 def _output(command: list[str], said: str = "", password: str = "") -> str:
-    """What a program printed that was told `said`; its last line of complaint as a StartError where it failed."""
+    """What a program printed that was told `said`; its last line of complaint as a OperatorError where it failed."""
     done = subprocess.run(  # noqa: S603 - our own program and arguments
         command,
         cwd="/",
@@ -343,7 +347,7 @@ def _output(command: list[str], said: str = "", password: str = "") -> str:
     )
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if "error" in line.lower() or "FATAL" in line]
-        raise StartError(
+        raise OperatorError(
             f"PostgreSQL cannot be set up: {(lines or done.stderr.splitlines() or ['no reason given'])[-1]}"
         )
     return done.stdout

@@ -20,7 +20,7 @@ from typing import Self
 from urllib.parse import quote
 
 from largesse.base import clock
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db import postmaster
 from largesse.db.cluster import START_LIMIT_S, STOP_LIMIT_S, Cluster
 from largesse.db.passwords import ADMIN
@@ -48,7 +48,7 @@ class EmbeddedServer:
         self._socket_dir = ""
 
     def acquire(self) -> None:
-        """Joins the server, starting it (and making the cluster) where none runs; raises StartError."""
+        """Joins the server, starting it (and making the cluster) where none runs; raises OperatorError."""
         with self._mutex:
             if self._hold is not None:
                 return
@@ -67,7 +67,7 @@ class EmbeddedServer:
                         self._leave()
                         raise
             except OSError as error:
-                raise StartError(
+                raise OperatorError(
                     f"LARGESSE_DATA_DIR: {error.strerror}: {error.filename or self._data_dir}"
                 ) from error
 
@@ -80,7 +80,7 @@ class EmbeddedServer:
         return f"postgresql://{who}@/{quote(database)}?host={quote(self._socket_dir)}&port={postmaster.PORT}"
 
     def ensure_running(self) -> None:
-        """Starts the server again where it died; cheap where it runs. Raises StartError."""
+        """Starts the server again where it died; cheap where it runs. Raises OperatorError."""
         if self._cluster.running():
             return
         with self._mutex:
@@ -134,7 +134,7 @@ class EmbeddedServer:
                     break
                 except BlockingIOError:
                     if clock.passed_s() > deadline:
-                        raise StartError(
+                        raise OperatorError(
                             f"Another process keeps starting PostgreSQL in {self._data_dir}"
                         ) from None
                     time.sleep(LOCK_POLL_S)

@@ -16,13 +16,13 @@ from typing import TypeAlias
 
 import asyncpg
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.policies import TABLES as HELD_APART
 from largesse.db.policies import Policy, policies_on
 from largesse.db.rights import Right, rights_on
 from largesse.db.role_limits import limits_missing
 from largesse.db.roles import ACTING, Role, act_as, may_act
-from largesse.db.sharding import HAS_EXTENSION, is_spread
+from largesse.db.sharding import HAS_EXTENSION, is_distributed
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -49,7 +49,7 @@ async def prepare_roles(session: Session) -> list[str]:
     """Makes the roles and hands them the schema, and from then on acts as its owner; returns the statements that were refused.
 
     Where any was, an administrator has to run them; until all the schema is the owner's, the session goes on as whom it logged in.
-    Raises StartError for a login that only serves, delivers or reads.
+    Raises OperatorError for a login that only serves, delivers or reads.
     """
     await _refuse_acting(session)
     refused = [statement for missing in _PREPARING for statement in await _do(session, missing)]
@@ -61,7 +61,7 @@ async def prepare_roles(session: Session) -> list[str]:
 async def roles_to_make(session: Session) -> list[str]:
     """The statements that `prepare_roles` would run, for an administrator to run instead. Changes nothing.
 
-    Raises StartError as that does.
+    Raises OperatorError as that does.
     """
     await _refuse_acting(session)
     return [statement for missing in _PREPARING for statement in await missing(session)]
@@ -70,7 +70,7 @@ async def roles_to_make(session: Session) -> list[str]:
 async def _refuse_acting(session: Session) -> None:
     login = await session.fetchval("SELECT session_user::text")
     if login in ACTING:
-        raise StartError(
+        raise OperatorError(
             f"migrate needs the address of who owns the schema, not of {login}: set LARGESSE_OWNER_DATABASE_URL"
         )
 
@@ -98,7 +98,7 @@ async def policies_missing(session: Session) -> list[str]:
         "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')",
         Role.OWNER,
     )
-    spread = await is_spread(session)
+    spread = await is_distributed(session)
     tables = await session.fetch(_SECURED)
     wanted = {policy for table in tables if handed for policy in policies_on(table["name"], is_spread=spread)}
     there = {
@@ -170,7 +170,9 @@ async def _run_beside_others(session: Session, statement: str) -> None:
             await asyncio.sleep(_PAUSE_S)
         else:
             return
-    raise StartError(f"somebody holds a lock for too long: end their transaction and try again ({statement})")
+    raise OperatorError(
+        f"somebody holds a lock for too long: end their transaction and try again ({statement})"
+    )
 
 
 def is_advice(statement: str) -> bool:

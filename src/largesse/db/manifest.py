@@ -14,7 +14,7 @@ from typing import TypeAlias
 import asyncpg
 
 from largesse.db.rights import TABLES
-from largesse.db.sharding import NOT_GUARDED, is_spread
+from largesse.db.sharding import NOT_GUARDED, is_distributed
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -49,7 +49,7 @@ def write_manifest(there: dict[str, str]) -> None:
 async def schema_differences(session: Session) -> Sequence[str]:
     """Returns how the schema differs from what this release makes: `missing trigger entries.entries_append_only`."""
     there, released = await read_manifest(session), released_manifest()
-    if await is_spread(session):
+    if await is_distributed(session):
         there, released = (
             {
                 name: digest

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 
 from largesse.base.database_address import DatabaseAddress
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db import grants, sharding
 from largesse.db.roles import Role, act_as
 from largesse.db.session import UNLIMITED, Dialer, Session
@@ -37,7 +37,7 @@ async def upgrade(url: str) -> Upgraded:
     """Makes the roles, runs the revisions the database lacks, spreads the tables where there are nodes, and gives the roles their rights.
 
     Safe to run twice at once: the second waits, and finds nothing left to do. Raises asyncpg's errors, and
-    StartError for a schema of a later release, for nodes that cannot be worked with, and for an address of PgBouncer: the lock needs a
+    OperatorError for a schema of a later release, for nodes that cannot be worked with, and for an address of PgBouncer: the lock needs a
     session of its own.
     """
     dialer = Dialer(_direct(url), UNLIMITED)
@@ -46,13 +46,13 @@ async def upgrade(url: str) -> Upgraded:
         await connection.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
         revision = await current_revision(connection)
         if revision is not None and revision > head_revision():
-            raise StartError(
+            raise OperatorError(
                 f"the database's schema is at revision {revision}, newer than this release of Largesse"
             )
         refused = await grants.prepare_roles(connection)
         # Before a table is made or changed on the coordinator alone.
         if told := await sharding.trouble(connection):
-            raise StartError(told)
+            raise OperatorError(told)
         owns = await connection.fetchval("SELECT current_user = $1", Role.OWNER)
         if revision != head_revision():
             await _run_alembic(dialer, Role.OWNER if owns else None)
@@ -78,7 +78,7 @@ async def roles_to_make(url: str) -> list[str]:
 def _direct(url: str) -> DatabaseAddress:
     address = DatabaseAddress.parse(url)
     if address.is_pooled:
-        raise StartError("migrate needs the address of PostgreSQL itself, not of PgBouncer")
+        raise OperatorError("migrate needs the address of PostgreSQL itself, not of PgBouncer")
     return address
 
 

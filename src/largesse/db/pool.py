@@ -12,7 +12,7 @@ import asyncpg
 import structlog
 
 from largesse.base.database_address import DatabaseAddress
-from largesse.base.errors import MayNotAct, StartError
+from largesse.base.errors import MayNotAct, OperatorError
 from largesse.db import sharding
 from largesse.db.disk import DiskWatch
 from largesse.db.metrics import POOLS, PoolUsage
@@ -79,7 +79,7 @@ class Database:
     ) -> Self:
         """Opens the pool, whose sessions act as `role`; None: as whoever logs in, which is for tests and benchmarks.
 
-        Raises one of DATABASE_AWAY when the server cannot be reached, and StartError when whoever logs in may not act so.
+        Raises one of DATABASE_AWAY when the server cannot be reached, and OperatorError when whoever logs in may not act so.
         """
         return await cls.open(Dialer(DatabaseAddress.parse(url), limits, role), max_connections)
 
@@ -100,8 +100,8 @@ class Database:
                     await _check_limits(connection)
                 elif dialer.role is not None:
                     await _check_role(connection, dialer.role, dialer.limits)
-                database.is_spread = await sharding.is_spread(connection)
-        except StartError:
+                database.is_spread = await sharding.is_distributed(connection)
+        except OperatorError:
             await pool.close()
             raise
         POOLS.pools.add(database)
@@ -231,7 +231,7 @@ class ReadOnly(Database):
 
 
 async def _check_role(connection: Connection, role: Role, limits: Limits) -> None:
-    """Raises StartError where a session could not take its role and must not go on without; else services say so."""
+    """Raises OperatorError where a session could not take its role and must not go on without; else services say so."""
     if cast("Session", connection).acts_as is not None:
         return
     if trouble := await why_not(connection, role):
@@ -254,10 +254,10 @@ def scope_of(connection: Connection) -> Scope:
     return scope
 
 
-def is_spread(connection: Connection) -> bool:
+def is_distributed(connection: Connection) -> bool:
     """Whether customers are spread over nodes: a statement then had better be about one."""
     return bool(
-        getattr(connection, "is_spread", False)
+        getattr(connection, "is_distributed", False)
     )  # of a plain one of the driver's, which tests have, nothing is known
 
 
@@ -271,7 +271,7 @@ async def commit_as_one(connection: Connection) -> None:
 
     Call it inside the transaction.
     """
-    if is_spread(connection):
+    if is_distributed(connection):
         await connection.execute(sharding.WRITE_ON_COORDINATOR)
 
 
@@ -322,7 +322,7 @@ async def connect_once(
     try:
         if role is not None and not address.is_pooled:
             await _check_role(connection, role, limits)
-        connection.lend(scope, is_spread=await sharding.is_spread(connection))
+        connection.lend(scope, is_spread=await sharding.is_distributed(connection))
         yield connection
     finally:
         await connection.close()

@@ -4,7 +4,7 @@ Any node takes what a coordinator does about tables that are spread. So where a 
 known of it may be some seconds old: a node passes on what is not its own. What is the coordinator's alone (keys, sequences) a node does
 not have: a session on one is lent with one of the coordinator's beside it.
 
-Rounds: work of all customers, done at one node after the other where customers are spread, so that a node that is away stops no other.
+ShardGroupTurns: work of all customers, done at one node after the other where customers are spread, so that a node that is away stops no other.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import asyncpg
 import structlog
 
 from largesse.base import clock
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db import sharding
-from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, is_spread
+from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, is_distributed
 from largesse.db.scope import LOOKUP, WORKER, Scope
 from largesse.db.session import Session
-from largesse.db.sharding import neighbourhoods
+from largesse.db.sharding import read_shard_groups
 
 _KNOWN_S = 10.0  # who has moved is looked for anew after this
 
@@ -99,7 +99,7 @@ class Nodes:
     async def _open(self, host: str, port: int) -> Database:
         try:
             node = await Node.open(self._database.dialer.at(host, port))
-        except (StartError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+        except (OperatorError, asyncpg.InvalidAuthorizationSpecificationError) as error:
             # It lets the coordinator in, which costs more.
             _log.warning(
                 "node_not_entered",
@@ -124,23 +124,23 @@ log = structlog.get_logger(__name__)
 
 async def places(connection: Connection, customers: Customers) -> Sequence[Customers]:
     """The customers for whom work is done one after the other: those given, else all; neighbours together where they are spread."""
-    if customers is not None or not is_spread(connection):
+    if customers is not None or not is_distributed(connection):
         return [customers]
-    return [neighbours.customers for neighbours in await neighbourhoods(connection)]
+    return [neighbours.customers for neighbours in await read_shard_groups(connection)]
 
 
-async def read_at_homes(
+async def read_by_shard_group(
     connection: Connection, customer_ids: Iterable[int], read: Callable[[Customers], Awaitable[list[Row]]]
 ) -> tuple[list[Row], set[int]]:
     """What `read` finds of those customers, one after the other where they are spread, and those of them whose node is away.
 
     Call it inside a transaction, which goes on without them.
     """
-    if not is_spread(connection):
+    if not is_distributed(connection):
         return await read(None), set()
     rows: list[Row] = []
     away: set[int] = set()
-    for neighbours in await neighbourhoods(connection, sorted(set(customer_ids))):
+    for neighbours in await read_shard_groups(connection, sorted(set(customer_ids))):
         try:
             async with connection.transaction():
                 rows += await read(neighbours.customers)
@@ -151,7 +151,7 @@ async def read_at_homes(
     return rows, away
 
 
-class Rounds:
+class ShardGroupTurns:
     """Goes round the nodes of a database. What it leaves out, as a node is away, waits there for another round."""
 
     def __init__(self, database: Database) -> None:
@@ -192,7 +192,7 @@ class Rounds:
         if clock.passed_s() >= self._known_until_s:
             nodes: dict[int, list[Sequence[int]]] = defaultdict(list)
             async with self._database.connection(WORKER) as connection:
-                for neighbours in await neighbourhoods(connection):
+                for neighbours in await read_shard_groups(connection):
                     nodes[neighbours.node].append(neighbours.customers)
             self._known, self._known_until_s = nodes, clock.passed_s() + _ROUNDS_KNOWN_S
         return self._known

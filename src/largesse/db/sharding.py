@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import asyncpg
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -90,7 +90,7 @@ _LOST_NODE_WORDS = re.compile(r"connection|could not (receive|send) data|SSL SYS
 HAS_EXTENSION = "EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
 
 
-async def is_spread(session: Session) -> bool:
+async def is_distributed(session: Session) -> bool:
     """Whether the database is one whose tables are spread over nodes."""
     spread: bool = await session.fetchval(f"SELECT {HAS_EXTENSION}")
     return spread
@@ -111,7 +111,7 @@ async def trouble(session: Session) -> str | None:
             "tables are missing, as after DROP EXTENSION citus, which drops those that were spread over nodes: "
             "restore the coordinator from a backup; the nodes still keep the rows"
         )
-    if not await is_spread(session):
+    if not await is_distributed(session):
         return await _trouble_without(session)
     if not await session.fetchval("SELECT current_setting('citus.version', true) IS NOT NULL"):
         return (
@@ -158,7 +158,7 @@ async def distribute(session: Session) -> list[str]:
 
     Call it as the owner of the schema, outside any transaction, where there is no trouble.
     """
-    if not await is_spread(session):
+    if not await is_distributed(session):
         return []
     kinds = {row["name"]: row["kind"] for row in await session.fetch(_KINDS)}
     copied = [table for table in REFERENCE if kinds.get(table) != "reference"]
@@ -218,10 +218,10 @@ _LIVING = f"""
 """  # noqa: S608 - a constant
 
 
-async def homes(session: Session, customer_ids: Sequence[int]) -> dict[int, str]:
-    """The node that each of these customers lives on, as host and port. Raises StartError where none are spread."""
-    if not await is_spread(session):
-        raise StartError("this database is one server: no customers are spread over nodes")
+async def shard_groups_of(session: Session, customer_ids: Sequence[int]) -> dict[int, str]:
+    """The node that each of these customers lives on, as host and port. Raises OperatorError where none are spread."""
+    if not await is_distributed(session):
+        raise OperatorError("this database is one server: no customers are spread over nodes")
     rows = await session.fetch(
         f"""
         WITH {_LIVING}
@@ -250,14 +250,14 @@ async def entries(session: Session, customer_ids: Sequence[int]) -> dict[int, tu
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class ShardGroups:
     """Customers whose rows lie in the same part of each table: a statement about them alone is one for their node."""
 
     node: int
     customers: Sequence[int]
 
 
-async def neighbourhoods(session: Session, customer_ids: Sequence[int] | None = None) -> list[Neighbours]:
+async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None = None) -> list[ShardGroups]:
     """These customers, else all, by where they live. For a database whose tables are spread."""
     if customer_ids is None:
         customer_ids = await session.fetchval("SELECT coalesce(array_agg(id), '{}') FROM customers")
@@ -269,7 +269,7 @@ async def neighbourhoods(session: Session, customer_ids: Sequence[int] | None = 
         """,  # noqa: S608 - a constant
         customer_ids,
     )
-    return [Neighbours(row["node"], row["customers"]) for row in rows]
+    return [ShardGroups(row["node"], row["customers"]) for row in rows]
 
 
 async def _trouble_without(session: Session) -> str | None:

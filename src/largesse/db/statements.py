@@ -30,7 +30,7 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
-from largesse.db.pool import Connection, Row, is_spread
+from largesse.db.pool import Connection, Row, is_distributed
 
 # Rows of a statement at most. Each count is a statement of its own, which a session keeps: so there are few, the powers of two.
 _ROWS_AT_ONCE = 64
@@ -74,7 +74,7 @@ class Part:
 async def fetch_together(connection: Connection, *parts: Part) -> list[Row]:
     """Runs all parts; the rows of the last."""
     *first, last = parts
-    if not is_spread(connection):
+    if not is_distributed(connection):
         sql = _one_statement(tuple((part.sql, len(part.arguments)) for part in parts))
         return await connection.fetch(sql, *(argument for part in parts for argument in part.arguments))
     for part in first:
@@ -103,7 +103,7 @@ _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 # What is looked up for a batch is planned once a connection, and read in the order of an index.
 OF_BATCH = "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_sort = off;"
-OF_BATCH_SPREAD = OF_BATCH.replace("force_generic_plan", "force_custom_plan")
+OF_BATCH_DISTRIBUTED = OF_BATCH.replace("force_generic_plan", "force_custom_plan")
 
 
 async def plan_by_index(connection: Connection) -> None:

@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
 from largesse.customers.api_keys import create_key, delete_key, key_holds, list_keys
@@ -24,8 +24,8 @@ from largesse.db.scope import OPERATOR
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import load_vault
 from largesse.installation import chain_ledger, database_address
-from largesse.seed.load import load_world
-from largesse.seed.reading import demo_world
+from largesse.seed.load import load_seed
+from largesse.seed.reading import demo_seed
 
 CUSTOMER = "acme"
 SERVICE_ACCOUNT = "hr-bot"
@@ -37,10 +37,10 @@ ACCOUNTS = {"production": "acme-gbp", "staging": "acme-staging-gbp"}
 async def prepare(settings: Settings) -> str:
     """Migrates the embedded database, loads the demo world and makes an API key; returns the welcome text.
 
-    Safe to repeat: the world and the key stay as they are. Raises StartError, always so where an external database is set: it may hold real customers.
+    Safe to repeat: the world and the key stay as they are. Raises OperatorError, always so where an external database is set: it may hold real customers.
     """
     if settings.database_url is not None:
-        raise StartError(
+        raise OperatorError(
             "LARGESSE_DATABASE_URL is set, but `largesse demo` is for the embedded database alone: unset it, "
             "or use `largesse migrate`, `load` and `serve`"
         )
@@ -52,7 +52,7 @@ async def prepare(settings: Settings) -> str:
         connect_once(url, OPERATOR, role=Role.OPERATOR) as connection,
     ):
         chains = await open_chains(connection, load_vault(settings), keep=True)
-        loaded = await load_world(connection, chains.entries, demo_world())
+        loaded = await load_seed(connection, chains.entries, demo_seed())
         secret = await _demo_key(connection, settings.data_dir, settings.environment)
         sign_in = await _sign_in_link(connection)
     return welcome(

@@ -21,7 +21,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """What was found about a setting: a sentence, and what to do. Never a secret: it goes to logs and screens."""
 
     level: Level
@@ -32,26 +32,26 @@ class Finding:
         return f"{self.level:8} {self.setting}: {self.text}"
 
 
-def ok(setting: str, text: str) -> Finding:
+def ok(setting: str, text: str) -> CheckResult:
     """A finding that all is well with a setting."""
-    return Finding(Level.OK, setting, text)
+    return CheckResult(Level.OK, setting, text)
 
 
-def warning(setting: str, text: str) -> Finding:
+def warning(setting: str, text: str) -> CheckResult:
     """A finding that works and that the operator should think about."""
-    return Finding(Level.WARNING, setting, text)
+    return CheckResult(Level.WARNING, setting, text)
 
 
-def error(setting: str, text: str) -> Finding:
+def error(setting: str, text: str) -> CheckResult:
     """A finding with which the service cannot work as it is meant to."""
-    return Finding(Level.ERROR, setting, text)
+    return CheckResult(Level.ERROR, setting, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """All findings of a checkup, in the order they were made."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[CheckResult]
 
     @property
     def can_work(self) -> bool:

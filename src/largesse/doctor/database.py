@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from largesse.base import clock
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
 from largesse.db.embedded import has_cluster
 from largesse.db.grants import differences, policies_missing
@@ -16,7 +16,7 @@ from largesse.db.migrate import head_revision
 from largesse.db.pool import DATABASE_FAILED, Connection, connect_once, in_one_line
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
-from largesse.doctor.checks import Finding, error, ok, warning
+from largesse.doctor.checks import CheckResult, error, ok, warning
 from largesse.doctor.machine import check_master_key_fits
 from largesse.installation import SERVING_CONNECTIONS, database_address, schema_trouble
 from largesse.orders.ids import FEW_IDS, LAST_ID
@@ -26,7 +26,7 @@ _NAME = "LARGESSE_DATABASE_URL"
 _SEE = "docs/database.md, Database roles"
 
 
-async def check_roles(connection: Connection, settings: Settings) -> list[Finding]:
+async def check_roles(connection: Connection, settings: Settings) -> list[CheckResult]:
     """What `connection`, opened as a serving process would, tells about roles."""
     row = await connection.fetchrow(
         """
@@ -62,7 +62,7 @@ def _more(row: object) -> str:
     return ""
 
 
-def _login(login: str, more: str) -> Finding:
+def _login(login: str, more: str) -> CheckResult:
     if more:
         return warning(
             _NAME,
@@ -72,7 +72,7 @@ def _login(login: str, more: str) -> Finding:
     return ok(_NAME, f"Serving processes log in as {login}, who may do no more than they need.")
 
 
-async def _policies(connection: Connection) -> Finding:
+async def _policies(connection: Connection) -> CheckResult:
     missing = await policies_missing(connection)
     if not missing:
         return ok(_NAME, "Row-level security holds customers apart.")
@@ -83,7 +83,7 @@ async def _policies(connection: Connection) -> Finding:
     )
 
 
-async def _rights(connection: Connection) -> Finding:
+async def _rights(connection: Connection) -> CheckResult:
     found = await differences(connection)
     if found.missing:
         first = found.missing[0].grant
@@ -96,7 +96,7 @@ async def _rights(connection: Connection) -> Finding:
     return warning(_NAME, f"{said}: `largesse migrate` puts them right.")
 
 
-_FAILED: tuple[type[BaseException], ...] = (StartError, *DATABASE_FAILED)
+_FAILED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
 _OLDEST = 15
 _CLOCKS_APART_S = 2.0
 _SPARE_CONNECTIONS = 12  # for people, backups and monitoring
@@ -109,7 +109,7 @@ _SAFETY = {
 }
 
 
-async def check_database(settings: Settings) -> list[Finding]:
+async def check_database(settings: Settings) -> list[CheckResult]:
     """All that can be said about the database; it is started for that where it is an embedded one."""
     if settings.database_url is None and not has_cluster(settings.data_dir):
         return [error(_NAME, "There is no embedded database yet: run `largesse migrate`.")]
@@ -123,7 +123,7 @@ async def check_database(settings: Settings) -> list[Finding]:
         return [error(_NAME, f"The database cannot be reached: {in_one_line(failure)}.")]
 
 
-async def _look_at(connection: Connection, settings: Settings) -> list[Finding]:
+async def _look_at(connection: Connection, settings: Settings) -> list[CheckResult]:
     findings = [await look(connection) for look in (_version, _writable, _encoding, _safety, _room, _clock)]
     trouble = await schema_trouble(connection)
     if trouble is not None:
@@ -134,7 +134,7 @@ async def _look_at(connection: Connection, settings: Settings) -> list[Finding]:
     return findings + await check_master_key_fits(connection, settings)
 
 
-async def _version(connection: Connection) -> Finding:
+async def _version(connection: Connection) -> CheckResult:
     version = await connection.fetchval("SHOW server_version")
     number = int(await connection.fetchval("SHOW server_version_num"))
     if number < _OLDEST * 10_000:
@@ -142,7 +142,7 @@ async def _version(connection: Connection) -> Finding:
     return ok(_NAME, f"PostgreSQL {version} answers.")
 
 
-async def _writable(connection: Connection) -> Finding:
+async def _writable(connection: Connection) -> CheckResult:
     if await connection.fetchval("SELECT pg_is_in_recovery()"):
         return error(_NAME, "The server is a standby: it takes no orders until it is promoted.")
     if await connection.fetchval("SHOW default_transaction_read_only") == "on":
@@ -152,7 +152,7 @@ async def _writable(connection: Connection) -> Finding:
     return ok(_NAME, "The database can be written to.")
 
 
-async def _encoding(connection: Connection) -> Finding:
+async def _encoding(connection: Connection) -> CheckResult:
     encoding = await connection.fetchval("SHOW server_encoding")
     if encoding != "UTF8":
         return error(
@@ -161,7 +161,7 @@ async def _encoding(connection: Connection) -> Finding:
     return ok(_NAME, "The database is encoded in UTF8.")
 
 
-async def _safety(connection: Connection) -> Finding:
+async def _safety(connection: Connection) -> CheckResult:
     off = {name: said for name, said in _SAFETY.items() if await connection.fetchval(f"SHOW {name}") == "off"}
     if off:
         said = "; ".join(f"{name} is off: {what}" for name, what in off.items())
@@ -169,7 +169,7 @@ async def _safety(connection: Connection) -> Finding:
     return ok(_NAME, "What is acknowledged is on the disk (fsync, synchronous_commit, full_page_writes).")
 
 
-async def _room(connection: Connection) -> Finding:
+async def _room(connection: Connection) -> CheckResult:
     """How many connections there may be, by the least of the limits of server, database and role."""
     row = await connection.fetchrow(
         """
@@ -192,13 +192,13 @@ async def _room(connection: Connection) -> Finding:
     return ok(_NAME, f"The database allows {allowed} connections: {each}.")
 
 
-async def _clock(connection: Connection) -> Finding:
+async def _clock(connection: Connection) -> CheckResult:
     sent = clock.now().timestamp()
     at: datetime = await connection.fetchval("SELECT clock_timestamp()")
     return compare_clocks(sent, at.timestamp(), clock.now().timestamp())
 
 
-def compare_clocks(sent: float, at: float, received: float) -> Finding:
+def compare_clocks(sent: float, at: float, received: float) -> CheckResult:
     """The database's instant `at` beside this machine's before it was asked and after it had answered (seconds since 1970)."""
     ahead_s = at - (sent + received) / 2
     if abs(ahead_s) > _CLOCKS_APART_S + (received - sent) / 2:
@@ -208,7 +208,7 @@ def compare_clocks(sent: float, at: float, received: float) -> Finding:
     return ok(_NAME, "The database's clock and this machine's agree.")
 
 
-async def _ids(connection: Connection) -> Finding:
+async def _ids(connection: Connection) -> CheckResult:
     left = LAST_ID - int(await connection.fetchval("SELECT last_value FROM orders_id_seq"))
     if left <= 0:
         return error(
@@ -221,7 +221,7 @@ async def _ids(connection: Connection) -> Finding:
     return ok(_NAME, f"Ids for {left:,} more orders are left.")
 
 
-async def _moved_clock(connection: Connection) -> Finding:
+async def _moved_clock(connection: Connection) -> CheckResult:
     moved = await connection.fetchval("SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'")
     if moved is not None:
         return warning(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from largesse.doctor.checks import Finding, Report, ok
+from largesse.doctor.checks import CheckResult, Report, ok
 from largesse.doctor.database import check_database
 from largesse.doctor.machine import check_data_dir, check_mail_server, check_master_key, check_open_files
 from largesse.doctor.settings import doubtful_settings, read_settings, unknown_settings
@@ -16,7 +16,7 @@ async def check(environ: Mapping[str, str]) -> Report:
     What a malformed setting says is not guessed: what it leads to is not looked at.
     """
     settings, malformed = read_settings(environ)
-    findings: list[Finding] = [*malformed, *unknown_settings(environ), *doubtful_settings(settings)]
+    findings: list[CheckResult] = [*malformed, *unknown_settings(environ), *doubtful_settings(settings)]
     if not findings:
         findings.append(ok("LARGESSE_…", "Every setting is known, well formed and plausible."))
     unread = {finding.setting for finding in malformed}

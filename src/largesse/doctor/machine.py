@@ -16,20 +16,20 @@ from collections.abc import Sequence
 
 from aiosmtplib.errors import SMTPAuthenticationError, SMTPException, SMTPTimeoutError
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
 from largesse.connections.limit import files_wanted
 from largesse.db.pool import Connection
-from largesse.doctor.checks import Finding, error, ok, warning
+from largesse.doctor.checks import CheckResult, error, ok, warning
 from largesse.encryption.master_keys import KeyRecord, is_sealed, list_master_keys, prove_master_key
 from largesse.encryption.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
-from largesse.mail.smtp import MailServer, MailServerAwayError, Patience, Session
+from largesse.mail.smtp import MailServer, MailServerAwayError, Session, SmtpTimeouts
 from largesse.worker import OPEN_FILES
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def check_data_dir(settings: Settings) -> list[Finding]:
+def check_data_dir(settings: Settings) -> list[CheckResult]:
     """Whether the data directory can be used, and by nobody else; it is not used with an external database."""
     name, folder = "LARGESSE_DATA_DIR", settings.data_dir
     if settings.database_url is not None:
@@ -45,7 +45,7 @@ def check_data_dir(settings: Settings) -> list[Finding]:
     return [ok(name, f"Nobody else may change {folder}.")]
 
 
-def check_open_files(settings: Settings) -> list[Finding]:
+def check_open_files(settings: Settings) -> list[CheckResult]:
     """Whether this process, and so one that is started alike, may open as many files as the busiest one wants."""
     name = "RLIMIT_NOFILE"
     wanted = files_wanted(settings.max_connections, other_files=OPEN_FILES)
@@ -59,10 +59,10 @@ def check_open_files(settings: Settings) -> list[Finding]:
 
 
 _NAME = "LARGESSE_SMTP_URL"
-_PATIENCE = Patience(connect_s=10.0, greeting_s=20.0, command_s=20.0)
+_PATIENCE = SmtpTimeouts(connect_s=10.0, greeting_s=20.0, command_s=20.0)
 
 
-async def check_mail_server(url: str | None, patience: Patience = _PATIENCE) -> list[Finding]:
+async def check_mail_server(url: str | None, patience: SmtpTimeouts = _PATIENCE) -> list[CheckResult]:
     """Dials, encrypts and logs in as a worker would, and says goodbye."""
     if url is None:
         return []
@@ -112,14 +112,14 @@ _MASTER_KEY_NAME = "LARGESSE_MASTER_KEY"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def check_master_key(settings: Settings) -> list[Finding]:
+def check_master_key(settings: Settings) -> list[CheckResult]:
     """Whether there is a master key, or will be one, and nobody else can read it."""
     path = master_key_file(settings)
     if is_key_to_be_generated(settings):
         return [ok(_MASTER_KEY_NAME, "A key is generated into the data directory when it is first needed.")]
     try:
         load_vault(settings)
-    except (StartError, OSError) as unusable:
+    except (OperatorError, OSError) as unusable:
         return [error(_MASTER_KEY_NAME, f"No master key can be had: {unusable}.")]
     if settings.master_keys:
         return [ok(_MASTER_KEY_NAME, f"Keys that are set: {len(settings.master_keys)}.")]
@@ -128,7 +128,7 @@ def check_master_key(settings: Settings) -> list[Finding]:
     return [ok(_MASTER_KEY_NAME, "The key in the data directory is its owner's alone.")]
 
 
-async def check_master_key_fits(connection: Connection, settings: Settings) -> list[Finding]:
+async def check_master_key_fits(connection: Connection, settings: Settings) -> list[CheckResult]:
     """Whether a master key is the one the database is sealed under; nothing where nothing is sealed, or there is no key to try."""
     if not await is_sealed(connection):
         return []
@@ -141,17 +141,17 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
         ]
     try:
         vault = load_vault(settings)
-    except (StartError, OSError):
+    except (OperatorError, OSError):
         return []  # which is said already
     try:
         await prove_master_key(connection, vault, keep=False)
-    except StartError as wrong:
+    except OperatorError as wrong:
         return [error(_MASTER_KEY_NAME, f"{wrong}.")]
     known = await list_master_keys(connection)
     return [ok(_MASTER_KEY_NAME, "The database is sealed under this key."), *_rotation(vault, known)]
 
 
-def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[Finding]:
+def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[CheckResult]:
     """What is left to do of a change of keys."""
     newest, *others = vault.key_ids
     older = {key.id: key for key in known if key.id != newest}

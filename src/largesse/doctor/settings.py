@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import structlog
 
 from largesse.base.settings import SettingError, Settings, load_settings, setting_names
-from largesse.doctor.checks import Finding, error, warning
+from largesse.doctor.checks import CheckResult, error, warning
 from largesse.mail.smtp import MailServer
 
 _PREFIX = "LARGESSE_"
@@ -24,10 +24,10 @@ _OTHERS = ("LARGESSE_SERVE_", "LARGESSE_TEST_", "LARGESSE_API_KEY")
 _ALIKE = 0.6  # from here on a name may be a slip of another
 
 
-def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[Finding]]:
+def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[CheckResult]]:
     """The settings as far as they can be read, with defaults in the place of malformed ones, and which those are."""
     left = dict(environ)
-    findings: list[Finding] = []
+    findings: list[CheckResult] = []
     while True:
         try:
             return load_settings(left), findings
@@ -36,7 +36,7 @@ def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[Finding]]:
             del left[malformed.name]
 
 
-def unknown_settings(environ: Mapping[str, str]) -> list[Finding]:
+def unknown_settings(environ: Mapping[str, str]) -> list[CheckResult]:
     """Variables that look like settings and are none."""
     names = setting_names()
     given = sorted(name for name, value in environ.items() if name.startswith(_PREFIX) and value.strip())
@@ -47,7 +47,7 @@ def unknown_settings(environ: Mapping[str, str]) -> list[Finding]:
     ]
 
 
-def doubtful_settings(settings: Settings) -> list[Finding]:
+def doubtful_settings(settings: Settings) -> list[CheckResult]:
     """What is well formed and yet hardly meant, for production: staging may stand on anybody's own machine."""
     return [
         *_about_public_url(settings.public_url_of("production")),
@@ -57,7 +57,7 @@ def doubtful_settings(settings: Settings) -> list[Finding]:
     ]
 
 
-def _about_public_url(url: str) -> Iterator[Finding]:
+def _about_public_url(url: str) -> Iterator[CheckResult]:
     name = "LARGESSE_PUBLIC_URL"
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -77,7 +77,7 @@ def _about_public_url(url: str) -> Iterator[Finding]:
         )
 
 
-def _about_mail_from(mail_from: str) -> Iterator[Finding]:
+def _about_mail_from(mail_from: str) -> Iterator[CheckResult]:
     domain = parseaddr(mail_from)[1].rpartition("@")[2]
     if is_local(domain.strip("[]")) or "." not in domain:
         yield warning(
@@ -86,7 +86,7 @@ def _about_mail_from(mail_from: str) -> Iterator[Finding]:
         )
 
 
-def doubtful_mail_server(url: str | None) -> Iterator[Finding]:
+def doubtful_mail_server(url: str | None) -> Iterator[CheckResult]:
     """What is doubtful about LARGESSE_SMTP_URL."""
     name = "LARGESSE_SMTP_URL"
     if url is None:
@@ -104,7 +104,7 @@ def doubtful_mail_server(url: str | None) -> Iterator[Finding]:
     yield warning(name, f"{what} {may} in clear to {server.host}. Say ?starttls=required, or smtps://.")
 
 
-def _about_webhooks(settings: Settings) -> Iterator[Finding]:
+def _about_webhooks(settings: Settings) -> Iterator[CheckResult]:
     if settings.webhook_allowed_networks:
         yield warning(
             "LARGESSE_WEBHOOK_ALLOWED_NETWORKS",
@@ -158,6 +158,6 @@ def warn_of_doubtful_settings(settings: Settings, *, delivers: bool) -> None:
         _warn_of(doubtful_mail_server(settings.smtp_url))
 
 
-def _warn_of(findings: Iterable[Finding]) -> None:
+def _warn_of(findings: Iterable[CheckResult]) -> None:
     for finding in findings:
         _log.warning("setting_doubtful", setting=finding.setting, doubt=finding.text)

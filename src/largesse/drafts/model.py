@@ -17,10 +17,10 @@ from largesse.orders.quoter import Quote
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import (
     DEFAULT_COUNTRY,
-    Asked,
     Choice,
     CollectionChoice,
     ProductChoice,
+    SendRequest,
     TemplateChoice,
 )
 
@@ -71,13 +71,13 @@ class Draft(msgspec.Struct, frozen=True):
     content: DraftContent
     changed_at: datetime
 
-    def asked(self, recipients: Sequence[OrderRecipient], quote: str | None = None) -> Asked:
+    def asked(self, recipients: Sequence[OrderRecipient], quote: str | None = None) -> SendRequest:
         """What is asked for with it, for those recipients unless it is for anonymous codes. Its gift must be chosen."""
         content = self.content
         choice = content.choice
         assert choice is not None, "what is asked for has a gift"
         is_batch = content.code_quantity is not None
-        return Asked(
+        return SendRequest(
             choice=choice,
             source=SOURCE,
             recipients=() if is_batch else recipients,

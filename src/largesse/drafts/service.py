@@ -7,9 +7,9 @@ from collections.abc import Callable
 import asyncpg
 import msgspec
 
-from largesse.base.cooperative import Result, Slices, Steps
+from largesse.base.cooperative import CooperativeRunner, Result, Steps
 from largesse.base.errors import InvalidRequest, NotFound, ReferenceUsed
-from largesse.base.timeouts import Patience
+from largesse.base.timeouts import Timeouts
 from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
 from largesse.db.pool import Database
@@ -20,12 +20,12 @@ from largesse.drafts.sheet import Sheet
 from largesse.drafts.store import drop_draft, read_draft, read_sheet
 from largesse.drafts.text_sheet import read_text_sheet
 from largesse.drafts.workbook import Workbooks, is_workbook
-from largesse.orders.faults import Findings
+from largesse.orders.faults import RequestFaults
 from largesse.orders.options import Options
 from largesse.orders.order import Gift, Order
 from largesse.orders.quoter import Quote, Quoter
 from largesse.orders.request import read_send
-from largesse.orders.service import Intake
+from largesse.orders.service import OrderService
 
 _NOBODY = Checked((), ())
 
@@ -37,15 +37,15 @@ class Placed(msgspec.Struct, frozen=True):
     is_new: bool  # whether this attempt has placed it, and none before
 
 
-class Desk:
+class DraftService:
     """Does with drafts what takes the rest of the house."""
 
-    def __init__(self, database: Database, intake: Intake, quoter: Quoter, patience: Patience) -> None:
+    def __init__(self, database: Database, intake: OrderService, quoter: Quoter, patience: Timeouts) -> None:
         self._database = database
         self._intake = intake
         self._quoter = quoter
         self._workbooks = Workbooks()
-        self._slices = Slices()
+        self._slices = CooperativeRunner()
         self._patience = patience
 
     async def read_file(self, principal: Principal, data: bytes) -> Sheet:
@@ -89,7 +89,7 @@ class Desk:
 
         Raises what placing it would, with all else that is wrong in its `errors`.
         """
-        return await self._quoter.quote(caller, draft.asked(checked.recipients), Findings())
+        return await self._quoter.quote(caller, draft.asked(checked.recipients), RequestFaults())
 
     async def send(
         self,
@@ -103,7 +103,7 @@ class Desk:
 
         `check` sees the order before it is placed, and may raise something instead.
 
-        Raises NotFound for a draft that is not there and has become no order, and what `Intake.send` does.
+        Raises NotFound for a draft that is not there and has become no order, and what `OrderService.send` does.
         """
         principal = caller.principal
         try:

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.fair_turns import Turns
+from largesse.base.fair_turns import FairTurns
 from largesse.drafts.sheet import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 
 _PROGRAM = Path(__file__).with_name("workbook_process.py")
@@ -60,7 +60,7 @@ class Workbooks:
     """Reads workbooks, two at a time and one of each customer."""
 
     def __init__(self) -> None:
-        self._turns: Turns[int] = Turns(at_once=2, each=1, max_waiting=20)
+        self._turns: FairTurns[int] = FairTurns(at_once=2, each=1, max_waiting=20)
 
     async def read(self, customer_id: int, data: bytes) -> Sheet:
         """The sheet that is shown and not blank. Raises SeveralSheets where there are several, SheetRefused, and Unavailable when too many wait."""

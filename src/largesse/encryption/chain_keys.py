@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import asyncpg
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import Chain
 from largesse.encryption.columns import SealedTable
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 
 _KEY_BYTES = 32
 _MOST_KEYS = 255
@@ -51,9 +51,9 @@ class Chains:
 
 
 async def open_chains(connection: Connection, vault: Vault, *, keep: bool) -> Chains:
-    """Opens the chains of this database. Raises StartError when the vault does not open their keys.
+    """Opens the chains of this database. Raises OperatorError when the vault does not open their keys.
 
-    With `keep` the first key is made where there is none, and a new one when the master key is a new one. Raises StartError
+    With `keep` the first key is made where there is none, and a new one when the master key is a new one. Raises OperatorError
     where `migrate` has to run first, and where there is no key and something is chained all the same: a new one would only hide that the
     key is gone.
     """
@@ -64,7 +64,7 @@ async def open_chains(connection: Connection, vault: Vault, *, keep: bool) -> Ch
         sealed = await _renew(connection, vault, sealed)
     opened = _open_all(vault, sealed)
     if keep and opened[max(opened)].format < _FORMAT:
-        raise StartError(RUN_MIGRATE)
+        raise OperatorError(RUN_MIGRATE)
     return _chains(opened)
 
 
@@ -77,7 +77,7 @@ async def is_chained(connection: Connection) -> bool:
 async def bring_up_to_date(connection: Connection, vault: Vault) -> Chains | None:
     """Begins the chains, or goes on under a key of the present format; returns None where that was done before.
 
-    Call it in a transaction in which what has no mark of that format gets one: nobody else begins meanwhile. Raises StartError where
+    Call it in a transaction in which what has no mark of that format gets one: nobody else begins meanwhile. Raises OperatorError where
     keys are gone.
     """
     await connection.execute(_ONE_AT_A_TIME)
@@ -91,7 +91,7 @@ async def bring_up_to_date(connection: Connection, vault: Vault) -> Chains | Non
 
 
 def reseal_key(vault: Vault, number: int, sealed: bytes) -> bytes:
-    """Returns the sealed key of that number under the newest master key. Raises SealBroken."""
+    """Returns the sealed key of that number under the newest master key. Raises DecryptionFailed."""
     return vault.chains.seal(vault.chains.open(sealed, _context(number)), _context(number))
 
 
@@ -117,14 +117,14 @@ async def _begin(connection: Connection, vault: Vault) -> Chains:
         if not await _read(connection):
             await _refuse_marks(connection)
             if not await connection.fetchval("SELECT is_ledger_chained()"):
-                raise StartError(RUN_MIGRATE)
+                raise OperatorError(RUN_MIGRATE)
             await _add(connection, vault, 1)
         return _chains(_open_all(vault, await _read(connection)))
 
 
 async def _refuse_marks(connection: Connection) -> None:
     if await connection.fetchval("SELECT has_marks()"):
-        raise StartError(
+        raise OperatorError(
             "the keys that the ledger and the audit log are chained with are gone from the table `chain_keys`: bring it "
             "back from a backup"
         )
@@ -158,9 +158,9 @@ async def _read(connection: Connection) -> dict[int, bytes]:
 
 
 async def _add(connection: Connection, vault: Vault, number: int) -> None:
-    """Makes a key of the present format. Raises StartError where all numbers are taken."""
+    """Makes a key of the present format. Raises OperatorError where all numbers are taken."""
     if number > _MOST_KEYS:
-        raise StartError(f"there are {_MOST_KEYS} keys of chains, and no number for one more")
+        raise OperatorError(f"there are {_MOST_KEYS} keys of chains, and no number for one more")
     await connection.execute(
         "INSERT INTO chain_keys (number, sealed, made_at) SELECT $1, $2, clock_now()",
         number,
@@ -171,8 +171,8 @@ async def _add(connection: Connection, vault: Vault, number: int) -> None:
 def _open_all(vault: Vault, sealed: Mapping[int, bytes]) -> dict[int, _Key]:
     try:
         return {number: _Key.of(vault.chains.open(key, _context(number))) for number, key in sealed.items()}
-    except SealBroken:
-        raise StartError(
+    except DecryptionFailed:
+        raise OperatorError(
             "LARGESSE_MASTER_KEY does not open the keys that the ledger and the audit log are chained with"
         ) from None
 

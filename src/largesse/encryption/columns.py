@@ -14,16 +14,16 @@ import asyncpg
 
 from largesse.db.pool import Database, Row, commit_as_one
 from largesse.db.scope import OPERATOR
-from largesse.db.sharding import DISTRIBUTED, neighbourhoods
-from largesse.encryption.vault import Compartment, SealBroken, Vault
+from largesse.db.sharding import DISTRIBUTED, read_shard_groups
+from largesse.encryption.vault import Compartment, DecryptionFailed, Vault
 
-Key = tuple[Any, ...]
+SealKey = tuple[Any, ...]
 
 
-class Step(NamedTuple):
+class RotationStep(NamedTuple):
     """What became of a window of rows. `last` is the key it ends with, None when there was no row left."""
 
-    last: Key | None
+    last: SealKey | None
     read: int
     resealed: int = 0
     left: int = 0  # locked by somebody else, or changed meanwhile
@@ -42,7 +42,7 @@ class SealedTable(NamedTuple):
 
     table: str
     column: str
-    before_all: Key  # less than every key
+    before_all: SealKey  # less than every key
     part: Callable[[Vault], Compartment]
     window: str
     take: str
@@ -50,24 +50,24 @@ class SealedTable(NamedTuple):
     put: str
     put_too: tuple[str, ...] = ()  # what else is written, from the same
 
-    async def reseal_next(self, database: Database, vault: Vault, after: Key, limit: int) -> Step:
+    async def reseal_next(self, database: Database, vault: Vault, after: SealKey, limit: int) -> RotationStep:
         """Seals the next `limit` rows after that key anew, as far as they are not."""
         newest = self.part(vault).newest_id
         rows = await database.fetch(OPERATOR, self.window, newest, limit, *after)
         if not rows:
-            return Step(None, 0)
+            return RotationStep(None, 0)
         last = tuple(rows[-1])[:-1]
         old = [tuple(row)[:-1] for row in rows if row[-1]]
         if not old:
-            return Step(last, len(rows))
+            return RotationStep(last, len(rows))
         try:
             resealed, broken = await self._reseal(database, vault, newest, old)
         except (asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError):
             resealed = broken = 0  # somebody else goes first
-        return Step(last, len(rows), resealed, len(old) - resealed - broken, broken)
+        return RotationStep(last, len(rows), resealed, len(old) - resealed - broken, broken)
 
     async def _reseal(
-        self, database: Database, vault: Vault, newest: bytes, keys: Sequence[Key]
+        self, database: Database, vault: Vault, newest: bytes, keys: Sequence[SealKey]
     ) -> tuple[int, int]:
         resealed = broken = 0
         for street in await self._streets(database, keys):
@@ -75,16 +75,16 @@ class SealedTable(NamedTuple):
             resealed, broken = resealed + done[0], broken + done[1]
         return resealed, broken
 
-    async def _streets(self, database: Database, keys: Sequence[Key]) -> list[Sequence[Key]]:
+    async def _streets(self, database: Database, keys: Sequence[SealKey]) -> list[Sequence[SealKey]]:
         """Rows that are locked together: all, but where customers are spread those of neighbours."""
         if not database.is_spread or self.table not in DISTRIBUTED:
             return [keys]
         async with database.connection(OPERATOR) as connection:
-            found = await neighbourhoods(connection, sorted({key[0] for key in keys}))
+            found = await read_shard_groups(connection, sorted({key[0] for key in keys}))
         return [[key for key in keys if key[0] in one.customers] for one in found]
 
     async def _reseal_together(
-        self, database: Database, vault: Vault, newest: bytes, keys: Sequence[Key]
+        self, database: Database, vault: Vault, newest: bytes, keys: Sequence[SealKey]
     ) -> tuple[int, int]:
         async with database.transaction(OPERATOR) as connection:
             await commit_as_one(connection)
@@ -93,7 +93,7 @@ class SealedTable(NamedTuple):
             for row in rows:
                 try:
                     renewed.append((*tuple(row)[: len(self.before_all)], *self.renew(vault, row)))
-                except SealBroken:
+                except DecryptionFailed:
                     continue
             if renewed:
                 columns = list(zip(*renewed, strict=True))

@@ -13,12 +13,12 @@ from datetime import timedelta
 import msgspec
 
 from largesse.base import clock
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.customers.tasks import SECOND_STEPS
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.chain_keys import KEYS as CHAIN_KEYS
-from largesse.encryption.columns import SealedTable, Step
+from largesse.encryption.columns import RotationStep, SealedTable
 from largesse.encryption.master_keys import IDLE, KeyRecord, list_master_keys, retire, sealing_elsewhere
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.tasks import ADDRESSES, EMAILS, VOUCHERS
@@ -68,7 +68,7 @@ async def reseal(
 ) -> Resealed:
     """Seals everything anew under the newest key of the vault and retires the others. May be cut short and begun again.
 
-    `rest` is how long it rests, as a multiple of how long it works. Raises StartError while some process seals under another key.
+    `rest` is how long it rests, as a multiple of how long it works. Raises OperatorError while some process seals under another key.
     """
     began_s = clock.passed_s()
     await _wait_for_others(database, vault, idle)
@@ -118,14 +118,16 @@ class _Round:
             if not left:
                 return resealed, broken
             await asyncio.sleep(_LOOK_AGAIN_S)
-        raise StartError(f"rows of {self._table.table} stay locked by somebody else: run this again later")
+        raise OperatorError(f"rows of {self._table.table} stay locked by somebody else: run this again later")
 
     async def _once(self) -> tuple[int, int, int]:
         after = self._table.before_all
         read = resealed = left = broken = 0
         while True:
             began_s = clock.passed_s()
-            step: Step = await self._table.reseal_next(self._database, self._vault, after, self._at_once)
+            step: RotationStep = await self._table.reseal_next(
+                self._database, self._vault, after, self._at_once
+            )
             read += step.read
             resealed += step.resealed
             left += step.left
@@ -138,7 +140,7 @@ class _Round:
 
 
 async def _wait_for_others(database: Database, vault: Vault, idle: timedelta) -> None:
-    """Waits until those who sealed under another key were not heard of for `idle`. Raises StartError for who goes on."""
+    """Waits until those who sealed under another key were not heard of for `idle`. Raises OperatorError for who goes on."""
     first: dict[bytes, KeyRecord] = {}
     while True:
         async with database.connection(OPERATOR) as connection:
@@ -148,7 +150,7 @@ async def _wait_for_others(database: Database, vault: Vault, idle: timedelta) ->
         for key in elsewhere:
             known = first.setdefault(key.id, key)
             if key.sealing_at != known.sealing_at:
-                raise StartError(
+                raise OperatorError(
                     f"a process still seals under the key {key.name}: restart every process, serving and working, with the "
                     f"same list and {vault.key_ids[0].hex()} in front, and run this again"
                 )

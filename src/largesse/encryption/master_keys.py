@@ -16,10 +16,10 @@ from datetime import datetime, timedelta
 import asyncpg
 import structlog
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import DATABASE_FAILED, Connection, Database
 from largesse.db.scope import OPERATOR
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 
 _TEXT = b"largesse"
 _CONTEXT = b"master-key-proof"
@@ -51,7 +51,7 @@ class KeyRecord:
 
 
 async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) -> None:
-    """Raises StartError when the vault's keys are not those of this database, or lack one that is still needed.
+    """Raises OperatorError when the vault's keys are not those of this database, or lack one that is still needed.
 
     With `keep` the keys that are new are kept from then on, and the newest is one that is sealed under. Claim links of keys that are
     needed no longer open again. `connection` must not be in a transaction.
@@ -108,7 +108,7 @@ async def tell_sealing_for_ever(database: Database, vault: Vault) -> None:
 
 
 async def _require_all(connection: Connection, vault: Vault, known: Sequence[KeyRecord]) -> None:
-    """Raises StartError unless the vault opens the proof of every key that is needed."""
+    """Raises OperatorError unless the vault opens the proof of every key that is needed."""
     if not known:
         last = await _sealed_last(connection)
         if last is not None and not vault.knows(last):
@@ -119,7 +119,7 @@ async def _require_all(connection: Connection, vault: Vault, known: Sequence[Key
         raise _wrong_key()
     if missing:
         names = " and ".join(f"{key.name} (in use since {key.since:%Y-%m-%d})" for key in missing)
-        raise StartError(
+        raise OperatorError(
             f"LARGESSE_MASTER_KEY lacks a key that things are still sealed under, {names}: put it back into the list, "
             "behind the newest, and run `largesse reseal`, which says when it can go"
         )
@@ -131,7 +131,7 @@ def _keep_rests(vault: Vault, known: Sequence[KeyRecord]) -> None:
             continue
         try:
             vault.keep_rest(key.id, key.sealed_rest)
-        except SealBroken:
+        except DecryptionFailed:
             _log.error("links_of_key_lost", key=key.name)
 
 
@@ -162,12 +162,12 @@ async def _sealed_last(connection: Connection) -> bytes | None:
 def _opens(vault: Vault, sealed: bytes) -> bool:
     try:
         return vault.proof.open(sealed, _CONTEXT) == _TEXT
-    except SealBroken:
+    except DecryptionFailed:
         return False
 
 
-def _wrong_key() -> StartError:
-    return StartError(
+def _wrong_key() -> OperatorError:
+    return OperatorError(
         "LARGESSE_MASTER_KEY is not the key that this database is sealed under: put that key back, into the list "
         "or, with an embedded database, into the file `master-key` of the data directory"
     )

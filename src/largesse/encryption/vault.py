@@ -4,7 +4,7 @@ Every purpose is a compartment with keys of its own (HKDF-SHA256, RFC 5869, the 
 opens in no other. Sealing is AES-256-GCM and begins with the id of its key, which is how older master keys keep opening it
 after a rotation; look-ups are HMAC-SHA256 (RFC 2104); claim tokens are AES-SIV (RFC 5297), whose output depends on nothing but
 the code, so that one code always has one link. Links are out in the world: what they depend on of a master key outlives it, as
-its `Rest`.
+its `RetiredKey`.
 
 In 0.1.0 all compartments shared the keys of the codes. What was sealed or looked up so is still found and opened in each; what
 is new there is sealed under the compartment's own.
@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings, decode_master_key
 
 KEY_ID_BYTES = 4
@@ -39,18 +39,18 @@ _REST_CONTEXT = b"rest-of-master-key/"
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648, section 5
 
 
-class SealBroken(Exception):
+class DecryptionFailed(Exception):
     """Sealed bytes that no master key opens, or that belong elsewhere."""
 
 
-class Rest(msgspec.Struct, frozen=True):
+class RetiredKey(msgspec.Struct, frozen=True):
     """What is still needed of a master key when nothing is sealed under it any more: it opens claim links, and nothing else."""
 
     links_id: bytes
     links: bytes
 
     def __repr__(self) -> str:
-        return "Rest(…)"  # it must not end in a log
+        return "RetiredKey(…)"  # it must not end in a log
 
 
 class _Keys:
@@ -85,7 +85,7 @@ class _Keys:
 
 
 _encode_rest = msgspec.msgpack.Encoder().encode
-_decode_rest = msgspec.msgpack.Decoder(Rest).decode
+_decode_rest = msgspec.msgpack.Decoder(RetiredKey).decode
 
 
 class Compartment:
@@ -109,15 +109,17 @@ class Compartment:
         ]
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """What `seal` sealed. Raises SealBroken."""
+        """What `seal` sealed. Raises DecryptionFailed."""
         keys = self._ring.get(sealed[:KEY_ID_BYTES])
         if keys is None:
-            raise SealBroken("sealed for another purpose, or under a master key that is not in the ring")
+            raise DecryptionFailed(
+                "sealed for another purpose, or under a master key that is not in the ring"
+            )
         body = sealed[KEY_ID_BYTES:]
         try:
             return keys.sealing.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], context)
         except (ValueError, InvalidTag):  # ValueError: cut short
-            raise SealBroken("the sealed bytes were changed or belong elsewhere") from None
+            raise DecryptionFailed("the sealed bytes were changed or belong elsewhere") from None
 
     @property
     def newest_id(self) -> bytes:
@@ -189,7 +191,7 @@ class Vault:
         self._credentials_keys = tuple(_derive(key, b"credentials", 32) for key in master_keys)
         # Tokens and the signatures of quotes begin with the id of the codes' key of the same master key.
         rests = [
-            Rest(keys.id, _derive(key, b"claim-token", 64))
+            RetiredKey(keys.id, _derive(key, b"claim-token", 64))
             for keys, key in zip(codes, master_keys, strict=True)
         ]
         self._rests = dict(zip(self.key_ids, rests, strict=True))
@@ -222,12 +224,12 @@ class Vault:
         return self.rests.seal(_encode_rest(self._rests[key_id]), _REST_CONTEXT + key_id)
 
     def reseal_rest(self, key_id: bytes, sealed: bytes) -> bytes:
-        """What `rest_of` gave under an older key, sealed under the newest. Raises SealBroken."""
+        """What `rest_of` gave under an older key, sealed under the newest. Raises DecryptionFailed."""
         context = _REST_CONTEXT + key_id
         return self.rests.seal(self.rests.open(sealed, context), context)
 
     def keep_rest(self, key_id: bytes, sealed: bytes) -> None:
-        """Opens claim links of a master key that is not in the ring, by what is left of it. Raises SealBroken."""
+        """Opens claim links of a master key that is not in the ring, by what is left of it. Raises DecryptionFailed."""
         rest = _decode_rest(self.rests.open(sealed, _REST_CONTEXT + key_id))
         self._tokens.setdefault(rest.links_id, AESSIV(rest.links))
 
@@ -247,12 +249,12 @@ class Vault:
         ]
 
     def code_of_token(self, token: str) -> tuple[bytes, int | None]:
-        """The code that `token` made the token of, and the customer that it said. Raises SealBroken for every other text."""
+        """The code that `token` made the token of, and the customer that it said. Raises DecryptionFailed for every other text."""
         try:
             sealed = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
             opened = self._tokens[sealed[:KEY_ID_BYTES]].decrypt(sealed[KEY_ID_BYTES:], None)
         except (ValueError, KeyError, InvalidTag):
-            raise SealBroken("not a claim token of this installation") from None
+            raise DecryptionFailed("not a claim token of this installation") from None
         code, whose = opened[:_CODE_BYTES], opened[_CODE_BYTES:]
         return code, int.from_bytes(whose, "big") if whose else None
 
@@ -272,12 +274,12 @@ def load_vault(settings: Settings) -> Vault:
     """The vault of an installation.
 
     With an embedded database the master key is generated into the data directory once; with an external one
-    it must be set, since every process of the installation needs the same. Raises StartError.
+    it must be set, since every process of the installation needs the same. Raises OperatorError.
     """
     if settings.master_keys:
         return Vault(settings.master_keys)
     if settings.database_url is not None:
-        raise StartError(
+        raise OperatorError(
             "LARGESSE_MASTER_KEY must be set with an external database: `openssl rand -base64 32`"
         )
     return Vault(_keys_of_file(master_key_file(settings)))
@@ -305,7 +307,7 @@ def _keys_of_file(path: Path) -> tuple[bytes, ...]:
         if line.strip()
     )
     if not keys:
-        raise StartError(f"{path} holds no master key: bring it back from a backup")
+        raise OperatorError(f"{path} holds no master key: bring it back from a backup")
     return keys
 
 

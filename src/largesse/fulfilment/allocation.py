@@ -8,7 +8,7 @@ from largesse.db.pool import Connection, Database, Row, commit_as_one, scope_of
 from largesse.db.scope import WORKER, Scope
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
-from largesse.fulfilment.providers import Provider, Wanted
+from largesse.fulfilment.providers import Provider, VoucherRequest
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line, read_progress
 
@@ -32,7 +32,7 @@ async def settle_product(
     await record_move(connection, line.key, State.CHOSEN, at, product_id=product_id)
     if not is_digital:
         return True
-    if await provider.allocate(connection, Wanted(line.key, product_id, line.value_minor), at):
+    if await provider.allocate(connection, VoucherRequest(line.key, product_id, line.value_minor), at):
         await record_move(connection, line.key, State.FULFILLED, at)
         return True
     await connection.execute(

@@ -20,7 +20,7 @@ from largesse.fulfilment.notifications import seal_email
 from largesse.fulfilment.providers import Provider
 from largesse.fulfilment.shipments import Shipped, read_address, read_shipment, request_shipment
 from largesse.fulfilment.vouchers import Allocated, read_allocated
-from largesse.lines.claiming import Turns
+from largesse.lines.claiming import RecipientSlots
 from largesse.lines.states import (
     LineKey,
     Progress,
@@ -62,7 +62,7 @@ async def read_product(connection: Connection, product_id: int) -> Product:
     return product_from_row(row)
 
 
-class Step(Enum):
+class GiftStep(Enum):
     """What a claimed gift's page shows."""
 
     CHOOSE = auto()
@@ -78,7 +78,7 @@ class ClaimedGift:
     """A claimed gift with everything its recipient is shown. It has no repr: it holds a voucher and an address."""
 
     line: Line
-    step: Step
+    step: GiftStep
     progress: Progress
     product: Product | None
     choices: list[Product]
@@ -97,7 +97,7 @@ class ClaimedGifts:
     """The claimed gifts of one environment, for their recipients."""
 
     def __init__(
-        self, database: Database, vault: Vault, environment: str, provider: Provider, turns: Turns
+        self, database: Database, vault: Vault, environment: str, provider: Provider, turns: RecipientSlots
     ) -> None:
         self._database = database
         self._vault = vault
@@ -125,7 +125,7 @@ class ClaimedGifts:
 
     async def choose(self, key: LineKey, product_id: int, language: str | None) -> None:
         """Settles which product of the collection it is, once. Raises NotPossible."""
-        async with self._changing(key, Step.CHOOSE, language) as (connection, gift, at):
+        async with self._changing(key, GiftStep.CHOOSE, language) as (connection, gift, at):
             product = next((product for product in gift.choices if product.id == product_id), None)
             if product is None:
                 raise NotPossible
@@ -139,7 +139,7 @@ class ClaimedGifts:
         self, key: LineKey, address: Mapping[str, str], email: str | None, language: str | None
     ) -> None:
         """Has the parcel sent to `address`, once; `email` is told when it leaves. Raises NotPossible."""
-        async with self._changing(key, Step.ADDRESS, language) as (connection, gift, at):
+        async with self._changing(key, GiftStep.ADDRESS, language) as (connection, gift, at):
             assert gift.product is not None, "an address is asked for once the product is settled"
             await request_shipment(connection, self._vault, gift.line, gift.product.id, address, at)
             if email is not None:
@@ -147,7 +147,7 @@ class ClaimedGifts:
 
     async def tell(self, key: LineKey, email: str, language: str | None) -> None:
         """Has `email` told when the voucher is there. Raises NotPossible."""
-        async with self._changing(key, Step.WAIT, language) as (connection, _, _):
+        async with self._changing(key, GiftStep.WAIT, language) as (connection, _, _):
             await record_email(connection, key, seal_email(self._vault, email, key))
 
     async def now(self) -> datetime:
@@ -157,7 +157,7 @@ class ClaimedGifts:
 
     @asynccontextmanager
     async def _changing(
-        self, key: LineKey, step: Step, language: str | None
+        self, key: LineKey, step: GiftStep, language: str | None
     ) -> AsyncIterator[tuple[Connection, ClaimedGift, datetime]]:
         """A transaction with the line locked and its gift at `step`; NotPossible when it is elsewhere.
 
@@ -173,7 +173,7 @@ class ClaimedGifts:
                 raise NotPossible
             at = await _now(connection)
             await commit_as_one(connection)
-            if gift.step is Step.EXPIRED and gift.progress.state is not State.EXPIRED:
+            if gift.step is GiftStep.EXPIRED and gift.progress.state is not State.EXPIRED:
                 await record_move(connection, key, State.EXPIRED, at)
             if gift.step is step:
                 if language is not None:
@@ -189,8 +189,8 @@ class ClaimedGifts:
         product = await read_product(connection, progress.product_id) if progress.product_id else None
         voucher = await read_allocated(connection, self._vault, line.key)
         shipped = await read_shipment(connection, line.key)
-        step = step_of(progress, product, await _now(connection), has_parcel=shipped is not None)
-        choices = await read_choices(connection, line) if step is Step.CHOOSE else []
+        step = gift_step_of(progress, product, await _now(connection), has_parcel=shipped is not None)
+        choices = await read_choices(connection, line) if step is GiftStep.CHOOSE else []
         told_of = [*choices, product] if product else choices
         return ClaimedGift(
             line=line,
@@ -206,16 +206,16 @@ class ClaimedGifts:
         )
 
 
-def step_of(progress: Progress, product: Product | None, now: datetime, *, has_parcel: bool) -> Step:
+def gift_step_of(progress: Progress, product: Product | None, now: datetime, *, has_parcel: bool) -> GiftStep:
     """Where a claimed gift stands. Only a recipient who still has something to do can be late."""
     if progress.state is State.FULFILLED and product is not None:
-        return Step.VOUCHER if product.is_digital else Step.PARCEL
+        return GiftStep.VOUCHER if product.is_digital else GiftStep.PARCEL
     if progress.state is State.CHOSEN and product is not None and (product.is_digital or has_parcel):
-        return Step.WAIT if product.is_digital else Step.PARCEL
+        return GiftStep.WAIT if product.is_digital else GiftStep.PARCEL
     is_late = progress.expires_at is not None and progress.expires_at <= now
     if progress.state is State.EXPIRED or is_late:
-        return Step.EXPIRED
-    return Step.ADDRESS if progress.state is State.CHOSEN else Step.CHOOSE
+        return GiftStep.EXPIRED
+    return GiftStep.ADDRESS if progress.state is State.CHOSEN else GiftStep.CHOOSE
 
 
 async def _now(connection: Connection) -> datetime:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from largesse.audit.service import Acting
 from largesse.base.amounts import UnreadableAmount, read_amount
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.money import label
 from largesse.db.pool import Connection, Database, Row
 from largesse.db.scope import OPERATOR
@@ -32,15 +32,15 @@ def read_rows(
     """Each row with its line number, fields trimmed, by the names of the heading line.
 
     A file of one column may lack the heading when `alone` names that column. Comma, semicolon and tab all separate.
-    Raises StartError naming the line.
+    Raises OperatorError naming the line.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield from _read(file, required, optional, alone)
     except UnicodeDecodeError:
-        raise StartError(f"{path.name} is not a text in UTF-8") from None
+        raise OperatorError(f"{path.name} is not a text in UTF-8") from None
     except csv.Error as error:
-        raise StartError(f"{path.name} is no CSV file: {error}") from None
+        raise OperatorError(f"{path.name} is no CSV file: {error}") from None
 
 
 def _read(
@@ -58,7 +58,7 @@ def _read(
         file = _again(first, file)
     missing = [name for name in required if name not in names]
     if missing:
-        raise StartError(
+        raise OperatorError(
             f"line 1: the heading lacks {', '.join(missing)}; it may have {', '.join([*required, *optional])}"
         )
     reader = csv.reader(file, delimiter=delimiter, strict=True)
@@ -67,13 +67,13 @@ def _read(
         if not any(field.strip() for field in fields):
             continue
         if len(fields) > len(names):
-            raise StartError(f"line {at}: there are {len(fields)} fields, the heading has {len(names)}")
+            raise OperatorError(f"line {at}: there are {len(fields)} fields, the heading has {len(names)}")
         row = {name: field.strip() for name, field in zip(names, fields, strict=False) if name in known}
         if any(len(field) > _LONGEST_FIELD for field in row.values()):
-            raise StartError(f"line {at}: a field has more than {_LONGEST_FIELD} characters")
+            raise OperatorError(f"line {at}: a field has more than {_LONGEST_FIELD} characters")
         for name in required:
             if not row.get(name):
-                raise StartError(f"line {at}: {name} is empty")
+                raise OperatorError(f"line {at}: {name} is empty")
         yield at, row
 
 
@@ -128,7 +128,7 @@ class _Item:
 
 
 async def find_inventory_product(connection: Connection, product: str) -> InventoryProduct:
-    """The digital product of a key of the world file, or an id. Raises StartError."""
+    """The digital product of a key of the world file, or an id. Raises OperatorError."""
     row = await connection.fetchrow(
         """
         SELECT id, key, name, currency, denominations_minor, is_digital FROM products
@@ -137,9 +137,9 @@ async def find_inventory_product(connection: Connection, product: str) -> Invent
         product,
     )
     if row is None:
-        raise StartError(f"there is no product {product!r}")
+        raise OperatorError(f"there is no product {product!r}")
     if not row["is_digital"]:
-        raise StartError(f"{row['key']} is a physical gift: it is shipped, and has no voucher numbers")
+        raise OperatorError(f"{row['key']} is a physical gift: it is shipped, and has no voucher numbers")
     return InventoryProduct(
         row["id"], row["key"], row["name"], row["currency"], tuple(sorted(row["denominations_minor"]))
     )
@@ -158,7 +158,7 @@ async def import_vouchers(
     """Adds the numbers of a CSV file to the inventory, sealed, and serves lines that wait for them, oldest first.
 
     Columns: `number`; `value` in major units, or `value` of the call for all; `pin` and `use_by` where the shop has
-    them. The whole file is read before anything is written: a row that cannot be taken raises StartError with its
+    them. The whole file is read before anything is written: a row that cannot be taken raises OperatorError with its
     line, and nothing was imported. A number already in the inventory is passed over and counted, so that a file may be
     imported again. `acting` keeps each transaction that added some; `on_progress` hears how many of how many rows are done.
     """
@@ -239,10 +239,10 @@ def _inventory_read(stocked: InventoryProduct, path: Path, value: str | None) ->
     for line, row in read_rows(path, ["number"], ["value", "pin", "use_by"], alone="number"):
         number = row["number"]
         if len(number) > _LONGEST_NUMBER or not number.isprintable():
-            raise StartError(f"line {line}: a number has at most {_LONGEST_NUMBER} printable characters")
+            raise OperatorError(f"line {line}: a number has at most {_LONGEST_NUMBER} printable characters")
         value_minor = _amount(stocked, row["value"], f"line {line}: value") if row.get("value") else implied
         if value_minor is None:
-            raise StartError(f"line {line}: say what it is worth, in a column `value` or with --value")
+            raise OperatorError(f"line {line}: say what it is worth, in a column `value` or with --value")
         yield _Item(
             line, value_minor, Voucher(number, row.get("pin") or None, _use_by(row.get("use_by"), line))
         )
@@ -258,10 +258,10 @@ def _amount(stocked: InventoryProduct, text: str, what: str) -> int:
     try:
         value_minor = read_amount(text, stocked.currency)
     except UnreadableAmount as error:
-        raise StartError(f"{what}: {error}") from None
+        raise OperatorError(f"{what}: {error}") from None
     if stocked.amounts_minor and value_minor not in stocked.amounts_minor:
         amounts = ", ".join(label(amount, stocked.currency) for amount in stocked.amounts_minor)
-        raise StartError(f"{what} must be one that {stocked.key} is sent at: {amounts}")
+        raise OperatorError(f"{what} must be one that {stocked.key} is sent at: {amounts}")
     return value_minor
 
 
@@ -271,4 +271,4 @@ def _use_by(text: str | None, line: int) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise StartError(f"line {line}: use_by must be a date such as 2030-12-31") from None
+        raise OperatorError(f"line {line}: use_by must be a date such as 2030-12-31") from None

@@ -17,7 +17,7 @@ _TEST_NUMBER_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class VoucherRequest:
     """The voucher a line is to get: of a product, worth `value_minor` of its currency."""
 
     line: LineKey
@@ -28,7 +28,7 @@ class Wanted:
 class Provider(Protocol):
     """Allocates voucher numbers inside the caller's transaction, which holds the line's lock."""
 
-    async def allocate(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
+    async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
         """Writes the line's voucher to `vouchers`; False when there is none to be had now."""
         ...
 
@@ -36,7 +36,7 @@ class Provider(Protocol):
 class InventoryProvider:
     """Allocates imported numbers, each once, the first imported first."""
 
-    async def allocate(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
+    async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
         """As Provider; never before lines that already wait for the same product and value.
 
         Numbers that another transaction is allocating are passed over.
@@ -71,7 +71,7 @@ class TestProvider:
         self._vault = vault
         self._inventory = inventory
 
-    async def allocate(self, connection: Connection, wanted: Wanted, at: datetime) -> bool:
+    async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
         """As Provider; always finds a number for a product without one."""
         if self._inventory is not None and await _is_stocked(connection, wanted.product_id):
             return await self._inventory.allocate(connection, wanted, at)

@@ -12,7 +12,7 @@ from typing import TextIO
 import msgspec
 
 from largesse.audit.service import Acting
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import Connection, Database, Row, commit_as_one
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
@@ -188,7 +188,7 @@ async def import_shipments(
 ) -> tuple[int, int]:
     """Marks the parcels of a CSV file (`shipment`, `carrier`, `tracking_number`) as shipped, and mails their recipients.
 
-    Returns how many were, and how many had been before. The whole file is one transaction: StartError names the
+    Returns how many were, and how many had been before. The whole file is one transaction: OperatorError names the
     line that cannot be taken, and nothing was changed.
     """
     shipped = before = 0
@@ -196,7 +196,7 @@ async def import_shipments(
         await commit_as_one(connection)
         for line, row in read_rows(path, ["shipment", "carrier"], ["tracking_number"]):
             if len(row["carrier"]) > _LONGEST or len(row.get("tracking_number", "")) > _LONGEST:
-                raise StartError(
+                raise OperatorError(
                     f"line {line}: carrier and tracking_number have at most {_LONGEST} characters"
                 )
             key = await _find(connection, environment, row["shipment"], line)
@@ -213,16 +213,16 @@ async def import_shipments(
 
 
 async def _find(connection: Connection, environment: str, shipment: str, line: int) -> LineKey | None:
-    """The line of a parcel, its lock taken; None when it has been shipped before. Raises StartError."""
+    """The line of a parcel, its lock taken; None when it has been shipped before. Raises OperatorError."""
     if not shipment.isascii() or not shipment.isdigit() or len(shipment) > 18:
-        raise StartError(f"line {line}: shipment {shipment!r} is no number of a shipment")
+        raise OperatorError(f"line {line}: shipment {shipment!r} is no number of a shipment")
     row = await connection.fetchrow(
         "SELECT customer_id, order_id, number FROM shipments WHERE id = $1 AND environment = $2",
         int(shipment),
         environment,
     )
     if row is None:
-        raise StartError(f"line {line}: there is no shipment {shipment} in {environment}")
+        raise OperatorError(f"line {line}: there is no shipment {shipment} in {environment}")
     key = LineKey(*row)
     await connection.execute(
         "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE", *key

@@ -12,13 +12,13 @@ from largesse.jobs import metrics, retention
 from largesse.mail import tasks as mail
 from largesse.webhooks import tasks as webhooks
 
-ALL_OLD = (*webhooks.OLD, OLD, *mail.OLD, *drafts.OLD, *people.OLD)
+RETENTION = (*webhooks.OLD, OLD, *mail.OLD, *drafts.OLD, *people.OLD)
 _QUEUES = (WAITING, CHANGES, *mail.QUEUES, webhooks.DELIVERIES)
 
 
 async def prune(connection: Connection) -> bool:
     """Removes a bite of what is old from each table; True when there may be more."""
-    return await retention.prune(connection, ALL_OLD)
+    return await retention.prune(connection, RETENTION)
 
 
 async def measure(connection: Connection) -> None:

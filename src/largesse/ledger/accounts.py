@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from largesse.base.errors import NotFound, StartError
+from largesse.base.errors import NotFound, OperatorError
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import Saved, Table, Values, insert
@@ -133,7 +133,7 @@ async def list_accounts(connection: Connection, customer: str | None = None) -> 
 async def find_funding_account(connection: Connection, name: str) -> Row:
     """The funding account of an id, a key, or customer/key: its id, key, name, currency and environment, and its customer's key and id.
 
-    Raises StartError for none and for several.
+    Raises OperatorError for none and for several.
     """
     customer, _, key = name.rpartition("/")
     rows = await connection.fetch(
@@ -147,10 +147,10 @@ async def find_funding_account(connection: Connection, name: str) -> Row:
         customer,
     )
     if not rows:
-        raise StartError(f"there is no funding account {name!r}")
+        raise OperatorError(f"there is no funding account {name!r}")
     if len(rows) > 1:
         names = ", ".join(f"{row['customer']}/{key} (id {row['id']})" for row in rows)
-        raise StartError(f"{name!r} could be any of {names}")
+        raise OperatorError(f"{name!r} could be any of {names}")
     return rows[0]
 
 

@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from largesse.base.amounts import ANY_CURRENCY, number_in, readings
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_LINES = 100_000
@@ -49,7 +49,7 @@ class Columns:
 
 
 def read_bank_file(path: Path, columns: Columns) -> list[BankLine]:
-    """The lines of the file, without those that are blank. Raises StartError, naming what of the file is not as it must be."""
+    """The lines of the file, without those that are blank. Raises OperatorError, naming what of the file is not as it must be."""
     rows = _rows(_text(path), path.name)
     at, amount, currency = _heading(rows, columns, path.name)
     found: list[BankLine] = []
@@ -58,7 +58,7 @@ def read_bank_file(path: Path, columns: Columns) -> list[BankLine]:
         if not any(cells):
             continue
         if len(found) == MAX_LINES:
-            raise StartError(f"{path.name} has more than {MAX_LINES:,} lines")
+            raise OperatorError(f"{path.name} has more than {MAX_LINES:,} lines")
         seen[cells] += 1
         found.append(
             BankLine(
@@ -101,7 +101,7 @@ def _text(path: Path) -> str:
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise StartError(f"{path.name} has more than {MAX_BYTES // 1024 // 1024} MB")
+        raise OperatorError(f"{path.name} has more than {MAX_BYTES // 1024 // 1024} MB")
     for encoding in _ENCODINGS:
         try:
             text = content.decode(encoding)
@@ -109,7 +109,7 @@ def _text(path: Path) -> str:
             continue
         if "\0" not in text:
             return text
-    raise StartError(f"{path.name} is no text")
+    raise OperatorError(f"{path.name} is no text")
 
 
 def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
@@ -120,9 +120,9 @@ def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
     try:
         rows = [(reader.line_num, tuple(cell.strip() for cell in cells)) for cells in reader]
     except csv.Error as error:
-        raise StartError(f"{name} is no CSV file: line {reader.line_num}: {error}") from None
+        raise OperatorError(f"{name} is no CSV file: line {reader.line_num}: {error}") from None
     if wide := next((line for line, cells in rows if len(cells) > _MAX_COLUMNS), None):
-        raise StartError(f"{name}: line {wide} has more than {_MAX_COLUMNS} columns")
+        raise OperatorError(f"{name}: line {wide} has more than {_MAX_COLUMNS} columns")
     return rows
 
 
@@ -134,7 +134,7 @@ def _heading(rows: Sequence[tuple[int, Sequence[str]]], columns: Columns, name: 
         currency = -1 if columns.all_in else _place(names, columns.currency, _CURRENCIES)
         if amount is not None and currency is not None:
             return at, amount, currency
-    raise StartError(
+    raise OperatorError(
         f"{name}: no line is a heading with an amount and a currency: name the columns with --amount-column and "
         "--currency-column, or the one currency with --currency"
     )

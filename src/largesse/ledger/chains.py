@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import START, Chain, content, micros
 
@@ -207,7 +207,7 @@ async def mark_ledger(connection: Connection, chain: Chain) -> int:
     """Gives what the ledger has marks of the present format, once; returns how many entries had none at all.
 
     Call it in the transaction that makes the first key of that format (`chains.bring_up_to_date`). Where the ledger was chained before,
-    each account gets a mark of what it is. Raises StartError where an account does not end where its chain does.
+    each account gets a mark of what it is. Raises OperatorError where an account does not end where its chain does.
     """
     accounts = await connection.fetch(_ACCOUNTS_WITH_ENTRIES)
     if not chain.has_early:
@@ -216,7 +216,7 @@ async def mark_ledger(connection: Connection, chain: Chain) -> int:
         one["name"] for one in accounts if chain.head_after(one["last_mac"] or b"") != one["chain_head"]
     ]
     if broken:
-        raise StartError(
+        raise OperatorError(
             f"the ledger was changed from outside: what {', '.join(broken[:_MOST_NAMED])} ends with is not what was "
             "written last. `largesse verify` of the release before names what was changed: restore a backup from "
             "before that, and migrate again"

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from largesse.audit.service import Acting
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.money import AmountError, label, to_minor
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -131,7 +131,7 @@ async def _confirm(database: Database, acting: Acting, line: BankLine, match: Ma
             done = await confirm_top_up(
                 connection, acting, top_up.reference, top_up.amount_minor, bank_line=line.mark
             )
-    except StartError as error:
+    except OperatorError as error:
         return Match(
             line.line, "unmatched", match.reference, line.amount, line.currency, match.account, str(error)
         )

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import astuple
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.money import label
-from largesse.db.pool import Connection, is_spread
+from largesse.db.pool import Connection, is_distributed
 from largesse.db.statements import insert
 from largesse.encryption.chain import Chain
 from largesse.ledger.chains import Account, entry_content, micros_of, pays_order
@@ -87,14 +87,14 @@ async def post(
     connection: Connection, chain: Chain, locked: Mapping[int, Locked], entries: Sequence[Entry], at: datetime
 ) -> None:
     """Writes entries in the order given, and leaves their accounts, which are `locked`, as the last entry of each says."""
-    if is_spread(connection):
+    if is_distributed(connection):
         for customer_id in {entry.customer_id: None for entry in entries}:
             own = [entry for entry in entries if entry.customer_id == customer_id]
             ids = await connection.fetchval(
                 f"SELECT ARRAY(SELECT {NEXT_ENTRY_ID} FROM generate_series(1, $1::int))",  # noqa: S608 - a constant
                 len(own),
             )
-            await post_at_home(connection, mark_entries(chain, locked, own, at), at, ids)
+            await post_by_shard_group(connection, mark_entries(chain, locked, own, at), at, ids)
         return
     await connection.execute(
         f"WITH new_entries AS ({new_entries('$1', '$2')}) {new_balances('$3', '$4', '$5', '$6')}",
@@ -103,7 +103,7 @@ async def post(
     )
 
 
-async def post_at_home(
+async def post_by_shard_group(
     connection: Connection,
     posting: Posting,
     at: datetime,
@@ -261,18 +261,18 @@ async def top_up(
     """Credits a funding account; call it inside a transaction.
 
     One reference credits an account once: repeating it with the same amount changes nothing, with another
-    amount it raises StartError, as does an amount that is not positive, an unknown account, or a closed one.
+    amount it raises OperatorError, as does an amount that is not positive, an unknown account, or a closed one.
     """
     account = await connection.fetchrow(
         "SELECT customer_id, environment, currency, closed_at FROM accounts WHERE id = $1 AND kind = 'funding'",
         account_id,
     )
     if account is None:
-        raise StartError(f"there is no funding account {account_id}")
+        raise OperatorError(f"there is no funding account {account_id}")
 
     def refuse_closed(_: int) -> None:
         if account["closed_at"] is not None:
-            raise StartError(
+            raise OperatorError(
                 f"the account is closed: open it again first, with `largesse accounts open {account_id}`"
             )
 
@@ -306,11 +306,11 @@ async def pay_in(  # noqa: PLR0913 - what a payment is, each by its name
     """Moves money that came from outside from a customer's deposits to another of its accounts.
 
     `to` is that customer and account.
-    `check` is given the account's balance, and raises StartError where this payment may not be. Once for each reference of the account,
-    as `top_up` says; raises StartError as it does. Call it inside a transaction.
+    `check` is given the account's balance, and raises OperatorError where this payment may not be. Once for each reference of the account,
+    as `top_up` says; raises OperatorError as it does. Call it inside a transaction.
     """
     if amount_minor <= 0:
-        raise StartError("the amount must be greater than zero")
+        raise OperatorError("the amount must be greater than zero")
     customer_id, account_id = to
     locked = await lock_accounts(connection, customer_id, [account_id, deposits])
     before_minor = locked[account_id].balance_minor
@@ -323,7 +323,7 @@ async def pay_in(  # noqa: PLR0913 - what a payment is, each by its name
         if earlier == amount_minor:
             return Credit(before_minor, is_new=False)
         if earlier is not None:
-            raise StartError(f"reference {reference!r} already credited {label(earlier, currency)}")
+            raise OperatorError(f"reference {reference!r} already credited {label(earlier, currency)}")
     check(before_minor)
     transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
     at: datetime = await connection.fetchval("SELECT clock_now()")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base import clock
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.money import label
 from largesse.db.pool import Connection
 from largesse.encryption.chain import Chain
@@ -24,7 +24,7 @@ _MOST_PAYMENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class AmountDue:
     """What is owed in one currency: its receivable, in minor units above zero."""
 
     account_id: int
@@ -33,7 +33,7 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True)
-class OwedMonth:
+class AmountDueMonth:
     """A month in UTC, from `since`: what was owed before it, charged for orders less what was cancelled, paid, and owed after it."""
 
     since: datetime
@@ -53,7 +53,7 @@ class Payment:
     amount_minor: int
 
 
-async def list_owed(connection: Connection, customer_id: int, environment: str) -> list[Owed]:
+async def list_amounts_due(connection: Connection, customer_id: int, environment: str) -> list[AmountDue]:
     """What a customer owes in an environment, by currency: those it was ever invoiced in."""
     rows = await connection.fetch(
         """
@@ -65,10 +65,10 @@ async def list_owed(connection: Connection, customer_id: int, environment: str) 
         customer_id,
         environment,
     )
-    return [Owed(**row) for row in rows]
+    return [AmountDue(**row) for row in rows]
 
 
-async def list_payments(connection: Connection, customer_id: int, owed: Owed) -> list[Payment]:
+async def list_payments(connection: Connection, customer_id: int, owed: AmountDue) -> list[Payment]:
     """The payments of a customer in a currency, the latest first, at most 10,000."""
     rows = await connection.fetch(
         """
@@ -82,7 +82,9 @@ async def list_payments(connection: Connection, customer_id: int, owed: Owed) ->
     return [Payment(**row) for row in rows]
 
 
-async def read_months(connection: Connection, customer_id: int, owed: Owed, months: int) -> list[OwedMonth]:
+async def read_months(
+    connection: Connection, customer_id: int, owed: AmountDue, months: int
+) -> list[AmountDueMonth]:
     """The last so many months of what is owed in a currency, the latest first; none from before the first order."""
     first: datetime | None = await connection.fetchval(
         "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 ORDER BY id LIMIT 1",
@@ -101,7 +103,7 @@ async def read_months(connection: Connection, customer_id: int, owed: Owed, mont
         after, before = places[at], places[at + 1]
         paid = sum(one.amount_minor for one in payments if before.first <= one.id < after.first)
         opening, closing = -before.balance_minor, -after.balance_minor
-        found.append(OwedMonth(one, opening, closing - opening + paid, paid, closing))
+        found.append(AmountDueMonth(one, opening, closing - opening + paid, paid, closing))
     return found
 
 
@@ -163,7 +165,7 @@ async def settle(
     """Records a customer's payment of what it owes; what it still owes is what its receivable is below zero.
 
     Call it inside a transaction. One reference is one payment: repeating it with the same amount changes nothing.
-    Raises StartError for an unknown customer, one that was never invoiced in this currency, an amount that is not
+    Raises OperatorError for an unknown customer, one that was never invoiced in this currency, an amount that is not
     positive or more than is owed, and a reference of another amount.
     """
     row = await connection.fetchrow(
@@ -178,13 +180,13 @@ async def settle(
         currency,
     )
     if row is None:
-        raise StartError(f"there is no customer {customer!r}")
+        raise OperatorError(f"there is no customer {customer!r}")
     if row["receivable"] is None:
-        raise StartError(f"customer {customer!r} was never invoiced in {currency} in {environment}")
+        raise OperatorError(f"customer {customer!r} was never invoiced in {currency} in {environment}")
 
     def refuse_too_much(balance_minor: int) -> None:
         if amount_minor > (owed := max(0, -balance_minor)):
-            raise StartError(f"the amount must be at most what is owed, {label(owed, currency)}")
+            raise OperatorError(f"the amount must be at most what is owed, {label(owed, currency)}")
 
     own = await own_accounts(connection, row["id"], environment, currency)
     return await pay_in(

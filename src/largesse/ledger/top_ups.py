@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.audit.service import Acting
-from largesse.base.errors import InvalidRequest, NotFound, StartError
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.base.money import label
 from largesse.db.pool import Connection, Row
 from largesse.ledger.posting import top_up
@@ -260,7 +260,7 @@ async def confirm_top_up(
     """Credits the account of a top-up, with another amount than was asked for where `amount_minor` says so.
 
     Once: repeating it with the same amount changes nothing. `bank_line` tells the line of a bank's file by which it was
-    confirmed. Raises StartError for an unknown one, a cancelled one, and one confirmed with another amount. Call it inside a
+    confirmed. Raises OperatorError for an unknown one, a cancelled one, and one confirmed with another amount. Call it inside a
     transaction.
     """
     row = await connection.fetchrow(
@@ -268,7 +268,7 @@ async def confirm_top_up(
         reference,
     )
     if row is None:
-        raise StartError(f"there is no top-up {spelled_reference(reference)}")
+        raise OperatorError(f"there is no top-up {spelled_reference(reference)}")
     found = await find_top_up(connection, row["customer_id"], row["environment"], reference)
     amount_minor = _amount_of(found, amount_minor)
     if found.state == "confirmed":
@@ -308,15 +308,15 @@ async def _record(connection: Connection, acting: Acting, act: str, top_up: TopU
 
 
 def _amount_of(found: TopUp, amount_minor: int | None) -> int:
-    """What is to be credited. Raises StartError where nothing may be."""
+    """What is to be credited. Raises OperatorError where nothing may be."""
     named = spelled_reference(found.reference)
     if found.state == "cancelled":
-        raise StartError(
+        raise OperatorError(
             f"top-up {named} was cancelled: where the money came all the same, credit it with `largesse top-up`"
         )
     wanted = found.amount_minor if amount_minor is None else amount_minor
     if found.credited_minor is not None and wanted != found.credited_minor and amount_minor is not None:
-        raise StartError(
+        raise OperatorError(
             f"top-up {named} was confirmed with {label(found.credited_minor, found.currency)} already"
         )
     return wanted

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from largesse.base.throttle import Rate, network_of
 from largesse.db.pool import Connection, act_for, scope_of
 from largesse.db.scope import LOOKUP, for_customer
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.lines.codes import CODE_BYTES, CodeError, IssuedCode, SealedCodes, open_code, parse_code
 from largesse.lines.states import Progress
 from largesse.lines.store import NO_LINE, Line, find_line, progress_from_row
@@ -94,7 +94,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Examined:
+class CheckedCode:
     """What the database knows about an attempt. `line` is None for an unknown code."""
 
     now: datetime
@@ -117,7 +117,7 @@ class Examined:
         return self.line is not None and self.pin_is_right and not self.failures.is_paused(self.now)
 
 
-class Examiner:
+class CodeChecker:
     """Examines attempts in one environment."""
 
     def __init__(self, vault: Vault, environment: str) -> None:
@@ -126,7 +126,7 @@ class Examiner:
         (decoy,) = SealedCodes(vault, [IssuedCode(os.urandom(CODE_BYTES), 0)], _DECOY_REFERENCE)
         self._decoy = decoy.sealed
 
-    async def examine(self, connection: Connection, attempt: Attempt) -> Examined:
+    async def examine(self, connection: Connection, attempt: Attempt) -> CheckedCode:
         """Reads and locks what the attempt is decided on; call it inside a transaction that looks up.
 
         It acts for the line's customer from then on; for whom the link named, or nobody, where there is no line.
@@ -163,7 +163,7 @@ class Examiner:
         right = self._compare(line, attempt.pin)
         if line is not None and not line.is_sent(now):
             line, key = None, decoy
-        return Examined(
+        return CheckedCode(
             now,
             line,
             progress_from_row(row),
@@ -184,12 +184,12 @@ class Examiner:
                 if line is None
                 else open_code(self._vault, line.sealed, line.reference, line.number)
             )
-        except SealBroken:  # `largesse verify` reports such a line
+        except DecryptionFailed:  # `largesse verify` reports such a line
             return False
         return hmac.compare_digest(code.pin_text.encode(), typed.encode()) and line is not None
 
 
-async def record_failure(connection: Connection, examined: Examined) -> None:
+async def record_failure(connection: Connection, examined: CheckedCode) -> None:
     """Counts a wrong answer against the code, unless it is paused, and against the address."""
     now = examined.now
     failures = examined.failures
@@ -221,7 +221,7 @@ async def record_failure(connection: Connection, examined: Examined) -> None:
     )
 
 
-async def forget_failures(connection: Connection, examined: Examined) -> None:
+async def forget_failures(connection: Connection, examined: CheckedCode) -> None:
     """Forgets the code's wrong PINs after a right one."""
     if examined.failures != Failures():
         await connection.execute("DELETE FROM pin_failures WHERE (decoy, key) = ($1, $2)", *examined.key)

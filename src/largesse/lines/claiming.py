@@ -14,8 +14,8 @@ from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.db.pool import Connection, Database, act_for, commit_as_one
 from largesse.db.scope import LOOKUP
-from largesse.encryption.vault import SealBroken, Vault
-from largesse.lines.attempts import Attempt, Examined, Examiner, forget_failures, record_failure
+from largesse.encryption.vault import DecryptionFailed, Vault
+from largesse.lines.attempts import Attempt, CheckedCode, CodeChecker, forget_failures, record_failure
 from largesse.lines.states import LineKey, Progress, State, expiry, record_claim, record_opened
 from largesse.lines.store import Line, find_line, read_progress
 
@@ -58,7 +58,7 @@ class Claim:
     wait_s: float = 0.0
 
 
-class Turns:
+class RecipientSlots:
     """How many recipients one process serves at once: those who change something, and those who look."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Claiming:
         fulfiller: Fulfiller,
         *,
         default_expiry_days: int,
-        turns: Turns,
+        turns: RecipientSlots,
         now_s: Callable[[], float] = clock.passed_s,
     ) -> None:
         self._database = database
@@ -98,7 +98,7 @@ class Claiming:
         self._fulfiller = fulfiller
         self._default_expiry_days = default_expiry_days
         self._turns = turns
-        self._examiner = Examiner(vault, environment)
+        self._examiner = CodeChecker(vault, environment)
         self._pacers = {Outcome.REFUSED: Pacer(_REFUSED_PER_S), Outcome.SLOWED: Pacer(_SLOWED_PER_S)}
         self._slowed: Waits[bytes] = Waits(remembered=_REMEMBERED_ADDRESSES, now_s=now_s)
 
@@ -106,7 +106,7 @@ class Claiming:
         """The line a claim link leads to, and how far it has come. Changes nothing. Raises NotFound for a link that leads nowhere."""
         try:
             code, customer_id = self._vault.code_of_token(token)
-        except SealBroken:
+        except DecryptionFailed:
             raise NotFound(_LEADS_NOWHERE) from None
         async with self._turns.looks, self._database.transaction(LOOKUP) as connection:
             line = await find_line(connection, self._vault, code, self._environment, customer_id)
@@ -153,7 +153,7 @@ class Claiming:
         return Claim(outcome, examined.line.key, examined.now)
 
     async def _take(
-        self, connection: Connection, line: Line, examined: Examined, language: str | None
+        self, connection: Connection, line: Line, examined: CheckedCode, language: str | None
     ) -> tuple[Outcome, int | None]:
         """Claims the locked line for whoever has its PIN; also the product it has to wait for, if any."""
         if examined.progress.state is State.CANCELLED:
@@ -172,7 +172,7 @@ class Claiming:
         wait_s = self._slowed.left_s(network)
         return Claim(Outcome.SLOWED, wait_s=wait_s) if wait_s else None
 
-    def _slow(self, network: bytes, examined: Examined) -> Claim:
+    def _slow(self, network: bytes, examined: CheckedCode) -> Claim:
         wait_s = examined.wait.total_seconds()
         self._slowed.tell(network, wait_s)
         return Claim(Outcome.SLOWED, wait_s=wait_s)

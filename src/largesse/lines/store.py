@@ -15,11 +15,11 @@ from datetime import datetime
 import msgspec
 
 from largesse.base.email import is_erased
-from largesse.db.pool import Connection, Row, act_for, is_spread
+from largesse.db.pool import Connection, Row, act_for, is_distributed
 from largesse.db.scope import Scope, for_customer, for_customers
 from largesse.db.sharding import customers_of_code
 from largesse.db.statements import insert
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.lines.codes import open_code
 from largesse.lines.states import LineKey, Progress, State
 
@@ -93,7 +93,7 @@ async def find_line(
     asked, and before that all nodes whose it is, unless a link has said so (`customer_id`).
     """
     lookups = vault.codes.lookups(code)
-    if is_spread(connection):
+    if is_distributed(connection):
         rows = await _ask_node(connection, lookups, environment, customer_id, lock=lock)
     else:
         rows = await connection.fetch("SELECT * FROM lines_of_code($1, $2, $3)", lookups, environment, lock)
@@ -122,7 +122,7 @@ async def _ask_node(
 def _has_code(vault: Vault, line: Line, code: bytes) -> bool:
     try:
         return hmac.compare_digest(open_code(vault, line.sealed, line.reference, line.number).code, code)
-    except SealBroken:  # `largesse verify` reports such a line
+    except DecryptionFailed:  # `largesse verify` reports such a line
         return False
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from largesse.base.email import email_key, erased_email, is_erased
 from largesse.db.pool import Connection, Row
 from largesse.encryption.columns import SealedTable
-from largesse.encryption.vault import Compartment, SealBroken, Vault
+from largesse.encryption.vault import Compartment, DecryptionFailed, Vault
 from largesse.lines.codes import SealedCodes, open_code
 from largesse.lines.states import LineKey
 
@@ -114,7 +114,7 @@ async def erase_recipients(connection: Connection, order: tuple[int, int], numbe
 def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:
     """What is sealed, and the number it is found by, before and now."""
     if row["reference"] is None:
-        raise SealBroken("the line has no order")
+        raise DecryptionFailed("the line has no order")
     code = open_code(vault, row["sealed"], row["reference"], row["number"])
     renewed = SealedCodes(vault, [code], row["reference"], first=row["number"])
     (sealed,) = renewed

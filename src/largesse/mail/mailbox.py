@@ -10,7 +10,7 @@ from datetime import datetime
 
 from largesse.base.errors import NotFound
 from largesse.db.pool import Connection
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ async def open_captured(
         raise NotFound("There is no such message here; captured mail is kept for 30 days.")
     try:
         raw = vault.captured.open(row["sealed"], sealing_context(row["message_id"]))
-    except SealBroken:
+    except DecryptionFailed:
         raise NotFound("The message is sealed with a master key that is not set any more.") from None
     # Headers may hold UTF-8 as it is (RFC 6532), which the parser of bytes takes for damage.
     message = email.message_from_string(raw.decode(), policy=email.policy.default)

@@ -19,7 +19,7 @@ from largesse.jobs.job_loop import Schedule
 from largesse.mail import letter as letters
 from largesse.mail import requeue
 from largesse.mail.mailbox import sealing_context
-from largesse.mail.message_leases import Desk, NotNowError
+from largesse.mail.message_leases import MessageLeases, NotNowError
 from largesse.mail.messages import Message
 from largesse.mail.outcomes import Sent
 from largesse.mail.refusals import Fault, rule_of
@@ -53,11 +53,11 @@ class Mailer:
         mail_from: str,
         transport: SmtpTransport | None,
         captures: bool = False,
-        desk: Desk | None = None,
+        desk: MessageLeases | None = None,
         drain_s: float = DRAIN_S,
     ) -> None:
         metrics.MAILS.labels("server_away")  # told from the start, as 0
-        self._desk = desk or Desk(database)
+        self._desk = desk or MessageLeases(database)
         self._vault = vault
         self._public_url_of = public_url_of
         self._mail_from = mail_from

@@ -35,7 +35,7 @@ class NotNowError(Exception):
     """A message may not be sent now, and was not."""
 
 
-class Desk:
+class MessageLeases:
     """Leases messages and writes down what became of them, for all connections of a process."""
 
     def __init__(self, database: Database, *, lease_s: float = LEASE_S) -> None:

@@ -9,8 +9,8 @@ from datetime import datetime
 from largesse.base.i18n.languages import language_of
 from largesse.catalogue.model import Details
 from largesse.catalogue.pictures import picture_path
-from largesse.db.pool import Connection, Row, is_spread
-from largesse.db.shard_groups import Customers, read_at_homes
+from largesse.db.pool import Connection, Row, is_distributed
+from largesse.db.shard_groups import Customers, read_by_shard_group
 from largesse.db.sharding import arguments, within
 from largesse.encryption.vault import Vault
 from largesse.jobs.leases import Lease, Queue, Terms, held_columns
@@ -60,7 +60,7 @@ async def take(
     orders, away = await _read_orders(connection, taken)
     there = [row for row in taken if row["customer_id"] not in away]
     named = await _read_names(connection, there, orders)
-    spread = is_spread(connection)
+    spread = is_distributed(connection)
     return [
         _message(
             row,
@@ -112,7 +112,7 @@ async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[di
             *arguments(neighbours),
         )
 
-    rows, away = await read_at_homes(connection, [row["customer_id"] for row in taken], read)
+    rows, away = await read_by_shard_group(connection, [row["customer_id"] for row in taken], read)
     return {row["id"]: row for row in rows}, away
 
 

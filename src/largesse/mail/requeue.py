@@ -63,14 +63,14 @@ _CANDIDATES = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequeueFilter:
     """Which mail to send again: what was given up or held since then, for a reason with these words in any case."""
 
     since: datetime
     reason: str | None = None
 
 
-async def count_given_up(database: Database, wanted: Wanted) -> int:
+async def count_given_up(database: Database, wanted: RequeueFilter) -> int:
     """How many messages `requeue` would send again."""
     found = 0
     after = _START
@@ -81,7 +81,7 @@ async def count_given_up(database: Database, wanted: Wanted) -> int:
     return found
 
 
-async def requeue(database: Database, wanted: Wanted) -> int:
+async def requeue(database: Database, wanted: RequeueFilter) -> int:
     """Makes messages due again, with three more days and without codes that were cancelled since; returns how many.
 
     What was asked for is kept in `mail_requeues` with that number. It is done in bites; broken off, it may be repeated.

@@ -77,7 +77,7 @@ _DOT_FIRST = re.compile(rb"(?m)^\.")
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 # A server that has vanished answers no probe and is given up after 80 s; one that is only slow answers them for as long
-# as `Patience` lasts.
+# as `SmtpTimeouts` lasts.
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 5))
 
 
@@ -86,7 +86,7 @@ class MailServerAwayError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SmtpTimeouts:
     """How long a mail server may take, in seconds: no less than RFC 5321 (4.5.3.2) asks of a client.
 
     The last is what it asks for most earnestly (4.5.3.2.6): a server that is given up before it has answered to the
@@ -138,14 +138,14 @@ class Handover:
 class Session:
     """An open connection. Made by `open`; useless after a handover that `ends_connection`."""
 
-    def __init__(self, smtp: aiosmtplib.SMTP, patience: Patience) -> None:
+    def __init__(self, smtp: aiosmtplib.SMTP, patience: SmtpTimeouts) -> None:
         self._smtp = smtp
         self._patience = patience
         self.handed_over = 0
         self.stage = MAIL  # of the message under way
 
     @classmethod
-    async def open(cls, server: MailServer, patience: Patience, tls: ssl.SSLContext | None) -> Self:
+    async def open(cls, server: MailServer, patience: SmtpTimeouts, tls: ssl.SSLContext | None) -> Self:
         """A connection, encrypted and logged in as the server wants it. Raises MailServerAwayError when none can be had."""
         smtp: aiosmtplib.SMTP | None = None
         try:

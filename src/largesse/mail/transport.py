@@ -6,7 +6,7 @@ import asyncio
 import ssl
 
 from largesse.base import clock
-from largesse.mail.smtp import DOT, Allow, Handover, MailServer, MailServerAwayError, Patience, Session
+from largesse.mail.smtp import DOT, Allow, Handover, MailServer, MailServerAwayError, Session, SmtpTimeouts
 
 _MAX_ON_ONE_CONNECTION = 500  # servers tend to end a connection after some hundreds
 _STOPPED = "the worker stopped before the mail server had answered"
@@ -16,10 +16,10 @@ class SmtpTransport:
     """Hands over one message at a time, over a connection it opens when needed."""
 
     def __init__(
-        self, server: MailServer, *, patience: Patience | None = None, tls: ssl.SSLContext | None = None
+        self, server: MailServer, *, patience: SmtpTimeouts | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
         self._server = server
-        self._patience = patience or Patience()
+        self._patience = patience or SmtpTimeouts()
         self._tls = tls
         self._session: Session | None = None
         self.opened = 0  # connections so far

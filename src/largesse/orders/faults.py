@@ -28,7 +28,7 @@ _KEPT: dict[type[Problem], str | None] = {
 }
 
 
-class Findings:
+class RequestFaults:
     """Keeps the problems that blocks under `with findings:` raise, the first of each field, and lets what follows go on."""
 
     def __init__(self) -> None:

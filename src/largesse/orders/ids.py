@@ -45,7 +45,7 @@ def drawn_ids(count: str) -> str:
     """  # noqa: S608 - a placeholder
 
 
-async def read_horizon(database: Database) -> int:
+async def read_watermark(database: Database) -> int:
     """The id up to which a statement that begins now sees every order there will ever be.
 
     The marks are asked for once the sequence has been read: they are compared with it. Raises Unavailable on a standby:

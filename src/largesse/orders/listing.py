@@ -22,9 +22,9 @@ from largesse.db.scope import for_customers
 from largesse.db.shard_groups import Customers, places
 from largesse.db.sharding import arguments, at_node, within
 from largesse.events.kinds import OrderRecord
-from largesse.orders.ids import read_horizon
+from largesse.orders.ids import read_watermark
 from largesse.orders.request import read_reference
-from largesse.orders.row import TOLD_COLUMNS, order_record
+from largesse.orders.row import RESPONSE_COLUMNS, order_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ _GIFTS = """
 
 _LISTS_AT_ONCE = 100
 # What makes of a list what callers are told; it goes to all of them as it is.
-Tell = Callable[[list[OrderRecord]], bytes]
+Serialize = Callable[[list[OrderRecord]], bytes]
 
 
 class _List(NamedTuple):
@@ -110,7 +110,7 @@ class _List(NamedTuple):
 class OrderLists:
     """Reads lists of orders, and has each told once: `tell` makes of it what callers get."""
 
-    def __init__(self, database: Database, tell: Tell) -> None:
+    def __init__(self, database: Database, tell: Serialize) -> None:
         self._database = database
         self._tell = tell
         self._newest: Batcher[_List, bytes] = Batcher(
@@ -162,7 +162,7 @@ class OrderLists:
         return await self._read(wanted, _NEWEST)
 
     async def _read_next(self, wanted: list[_List]) -> Sequence[bytes]:
-        return await self._read(wanted, _NEXT, await read_horizon(self._database))
+        return await self._read(wanted, _NEXT, await read_watermark(self._database))
 
     async def _read(
         self, wanted: list[_List], queries: Mapping[bool, str], *arguments: int
@@ -192,7 +192,7 @@ def _reading(which: str, pin: str) -> str:
     looked up in an index under row-level security, too.
     """
     return f"""
-        SELECT list.at, o.id, o.created_at, {", ".join(f"o.{name}" for name in TOLD_COLUMNS)}
+        SELECT list.at, o.id, o.created_at, {", ".join(f"o.{name}" for name in RESPONSE_COLUMNS)}
         FROM unnest($1::int[], $2::text[], $3::int[], $4::int[]) WITH ORDINALITY
             AS list (customer_id, environment, length, after, at)
         CROSS JOIN LATERAL (
@@ -205,7 +205,7 @@ def _reading(which: str, pin: str) -> str:
 
 # As a range, in order, so that no other index than that of references fits, whatever is known of the table (`reading`).
 _OF_REFERENCE = f"""
-    SELECT id, created_at, {", ".join(TOLD_COLUMNS)} FROM (
+    SELECT id, created_at, {", ".join(RESPONSE_COLUMNS)} FROM (
         SELECT * FROM orders
         WHERE customer_id = $1 AND environment = $2 AND external_reference >= $3 AND external_reference <= $3
         ORDER BY external_reference LIMIT 1) AS found

@@ -17,7 +17,7 @@ from largesse.base.errors import Unavailable
 from largesse.db.pool import DATABASE_FAILED
 from largesse.orders import metrics
 from largesse.orders.order import AccountIds, Order, Outcome, Placed
-from largesse.orders.rules import Held, ReferenceHeld
+from largesse.orders.rules import LockedAccount, ReferenceHeld
 
 _TASKS = 2
 _MAX_ORDERS = 250
@@ -60,10 +60,10 @@ class _Queue:
         return batch
 
 
-class WaitingRoom:
+class LockQueue:
     """Places orders as soon as their accounts can be had; one that waits longer than `patience_s` is refused.
 
-    `place` gives an outcome for each of some orders of the same accounts, Held for those that must go on waiting; `find_free`
+    `place` gives an outcome for each of some orders of the same accounts, LockedAccount for those that must go on waiting; `find_free`
     tells which accounts of some orders nobody has locked. A customer may fill half the room, two of them a third each, and so on.
     """
 
@@ -178,7 +178,7 @@ class WaitingRoom:
         loop = asyncio.get_running_loop()
         if one.outcome.done():  # its caller went away
             return True
-        if isinstance(outcome, Held):
+        if isinstance(outcome, LockedAccount):
             if loop.time() < one.until:
                 return False
             self._expire(one)

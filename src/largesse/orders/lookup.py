@@ -16,12 +16,12 @@ from largesse.base.errors import NotFound
 from largesse.customers.access import is_own, require_own
 from largesse.customers.principal import Principal
 from largesse.customers.restrictions import CODES, require_scope
-from largesse.db.pool import Connection, Row, is_spread
+from largesse.db.pool import Connection, Row, is_distributed
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import CODES_AT_ONCE, IssuedCode, give_codes, open_code
 from largesse.orders.ids import is_reference
 from largesse.orders.order_acts import record_reading
-from largesse.orders.row import KeptOrder, Receipt, kept_order
+from largesse.orders.row import OrderRow, Receipt, order_row
 
 
 async def find_order(connection: Connection, principal: Principal, reference: str) -> Row:
@@ -70,7 +70,7 @@ class RequestedRecipient(msgspec.Struct, frozen=True):
 class OrderRequest(msgspec.Struct, frozen=True):
     """What was asked for, as the order keeps it: with what a template or default filled in."""
 
-    order: KeptOrder
+    order: OrderRow
     is_own: bool  # whether it is the asker's to decide over
     recipients: list[RequestedRecipient]  # in the order they were given; none of a code batch
 
@@ -78,7 +78,7 @@ class OrderRequest(msgspec.Struct, frozen=True):
 async def read_request(connection: Connection, principal: Principal, reference: str) -> OrderRequest:
     """What the order was asked for with; no codes. Raises NotFound for an order of another customer or environment."""
     row = await find_order(connection, principal, reference)
-    order = kept_order(row)
+    order = order_row(row)
     own = is_own(principal, order.service_account_id, order.user_id)
     return OrderRequest(order, own, [] if order.is_batch else await _recipients(connection, row))
 
@@ -117,8 +117,8 @@ async def read_order(
         require_scope(principal, CODES)
         codes = await _read_codes(connection, vault, row)
         await record_reading(connection, principal, address, row["id"])
-    whose = row["customer_id"] if is_spread(connection) else None
-    return Receipt(kept_order(row), await give_codes(codes, vault, public_url, whose))
+    whose = row["customer_id"] if is_distributed(connection) else None
+    return Receipt(order_row(row), await give_codes(codes, vault, public_url, whose))
 
 
 async def _read_codes(connection: Connection, vault: Vault, order: Row) -> list[IssuedCode]:

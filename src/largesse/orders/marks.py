@@ -18,7 +18,7 @@ from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import Chain, content
 from largesse.orders.new_rows import addressees
 from largesse.orders.order import Order
-from largesse.orders.row import COLUMNS, KeptOrder, kept_order
+from largesse.orders.row import COLUMNS, OrderRow, order_row
 
 OrderKey = tuple[int, int]  # customer and id
 Addressee = tuple[str | None, str | None]  # address and name of a line
@@ -97,14 +97,14 @@ def _pieces(codes: Mapping[OrderKey, int]) -> Iterable[list[OrderKey]]:
 
 def _digest_now(chain: Chain, row: Row) -> bytes:
     recipients = list(zip(row["emails"] or (), row["names"] or (), strict=True))
-    return chain.digest(_content(kept_order(row), row["created_at"], recipients))
+    return chain.digest(_content(order_row(row), row["created_at"], recipients))
 
 
 def _is_marked(chain: Chain, row: Row, digest: bytes) -> bool:
     return chain.is_mark(_changed(row, row["placed_digest"], digest), row["mac"] or b"")
 
 
-def _content(order: KeptOrder, at: datetime, recipients: Sequence[Addressee]) -> bytes:
+def _content(order: OrderRow, at: datetime, recipients: Sequence[Addressee]) -> bytes:
     if order.address and ":" in order.address:  # which is written in several ways
         order = msgspec.structs.replace(order, address=str(ip_address(order.address)))
     return content("order", at, order, recipients)

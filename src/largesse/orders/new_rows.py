@@ -11,7 +11,7 @@ import msgspec
 
 from largesse.lines.store import LineColumns
 from largesse.orders.order import Order
-from largesse.orders.row import TOLD_COLUMNS, KeptOrder, order_record
+from largesse.orders.row import RESPONSE_COLUMNS, OrderRow, order_record
 
 _encode = msgspec.json.Encoder().encode
 
@@ -26,14 +26,14 @@ def _reference_of(place_and_order: tuple[int, Order]) -> tuple[int, str, str]:
     return kept.customer_id, kept.environment, kept.external_reference or ""
 
 
-def event_after_id(order: KeptOrder, at: datetime) -> str:
+def event_after_id(order: OrderRow, at: datetime) -> str:
     """The order record in JSON but for the id that it begins with: EVENT_BEFORE_ID, the id and this are the body of its event."""
     record = _encode(order_record(0, _told(order), at)).decode()
     assert record.startswith(_NO_ID), "an order record begins with its id"
     return record[len(_NO_ID) :]
 
 
-_told = attrgetter(*TOLD_COLUMNS)
+_told = attrgetter(*RESPONSE_COLUMNS)
 EVENT_BEFORE_ID = '{"id":'
 _NO_ID = f"{EVENT_BEFORE_ID}0"
 

@@ -13,8 +13,8 @@ from largesse.ledger.payment_sources import PaymentSource, payment_source
 from largesse.lines.codes import IssuedCode, SealedCode
 from largesse.orders.options import DEFAULT_WRAPPING
 from largesse.orders.recipients import OrderRecipient
-from largesse.orders.request import Wanted
-from largesse.orders.row import KeptOrder
+from largesse.orders.request import OrderSpec
+from largesse.orders.row import OrderRow
 
 # What a caller's reference is unique for: customer, environment and the reference.
 ReferenceKey = tuple[int, str, str]
@@ -45,7 +45,7 @@ class OwnAccounts(msgspec.Struct, frozen=True):
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """A checked order with its codes drawn, ready to be written. Those of a large one are sealed as they are written."""
 
-    kept: KeptOrder
+    kept: OrderRow
     principal: Principal
     source: PaymentSource
     recipients: tuple[OrderRecipient, ...]  # none of a code batch
@@ -92,7 +92,7 @@ def new_order(
     reference: str,
     principal: Principal,
     gift: Gift,
-    wanted: Wanted,
+    wanted: OrderSpec,
     own_accounts: OwnAccounts,
     codes: list[IssuedCode],
     sealed: Iterable[SealedCode],
@@ -101,7 +101,7 @@ def new_order(
     """The order that `principal` wants, sent from the network address `address`, under a reference drawn for it."""
     options = msgspec.structs.asdict(wanted.options)
     options["wrapping_key"] = options["wrapping_key"] or DEFAULT_WRAPPING
-    kept = KeptOrder(
+    kept = OrderRow(
         reference=reference,
         customer_id=principal.customer_id,
         environment=principal.environment,

@@ -24,10 +24,10 @@ from largesse.db.shard_groups import Nodes
 from largesse.encryption.chain import Chain
 from largesse.orders import metrics
 from largesse.orders.ids import IdWatch
-from largesse.orders.lock_queue import WaitingRoom
+from largesse.orders.lock_queue import LockQueue
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 from largesse.orders.reading import begin, find_free, read_context, require_begun, wait_for_accounts
-from largesse.orders.rules import BatchContext, Decided, Held, ReferenceHeld, decide
+from largesse.orders.rules import BatchContext, Decided, LockedAccount, ReferenceHeld, decide
 from largesse.orders.settling import Settler, Unsettled
 from largesse.orders.store import draw_ids, write_lines, write_orders
 
@@ -48,7 +48,7 @@ _MAX_WAITING = 5_000
 # Of large orders, their codes: those are what takes memory and time, and repeated orders of few must not be turned away.
 _MAX_WAITING_CODES = 250_000
 # How long an order waits for accounts that somebody else has locked.
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 _ALONE_ATTEMPTS = 5
 
 
@@ -56,7 +56,7 @@ class Written(msgspec.Struct):
     """What a transaction has written of a batch, and what became of the others by their place in it."""
 
     placed: list[Placed]
-    refusals: Mapping[int, Problem | Held]
+    refusals: Mapping[int, Problem | LockedAccount]
     context: BatchContext
 
 
@@ -84,7 +84,7 @@ class Placer:
         chain: Chain,
         *,
         max_orders: int = MAX_ORDERS,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = TIMEOUT_S,
         on_placed: Callable[[], None] = lambda: None,
         ids: IdWatch | None = None,
     ) -> None:
@@ -115,7 +115,7 @@ class Placer:
             room_by_weight=True,
             group=_customer_of,
         )
-        self._aside = WaitingRoom(
+        self._aside = LockQueue(
             partial(self._place, partial(_place_aside, chain)),
             self._find_free,
             patience_s=patience_s,
@@ -161,7 +161,7 @@ class Placer:
                 break
             try:
                 return await lane.submit(order)
-            except Held:
+            except LockedAccount:
                 continue
         on_aside()
         return await self._aside.submit(order)
@@ -173,7 +173,7 @@ class Placer:
     async def _place(self, writer: Writer, batch: list[Order]) -> Sequence[Outcome]:
         try:
             return await self._transact(writer, batch)
-        except Held as held:
+        except LockedAccount as held:
             return [held] * len(batch)
         except asyncpg.LockNotAvailableError:
             # The accounts are ours: what was waited for in vain is whoever takes a reference of the batch.

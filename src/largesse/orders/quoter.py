@@ -12,20 +12,20 @@ from itertools import count
 import msgspec
 
 from largesse.base.errors import InvalidRequest, ReferenceUsed
-from largesse.customers.access import Standing, people_standing
+from largesse.customers.access import KeyStatus, person_statuses
 from largesse.customers.authenticator import Caller
 from largesse.db.pool import Connection, Database
 from largesse.encryption.vault import Vault
 from largesse.ledger.payment_sources import FromAccount, PaymentSource, payment_source
-from largesse.orders.faults import Findings
+from largesse.orders.faults import RequestFaults
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey, new_order
 from largesse.orders.quotes import make_quote
 from largesse.orders.reading import read_account, read_references
 from largesse.orders.recipients import OrderRecipient
-from largesse.orders.request import Asked, Wanted, read_send, require_codes
+from largesse.orders.request import OrderSpec, SendRequest, read_send, require_codes
 from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
-from largesse.orders.service import Intake
+from largesse.orders.service import OrderService
 from largesse.orders.spending import limited_daily, read_spending
 
 # A field is refused once, the recipients perhaps twice, and there are fewer fields.
@@ -56,12 +56,12 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 class Quoter:
     """Says what sends would be charged. Nothing is written or kept for them, and nothing reserved."""
 
-    def __init__(self, database: Database, intake: Intake, vault: Vault) -> None:
+    def __init__(self, database: Database, intake: OrderService, vault: Vault) -> None:
         self._database = database
         self._intake = intake
         self._vault = vault
 
-    async def quote(self, caller: Caller, asked: Asked, found: Findings) -> Quote:
+    async def quote(self, caller: Caller, asked: SendRequest, found: RequestFaults) -> Quote:
         """The quote for what is asked for; `found` holds what was wrong with it already, and has something harmless in its place.
 
         Raises what the send would raise, for as long as nothing changes, with all else that is wrong in its `errors`.
@@ -83,7 +83,9 @@ class Quoter:
         assert gift is not None, "a gift that was not found has been told"
         return self._quote(caller, gift, wanted, decided)
 
-    def _read(self, caller: Caller, asked: Asked, found: Findings) -> tuple[Asked, Wanted]:
+    def _read(
+        self, caller: Caller, asked: SendRequest, found: RequestFaults
+    ) -> tuple[SendRequest, OrderSpec]:
         """What is asked for with something harmless for whatever is wrong, and what comes of it."""
         for _ in range(_MOST_READINGS):
             try:
@@ -92,7 +94,9 @@ class Quoter:
                 asked = _without(asked, found.keep(refusal))
         raise AssertionError("what was refused is left out, so that something is left that can be read")
 
-    async def _decide(self, caller: Caller, gift: Gift | None, wanted: Wanted, found: Findings) -> Decided:
+    async def _decide(
+        self, caller: Caller, gift: Gift | None, wanted: OrderSpec, found: RequestFaults
+    ) -> Decided:
         """What the placer would decide on the order now; what it would refuse it for is among what was found then."""
         if "account_id" in found:
             wanted = msgspec.structs.replace(wanted, account_id=None)
@@ -106,7 +110,7 @@ class Quoter:
             keys = [] if order.reference_key is None else [order.reference_key]
             context = _context(order, caller.now, account, await read_references(connection, keys))
             if caller.principal.session_id is not None:
-                context.people = await people_standing(connection, [caller.principal.session_id])
+                context.people = await person_statuses(connection, [caller.principal.session_id])
             context.spending = await read_spending(
                 connection, limited_daily([order], context.standings), caller.now
             )
@@ -123,7 +127,7 @@ class Quoter:
             decided = decide([order], context)
         return decided
 
-    def _quote(self, caller: Caller, gift: Gift, wanted: Wanted, decided: Decided) -> Quote:
+    def _quote(self, caller: Caller, gift: Gift, wanted: OrderSpec, decided: Decided) -> Quote:
         token, expires_at = make_quote(self._vault, caller, gift, wanted)
         (order,) = decided.placed
         paid = next(entry for entry in decided.entries if entry.account_id == order.payer_id)
@@ -141,7 +145,7 @@ class Quoter:
         )
 
 
-def _without(asked: Asked, field: str) -> Asked:
+def _without(asked: SendRequest, field: str) -> SendRequest:
     """What is asked for with something harmless for a field that was refused."""
     if field in OPTIONS:
         options = msgspec.structs.replace(asked.options, **{field: None})
@@ -165,7 +169,7 @@ async def _read_account(
     return await read_account(connection, caller.principal.customer_id, source.account_id)
 
 
-def _order(caller: Caller, gift: Gift, wanted: Wanted) -> Order:
+def _order(caller: Caller, gift: Gift, wanted: OrderSpec) -> Order:
     """The order as the rules look at it: without codes, beside accounts that stand for the customer's own."""
     return new_order(
         reference="",
@@ -200,7 +204,7 @@ def _context(
         # A quote gives no codes, so it does not ask for the scope that a batch of codes needs.
         standings={}
         if principal.key_id is None
-        else {principal.key_id: Standing.of(principal)._replace(scopes=None)},
+        else {principal.key_id: KeyStatus.of(principal)._replace(scopes=None)},
         people={},
         references=references,
         accounts=accounts,

@@ -22,7 +22,7 @@ from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
 from largesse.encryption.vault import SIGNATURE_BYTES, Vault
 from largesse.orders.order import Gift
-from largesse.orders.request import Wanted
+from largesse.orders.request import OrderSpec
 
 QUOTE_HOLDS = timedelta(minutes=15)
 # What a send with a quote of this service's may be refused for.
@@ -43,7 +43,7 @@ class _Quoted(msgspec.Struct, frozen=True):
     request: bytes
 
     @classmethod
-    def of(cls, gift: Gift, wanted: Wanted, expires_at: datetime) -> _Quoted:
+    def of(cls, gift: Gift, wanted: OrderSpec, expires_at: datetime) -> _Quoted:
         request = (gift, msgspec.structs.replace(wanted, external_reference=None))
         return cls(
             int(expires_at.timestamp()),
@@ -58,7 +58,7 @@ class _Quoted(msgspec.Struct, frozen=True):
         return f"{canonical(self.total_minor, currency)} {currency}"
 
 
-def make_quote(vault: Vault, caller: Caller, gift: Gift, wanted: Wanted) -> tuple[str, datetime]:
+def make_quote(vault: Vault, caller: Caller, gift: Gift, wanted: OrderSpec) -> tuple[str, datetime]:
     """The token for an order of `gift` and `wanted`, and the instant until which it holds, in whole seconds."""
     expires_at = (caller.now.astimezone(UTC) + QUOTE_HOLDS).replace(microsecond=0)
     body = _TOKEN.pack(*msgspec.structs.astuple(_Quoted.of(gift, wanted, expires_at)), os.urandom(9))
@@ -66,7 +66,7 @@ def make_quote(vault: Vault, caller: Caller, gift: Gift, wanted: Wanted) -> tupl
     return urlsafe_b64encode(token).decode("ascii"), expires_at
 
 
-def require_quoted(vault: Vault, caller: Caller, token: str, gift: Gift, wanted: Wanted) -> None:
+def require_quoted(vault: Vault, caller: Caller, token: str, gift: Gift, wanted: OrderSpec) -> None:
     """Raises what keeps an order from being placed under the quote `token`.
 
     InvalidRequest for one that this service has not given to this customer, QuoteExpired, or QuoteChanged when the order is

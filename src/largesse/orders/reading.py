@@ -11,13 +11,13 @@ from typing import Any
 
 import asyncpg
 
-from largesse.customers.access import Standing, people_standing, standings
-from largesse.db.pool import Connection, beside_of, is_spread
+from largesse.customers.access import KeyStatus, key_statuses, person_statuses
+from largesse.db.pool import Connection, beside_of, is_distributed
 from largesse.db.sharding import at_node
-from largesse.db.statements import OF_BATCH, OF_BATCH_SPREAD
+from largesse.db.statements import OF_BATCH, OF_BATCH_DISTRIBUTED
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
-from largesse.orders.rules import BatchContext, Held, LedgerAccount
+from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount
 from largesse.orders.spending import limited_daily, read_spending
 
 # The longest that a batch waits for anything that another transaction holds. Placers that share an account have it some
@@ -26,14 +26,14 @@ WAIT_MS = 200
 # What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up. Where customers
 # are spread it does depend on whose orders these are, as those say which node is asked.
 BEGIN = f"BEGIN; {OF_BATCH} SET LOCAL lock_timeout = {WAIT_MS};"
-_BEGIN_SPREAD = f"BEGIN; {OF_BATCH_SPREAD} SET LOCAL lock_timeout = {WAIT_MS};"
+_BEGIN_SPREAD = f"BEGIN; {OF_BATCH_DISTRIBUTED} SET LOCAL lock_timeout = {WAIT_MS};"
 # What holds the keys of a batch, and marks how far ids had come, while a node writes: it has nothing to say meanwhile.
 _BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 
 
 async def begin(connection: Connection) -> None:
     """Begins the transaction of a batch; on a node, that of the coordinator's session beside it as well."""
-    await connection.execute(_BEGIN_SPREAD if is_spread(connection) else BEGIN)
+    await connection.execute(_BEGIN_SPREAD if is_distributed(connection) else BEGIN)
     if (beside := beside_of(connection)) is not connection:
         await beside.execute(_BEGIN_BESIDE)
 
@@ -55,12 +55,12 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
     keys = list({order.principal.key_id for order in batch if order.principal.key_id is not None})
     wanted = (*_account_columns(batch), *_columns(references))
     row: Mapping[str, Any] | asyncpg.Record | None
-    if is_spread(connection):
+    if is_distributed(connection):
         row = await _read_at_home(connection, lock, (len(batch), keys), wanted, *_pin(connection, batch))
     else:
         row = await connection.fetchrow(_CONTEXTS[lock], len(batch), keys, *wanted)
     assert row is not None
-    standings = {key_id: Standing(*rest) for key_id, *rest in row["standings"]}
+    key_statuses = {key_id: KeyStatus(*rest) for key_id, *rest in row["key_statuses"]}
     people = {order.principal.session_id for order in batch if order.principal.session_id is not None}
     return BatchContext(
         now=row["now"],
@@ -68,19 +68,19 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
         locked=frozenset(account[0] for account in row["locked"]),
         ids_left=row["ids_left"],
         transfer_ids=iter(row["transfer_ids"]),
-        standings=standings,
+        standings=key_statuses,
         # Asked for apart, by the few batches that have orders of people.
-        people=await people_standing(connection, people) if people else {},
+        people=await person_statuses(connection, people) if people else {},
         references=_taken(references, row["holders"]),
         accounts={account[0]: LedgerAccount(*account) for account in (*row["locked"], *row["held"])},
-        spending=await read_spending(connection, limited_daily(batch, standings), row["now"]),
+        spending=await read_spending(connection, limited_daily(batch, key_statuses), row["now"]),
     )
 
 
 async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> None:
     """Locks the accounts that the batch may touch until its transaction ends, and waits for those that others have locked.
 
-    In the order of their ids, so that no two who wait ever wait for each other. Raises Held where it takes too long. What is
+    In the order of their ids, so that no two who wait ever wait for each other. Raises LockedAccount where it takes too long. What is
     decided on is read afterwards: a statement that waited still sees other tables as they were before.
     """
     try:
@@ -91,7 +91,7 @@ async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> N
             *_pin(connection, batch),
         )
     except asyncpg.LockNotAvailableError as error:
-        raise Held from error
+        raise LockedAccount from error
 
 
 async def find_free(connection: Connection, orders: Sequence[Order]) -> set[int]:
@@ -110,7 +110,7 @@ async def find_free(connection: Connection, orders: Sequence[Order]) -> set[int]
 
 def _at_once(connection: Connection, orders: Sequence[Order]) -> list[Sequence[Order]]:
     """The orders that one statement may be about: all, or, where customers are spread over nodes, those of each customer."""
-    if not is_spread(connection):
+    if not is_distributed(connection):
         return [orders]
     by_customer: dict[int, list[Order]] = {}
     for order in orders:
@@ -120,14 +120,14 @@ def _at_once(connection: Connection, orders: Sequence[Order]) -> list[Sequence[O
 
 def _pin(connection: Connection, batch: Sequence[Order]) -> tuple[int, ...]:
     """The argument that `_pinned` stands for: the customer, whose orders alone a batch then is of."""
-    if not is_spread(connection):
+    if not is_distributed(connection):
         return ()
     (customer_id,) = {order.principal.customer_id for order in batch}
     return (customer_id,)
 
 
 def _pinned(connection: Connection, placeholder: str) -> str:
-    return placeholder if is_spread(connection) else ""
+    return placeholder if is_distributed(connection) else ""
 
 
 async def read_account(connection: Connection, customer_id: int, account_id: int) -> LedgerAccount | None:
@@ -163,7 +163,7 @@ async def read_references(
     connection: Connection, references: Sequence[ReferenceKey]
 ) -> dict[ReferenceKey, str]:
     """Which of the callers' references are taken, and the reference of the order that holds each."""
-    pin = ({customer_id for customer_id, _, _ in references} or {0}) if is_spread(connection) else ()
+    pin = ({customer_id for customer_id, _, _ in references} or {0}) if is_distributed(connection) else ()
     query = f"SELECT {_holders('$1', '$2', '$3', _pinned(connection, '$4'))}"
     return _taken(references, await connection.fetchval(query, *_columns(references), *pin))
 
@@ -215,13 +215,13 @@ _LEDGER_ACCOUNT = "ROW(id, customer_id, environment, kind, currency, balance_min
 
 # What is read of keys, sequences and the clock, which nodes do not have.
 _BESIDE = f"""
-    keys AS MATERIALIZED ({standings("$2::int[]")}),
+    keys AS MATERIALIZED ({key_statuses("$2::int[]")}),
     instant AS MATERIALIZED (SELECT now() + ahead_by AS now FROM clock)
 """  # noqa: S608 - a placeholder
 _TOLD_BESIDE = f"""
     now, {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
     ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
-    ARRAY(SELECT ROW(id, plan, active, limits, scopes, networks) FROM keys) AS standings
+    ARRAY(SELECT ROW(id, plan, active, limits, scopes, networks) FROM keys) AS key_statuses
 """  # noqa: S608 - constants
 _READ_BESIDE = f"WITH {_BESIDE} SELECT {_TOLD_BESIDE} FROM instant"  # noqa: S608 - constants
 

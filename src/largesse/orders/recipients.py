@@ -20,7 +20,7 @@ MAX_NAME = 200  # characters
 MAX_ERRORS = 100
 
 
-class AskedRecipient(Protocol):
+class RecipientRequest(Protocol):
     """One address and how many codes it gets, as callers give them."""
 
     @property
@@ -44,7 +44,7 @@ class OrderRecipient(msgspec.Struct, frozen=True):
     quantity: int
 
 
-def count_codes(given: Iterable[AskedRecipient]) -> int:
+def count_codes(given: Iterable[RecipientRequest]) -> int:
     """How many codes the recipients get in all. Raises InvalidRequest for more than an order may have."""
     count = 0
     for one in given:
@@ -55,7 +55,7 @@ def count_codes(given: Iterable[AskedRecipient]) -> int:
 
 
 def read_recipients(
-    given: Iterable[AskedRecipient | InvalidRequest],
+    given: Iterable[RecipientRequest | InvalidRequest],
 ) -> Steps[tuple[OrderRecipient, ...]]:
     """The recipients as the order keeps them, one a step: an address at a domain not of ASCII takes milliseconds.
 

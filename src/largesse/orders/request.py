@@ -1,6 +1,6 @@
 """What a caller may ask for, and the rules on it that need no database.
 
-`read_send` gives a `Wanted`: the delivery and payment of an order, whatever its gift.
+`read_send` gives a `OrderSpec`: the delivery and payment of an order, whatever its gift.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.customers.restrictions import CODES, require_scope
 from largesse.orders.options import Options, check_options, read_key
-from largesse.orders.recipients import AskedRecipient, OrderRecipient, count_codes
+from largesse.orders.recipients import OrderRecipient, RecipientRequest, count_codes
 
 MAX_REFERENCE = 128
 MAX_SOURCE = 32
@@ -52,12 +52,12 @@ class TemplateChoice(msgspec.Struct, frozen=True):
 Choice = ProductChoice | CollectionChoice | TemplateChoice
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class SendRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a caller asks for, each part within its own limits but otherwise as it was given."""
 
     choice: Choice
     source: str | None
-    recipients: Sequence[AskedRecipient]
+    recipients: Sequence[RecipientRequest]
     code_quantity: int | None
     options: Options
     send_at: datetime | None  # none of a code batch
@@ -68,7 +68,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None = None  # that the order is to have; else one is drawn
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class OrderSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The delivery and payment of an order, checked; `recipients` is empty for a code batch, or until they are read."""
 
     source: str
@@ -90,7 +90,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         """Distinct addresses, letter case ignored."""
         return len({email_key(recipient.email) for recipient in self.recipients})
 
-    def or_else(self, options: Options, expiry_after_days: int | None) -> Wanted:
+    def or_else(self, options: Options, expiry_after_days: int | None) -> OrderSpec:
         """The same with what was not said filled in."""
         return msgspec.structs.replace(
             self,
@@ -99,12 +99,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def read_send(asked: Asked, *, plan: str, now: datetime) -> Wanted:
+def read_send(asked: SendRequest, *, plan: str, now: datetime) -> OrderSpec:
     """Checks what is asked for by a customer on that plan. Raises InvalidRequest naming what is wrong and the limit.
 
     The recipients are counted, but not yet read: that may take long, and what else is wrong is told first.
     """
-    return Wanted(
+    return OrderSpec(
         source=read_source(asked.source),
         recipients=(),
         code_count=_count_codes(asked),
@@ -116,7 +116,7 @@ def read_send(asked: Asked, *, plan: str, now: datetime) -> Wanted:
     )
 
 
-def require_codes(principal: Principal, asked: Asked) -> None:
+def require_codes(principal: Principal, asked: SendRequest) -> None:
     """Raises ScopeRequired where codes are asked for with a key that may not be given any."""
     if asked.code_quantity is not None:
         require_scope(principal, CODES)
@@ -138,7 +138,7 @@ def read_source(text: str | None) -> str:
     return "-".join(islice(words, MAX_SOURCE))[:MAX_SOURCE].strip("-") or DEFAULT_SOURCE
 
 
-def _count_codes(asked: Asked) -> int:
+def _count_codes(asked: SendRequest) -> int:
     """How many codes are wanted; an empty list of recipients is as if left out."""
     if bool(asked.recipients) == (asked.code_quantity is not None):
         raise InvalidRequest("Exactly one of `recipients` and `code_quantity` must be given.")

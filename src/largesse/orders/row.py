@@ -33,11 +33,11 @@ _COLUMN_OF = {
 }
 _, _, *_told, _ = OrderRecord.__struct_fields__  # but the id, the event and the time
 # The columns of an order that its record tells, in the order of the record.
-TOLD_COLUMNS = tuple(_COLUMN_OF.get(member, member) for member in _told)
+RESPONSE_COLUMNS = tuple(_COLUMN_OF.get(member, member) for member in _told)
 
 
 def order_record(order_id: int, told: Sequence[Any], created_at: datetime) -> OrderRecord:
-    """The order record of what an order has in `TOLD_COLUMNS`."""
+    """The order record of what an order has in `RESPONSE_COLUMNS`."""
     reference, customer_id, value_minor, currency, *rest = told
     value = to_number(value_minor, currency)
     members = [order_id, ORDER_CREATED.name, reference, customer_id, value, currency, *rest, created_at]
@@ -48,7 +48,7 @@ Inet = Annotated[str, "inet"]
 _SQL_TYPES = {str: "text", int: "bigint", datetime: "timestamptz"}
 
 
-class KeptOrder(Options, frozen=True, kw_only=True, omit_defaults=True):
+class OrderRow(Options, frozen=True, kw_only=True, omit_defaults=True):
     """A row of `orders` but for its id and the time it was placed, which are known only then; its options are columns too."""
 
     reference: str
@@ -84,23 +84,23 @@ class KeptOrder(Options, frozen=True, kw_only=True, omit_defaults=True):
 class Receipt(msgspec.Struct, frozen=True):
     """What whoever placed an order gets: the order, and the codes of a batch in clear."""
 
-    order: KeptOrder
+    order: OrderRow
     codes: list[GivenCode]
 
 
-COLUMNS = KeptOrder.__struct_fields__
+COLUMNS = OrderRow.__struct_fields__
 
 
-def kept_order(row: Row) -> KeptOrder:
+def order_row(row: Row) -> OrderRow:
     """The order in a row that has all columns of `orders`."""
     kept = {name: row[name] for name in COLUMNS}
     address = kept.pop("address")
-    return KeptOrder(**kept, address=None if address is None else str(address))
+    return OrderRow(**kept, address=None if address is None else str(address))
 
 
 def sql_columns() -> str:
     """The columns with their types, for a record that is read from JSON."""
-    hints = get_type_hints(KeptOrder, include_extras=True)
+    hints = get_type_hints(OrderRow, include_extras=True)
     return ", ".join(f"{name} {_sql_type(hints[name])}" for name in COLUMNS)
 
 
@@ -121,9 +121,7 @@ def written_orders(orders: str, at: str) -> str:
     return f"{_INTO} SELECT id, {at}, {_COLUMNS} FROM {orders}"  # noqa: S608 - placeholders
 
 
-async def insert_orders(
-    connection: Connection, orders: Iterable[tuple[int, KeptOrder]], at: datetime
-) -> None:
+async def insert_orders(connection: Connection, orders: Iterable[tuple[int, OrderRow]], at: datetime) -> None:
     """Writes orders under these ids as of a time, of one customer, on its node."""
     await insert(connection, _INTO, [(order_id, at, *astuple(order)) for order_id, order in orders])
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.base.money import canonical
-from largesse.customers.access import PersonStanding, Standing, require_sender, require_standing
+from largesse.customers.access import KeyStatus, PersonStatus, require_key_status, require_sender
 from largesse.customers.restrictions import CODES, SEND, Limit
 from largesse.encryption.chain import START
 from largesse.ledger.payment_sources import FromAccount
@@ -33,7 +33,7 @@ class LedgerAccount:
     service_account_ids: Sequence[int]
     head: bytes = START  # of the chain of its entries
 
-    def is_open_to(self, order: Order, person: PersonStanding | None) -> bool:
+    def is_open_to(self, order: Order, person: PersonStatus | None) -> bool:
         """Whether it is a funding account of the order's customer and environment that the caller may draw on, who may be a person."""
         principal = order.principal
         return (
@@ -49,11 +49,11 @@ class LedgerAccount:
         )
 
 
-class Held(Exception):
+class LockedAccount(Exception):
     """Somebody else has locked what the order needs: it is neither placed nor refused, and can be tried again."""
 
 
-class ReferenceHeld(Held):
+class ReferenceHeld(LockedAccount):
     """Its accounts could be had, but somebody else is taking a reference of its batch and has not finished."""
 
 
@@ -66,8 +66,8 @@ class BatchContext:
     locked: frozenset[int]  # accounts by id: those this transaction has locked
     ids_left: int  # how many more orders can be placed at all
     transfer_ids: Iterator[int]
-    standings: Mapping[int, Standing]  # of the keys that are there
-    people: Mapping[int, PersonStanding]  # of the people who are still signed in, by session
+    standings: Mapping[int, KeyStatus]  # of the keys that are there
+    people: Mapping[int, PersonStatus]  # of the people who are still signed in, by session
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
     accounts: Mapping[int, LedgerAccount]
     spending: dict[SpendingKey, int] = field(default_factory=dict)  # today, of those with a daily limit
@@ -83,7 +83,7 @@ class Decided:
     placed: list[Order] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     spent: dict[SpendingKey, int] = field(default_factory=dict)  # what is to be added to daily sums
-    refusals: dict[int, Problem | Held] = field(default_factory=dict)  # by place in the batch
+    refusals: dict[int, Problem | LockedAccount] = field(default_factory=dict)  # by place in the batch
 
 
 def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
@@ -92,7 +92,7 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
     for at, order in enumerate(batch):
         try:
             limit = _refuse(order, context)
-        except (Problem, Held) as refusal:
+        except (Problem, LockedAccount) as refusal:
             decided.refusals[at] = refusal
             continue
         decided.placed.append(order)
@@ -107,7 +107,7 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
 
 
 def _refuse(order: Order, context: BatchContext) -> Limit | None:
-    """Raises the problem that keeps `order` from being placed, in the order of checks of the contract, or Held.
+    """Raises the problem that keeps `order` from being placed, in the order of checks of the contract, or LockedAccount.
 
     Returns what its service account is held to.
     """
@@ -117,13 +117,13 @@ def _refuse(order: Order, context: BatchContext) -> Limit | None:
         require_sender(principal, _person(order, context))
     elif principal.key_id is not None:
         standing = context.standings.get(principal.key_id)
-        require_standing(principal, standing, *_scopes(order), address=order.kept.address)
+        require_key_status(principal, standing, *_scopes(order), address=order.kept.address)
     reference_key = order.reference_key
     if reference_key is not None and (holder := context.references.get(reference_key)):
         raise reference_used(holder)
     account = _funding_account(order, context) if isinstance(order.source, FromAccount) else None
     if not context.locked.issuperset(order.account_ids):
-        raise Held
+        raise LockedAccount
     limit = limit_of(order, standing)
     if limit is not None:
         require_within(order, limit, context.spending.get(spending_key(order), 0))
@@ -149,7 +149,7 @@ def _scopes(order: Order) -> tuple[str, ...]:
     return (SEND,) if order.recipients else (SEND, CODES)
 
 
-def _person(order: Order, context: BatchContext) -> PersonStanding | None:
+def _person(order: Order, context: BatchContext) -> PersonStatus | None:
     session_id = order.principal.session_id
     return None if session_id is None else context.people.get(session_id)
 

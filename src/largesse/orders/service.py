@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from largesse.base.cooperative import Result, Slices, Steps, first_slice
+from largesse.base.cooperative import CooperativeRunner, Result, Steps, first_slice
 from largesse.base.errors import InvalidRequest
-from largesse.base.fair_turns import Turn, Turns
-from largesse.base.timeouts import Patience
+from largesse.base.fair_turns import FairTurns, Turn
+from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue
 from largesse.catalogue.model import Price, collection_price, gift_price
 from largesse.catalogue.snapshot import Snapshot
@@ -35,15 +35,15 @@ from largesse.orders.order import Gift, Order, OwnAccounts, new_order
 from largesse.orders.placer import Placer, is_large
 from largesse.orders.quotes import QUOTE_REFUSED, require_quoted
 from largesse.orders.reading import read_references
-from largesse.orders.recipients import AskedRecipient, OrderRecipient, read_recipients
+from largesse.orders.recipients import OrderRecipient, RecipientRequest, read_recipients
 from largesse.orders.request import (
     DEFAULT_COUNTRY,
-    Asked,
     Choice,
     CollectionChoice,
+    OrderSpec,
     ProductChoice,
+    SendRequest,
     TemplateChoice,
-    Wanted,
     read_reference,
     read_send,
     require_codes,
@@ -61,7 +61,7 @@ _MAX_UNDER_WAY = 5_000
 _ALONE_AFTER_S = 1.0
 
 
-class Intake:
+class OrderService:
     """Takes in the orders that callers send: checks them, draws their codes, and has them placed."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Intake:
         catalogue: Catalogue,
         placer: Placer,
         vault: Vault,
-        patience: Patience,
+        patience: Timeouts,
         public_url: str,
     ) -> None:
         self._database = database
@@ -79,8 +79,8 @@ class Intake:
         self._vault = vault
         self._patience = patience
         self._public_url = public_url
-        self._slices = Slices()
-        self._turns: Turns[int] = Turns(
+        self._slices = CooperativeRunner()
+        self._turns: FairTurns[int] = FairTurns(
             at_once=_MAX_UNDER_WAY,
             each=_EACH_UNDER_WAY,
             max_waiting=_MAX_UNDER_WAY,
@@ -89,7 +89,7 @@ class Intake:
         self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
 
     async def send(
-        self, caller: Caller, asked: Asked, *, check: Callable[[Order], None] | None = None
+        self, caller: Caller, asked: SendRequest, *, check: Callable[[Order], None] | None = None
     ) -> Receipt:
         """Places the order that is asked for, unless `check` raises something once it is known what it comes to.
 
@@ -135,12 +135,12 @@ class Intake:
         await self._check_reference_free(principal, read_reference(reference))
 
     async def read_recipients(
-        self, principal: Principal, given: Iterable[AskedRecipient | InvalidRequest]
+        self, principal: Principal, given: Iterable[RecipientRequest | InvalidRequest]
     ) -> tuple[OrderRecipient, ...]:
         """The recipients as an order keeps them, one customer's after the other. Raises InvalidRequest for all that are wrong."""
         return await self._finish(principal, read_recipients(given))
 
-    async def _prepare(self, caller: Caller, asked: Asked) -> Order:
+    async def _prepare(self, caller: Caller, asked: SendRequest) -> Order:
         principal = caller.principal
         require_codes(principal, asked)
         wanted = read_send(asked, plan=principal.plan, now=caller.now)
@@ -165,7 +165,7 @@ class Intake:
             address=caller.address,
         )
 
-    async def find_gift(self, caller: Caller, choice: Choice, wanted: Wanted) -> tuple[Gift, Wanted]:
+    async def find_gift(self, caller: Caller, choice: Choice, wanted: OrderSpec) -> tuple[Gift, OrderSpec]:
         """What was chosen, priced, and `wanted` with what a template says. Raises InvalidRequest for what cannot be sent."""
         principal = caller.principal
         snapshot = await self._catalogue.at(caller.catalogue_version)
@@ -180,7 +180,7 @@ class Intake:
                 return gift, _with_template(wanted, template, principal.plan)
 
     async def _read_recipients(
-        self, principal: Principal, wanted: Wanted, gift: Gift, given: Sequence[AskedRecipient]
+        self, principal: Principal, wanted: OrderSpec, gift: Gift, given: Sequence[RecipientRequest]
     ) -> tuple[OrderRecipient, ...]:
         """The recipients, after all that is wrong for a cheaper reason where reading them takes more than a moment."""
         steps = read_recipients(given)
@@ -199,7 +199,7 @@ class Intake:
         with self._patience.suspended():
             return await self._slices.finish(principal.customer_id, steps)
 
-    async def check_account_given(self, principal: Principal, wanted: Wanted) -> None:
+    async def check_account_given(self, principal: Principal, wanted: OrderSpec) -> None:
         """Raises InvalidRequest when an account must be named and is not, or the other way round."""
         if is_fitting(payment_source(wanted.account_id), principal.funding):
             return
@@ -335,7 +335,7 @@ def _collection_gift(collection_id: int, country: str, price: Price, *, template
     )
 
 
-def _with_template(wanted: Wanted, template: Template, plan: str) -> Wanted:
+def _with_template(wanted: OrderSpec, template: Template, plan: str) -> OrderSpec:
     """`wanted` with what the caller left out taken from the template."""
     options = Options(
         wrapping_key=template.wrapping_key, from_name=template.from_name, message=template.message

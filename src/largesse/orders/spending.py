@@ -11,9 +11,9 @@ from datetime import datetime
 
 from largesse.base.errors import DailyLimit, OrderLimit
 from largesse.base.money import canonical
-from largesse.customers.access import Standing
+from largesse.customers.access import KeyStatus
 from largesse.customers.restrictions import Limit, read_limits
-from largesse.db.pool import Connection, is_spread
+from largesse.db.pool import Connection, is_distributed
 from largesse.db.sharding import at_node
 from largesse.orders.order import Order
 
@@ -21,7 +21,7 @@ from largesse.orders.order import Order
 SpendingKey = tuple[int, int | None, str, str]
 
 
-def limit_of(order: Order, standing: Standing | None) -> Limit | None:
+def limit_of(order: Order, standing: KeyStatus | None) -> Limit | None:
     """What holds for the order's service account in its currency; None where nothing does."""
     if standing is None or standing.limits is None:
         return None
@@ -34,7 +34,7 @@ def spending_key(order: Order) -> SpendingKey:
     return principal.customer_id, principal.service_account_id, principal.environment, order.currency
 
 
-def limited_daily(orders: Iterable[Order], standings: Mapping[int, Standing]) -> list[SpendingKey]:
+def limited_daily(orders: Iterable[Order], standings: Mapping[int, KeyStatus]) -> list[SpendingKey]:
     """Whose daily sums the orders are held to."""
     if all(standing.limits is None for standing in standings.values()):
         return []
@@ -74,7 +74,7 @@ async def read_spending(
     """
     if not keys:
         return {}
-    pin = [keys[0][0]] if is_spread(connection) else []  # a batch is of one customer there
+    pin = [keys[0][0]] if is_distributed(connection) else []  # a batch is of one customer there
     rows = await connection.fetch(
         f"""
         SELECT customer_id, service_account_id, environment, currency, spent_minor

@@ -17,7 +17,7 @@ from itertools import islice
 
 import msgspec
 
-from largesse.db.pool import Connection, beside_of, is_spread
+from largesse.db.pool import Connection, beside_of, is_distributed
 from largesse.encryption.chain import Chain
 from largesse.events.kinds import ORDER_CREATED
 from largesse.events.store import NEXT_EVENT_ID, EventColumns, insert_events, new_events
@@ -28,14 +28,14 @@ from largesse.ledger.posting import (
     mark_entries,
     new_balances,
     new_entries,
-    post_at_home,
+    post_by_shard_group,
 )
 from largesse.lines.store import LineColumns, LineRow, insert_lines, new_lines, write_columns
 from largesse.orders.ids import drawn_ids
 from largesse.orders.marks import order_digest
 from largesse.orders.new_rows import EVENT_BEFORE_ID, by_reference, event_after_id, lines_of
 from largesse.orders.order import Order, Placed
-from largesse.orders.row import KeptOrder, insert_orders, new_orders, written_orders
+from largesse.orders.row import OrderRow, insert_orders, new_orders, written_orders
 from largesse.orders.rules import BatchContext, Decided
 from largesse.orders.spending import add_spending
 
@@ -64,8 +64,8 @@ async def write_orders(
         order.reference: order_digest(chain, order, at) for order in decided.placed
     }
     posting = mark_entries(chain, context.accounts, decided.entries, at, digests)
-    if is_spread(connection):
-        await write_at_home(connection, decided.placed, posting, at, ids)
+    if is_distributed(connection):
+        await write_by_shard_group(connection, decided.placed, posting, at, ids)
     else:
         new = by_reference(decided.placed)
         beside = [_BesideOrder(place, event_after_id(order.kept, at)) for place, order in new]
@@ -127,7 +127,7 @@ async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]
     taking = asyncio.create_task(_take(lines))
     while piece := await taking:
         taking = asyncio.create_task(_take(lines))
-        if is_spread(connection):
+        if is_distributed(connection):
             await insert_lines(connection, piece)
         else:
             await write_columns(connection, piece)
@@ -142,7 +142,7 @@ async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
     return piece
 
 
-async def write_at_home(
+async def write_by_shard_group(
     connection: Connection,
     orders: Sequence[Order],
     posting: Posting,
@@ -166,12 +166,12 @@ async def write_at_home(
             if not order.is_batch
         ],
     )
-    await post_at_home(connection, posting, at, drawn["entries"], ids)
+    await post_by_shard_group(connection, posting, at, drawn["entries"], ids)
     await insert_orders(connection, new, at)
 
 
 def _events(
-    event_ids: Iterable[int], orders: Iterable[tuple[int, KeptOrder]], at: datetime
+    event_ids: Iterable[int], orders: Iterable[tuple[int, OrderRow]], at: datetime
 ) -> Iterable[EventColumns]:
     for event_id, (order_id, order) in zip(event_ids, orders, strict=True):
         body = f"{EVENT_BEFORE_ID}{order_id}{event_after_id(order, at)}".encode()

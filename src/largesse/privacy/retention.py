@@ -17,7 +17,7 @@ from largesse.audit.service import Acting
 from largesse.base import clock
 from largesse.db.pool import Connection, Database, commit_as_one
 from largesse.db.scope import WORKER
-from largesse.db.shard_groups import Customers, Rounds
+from largesse.db.shard_groups import Customers, ShardGroupTurns
 from largesse.db.sharding import arguments
 from largesse.db.statements import plan_by_index
 from largesse.mail.tasks import erase_old_requeues
@@ -68,7 +68,7 @@ class Retention:
         self._database = database
         self._acting = acting
         self._days = days
-        self._rounds = Rounds(database)
+        self._rounds = ShardGroupTurns(database)
 
     async def step(self) -> bool:
         """Erases the recipients of a few orders, a customer's in a transaction of their own; True when there may be more."""

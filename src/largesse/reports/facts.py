@@ -10,7 +10,7 @@ from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import Customers
 from largesse.db.sharding import arguments, within
 from largesse.orders.options import PERSONAL
-from largesse.reports.sums import AGES_S, Moves, Standing
+from largesse.reports.sums import AGES_S, Moves, OrderSummary
 
 OrderKey = tuple[int, int]  # customer and order
 
@@ -22,7 +22,7 @@ class Facts:
     orders: dict[OrderKey, Row] = field(default_factory=dict)
     moves: Mapping[int, Moves] = field(default_factory=dict)
     bounced: Mapping[int, int] = field(default_factory=dict)
-    before: Mapping[OrderKey, Standing] = field(default_factory=dict)
+    before: Mapping[OrderKey, OrderSummary] = field(default_factory=dict)
 
 
 async def read_code_counts(
@@ -72,8 +72,8 @@ def _columns(keys: Sequence[OrderKey]) -> tuple[list[int], list[int]]:
     return [customer_id for customer_id, _ in keys], [order_id for _, order_id in keys]
 
 
-def _told(row: Row) -> Standing:
-    return Standing(
+def _told(row: Row) -> OrderSummary:
+    return OrderSummary(
         customer_id=row["customer_id"],
         group_id=row["group_id"],
         state=row["state"],

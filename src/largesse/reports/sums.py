@@ -70,7 +70,7 @@ AGE_SUMS = SUMS[-len(AGES_S) - 1 :]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OrderSummary:
     """How an order stands: a row of `report_orders` but for its codes' fulfilment, which adds nothing up."""
 
     customer_id: int
@@ -131,7 +131,7 @@ def state_of(*, codes: int, claimed: int, cancelled: int, is_scheduled: bool, bo
 
 
 def add_changes(
-    changed: Iterable[tuple[Standing | None, Standing | None]],
+    changed: Iterable[tuple[OrderSummary | None, OrderSummary | None]],
 ) -> dict[SumsKey, Sums]:
     """What to add to the sums where orders stood one way and stand another; None for one that was not, or is no more."""
     changes: dict[SumsKey, Sums] = defaultdict(Sums)
@@ -148,7 +148,7 @@ def add_changes(
     return {key: sums for key, sums in changes.items() if not sums.is_zero}
 
 
-def _by_day(standing: Standing) -> dict[date, Sums]:
+def _by_day(standing: OrderSummary) -> dict[date, Sums]:
     """What an order adds to the sums, by the day in UTC."""
     days: dict[date, Sums] = defaultdict(Sums)
     placed = days[standing.created_at.date()]

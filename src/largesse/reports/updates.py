@@ -38,7 +38,7 @@ from largesse.reports.store import (
     remove_words,
     write_orders,
 )
-from largesse.reports.sums import Moves, Standing, add_changes, ended_at, state_of
+from largesse.reports.sums import Moves, OrderSummary, add_changes, ended_at, state_of
 
 CHANGES_AT_ONCE = 500
 _CODES_AT_ONCE = 20_000  # of the orders of one transaction, unless one order alone has more
@@ -46,7 +46,7 @@ _ONE_AT_A_TIME = 0x72657072  # "repr"; the key of an advisory lock
 _TRY = "SELECT pg_try_advisory_xact_lock($1) FROM (SELECT FROM order_changes LIMIT 1) AS waiting"
 
 
-async def take_in(
+async def apply_changes(
     connection: Connection, acting: Acting, limit: int = CHANGES_AT_ONCE, customers: Customers = None
 ) -> int:
     """Takes in up to `limit` changes of orders, of those customers, else of all; returns how many: 0 when there are none, or another worker is at it.
@@ -86,7 +86,7 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, neighbour
     return len(changes)
 
 
-async def lock_keeping(connection: Connection) -> None:
+async def lock_updates(connection: Connection) -> None:
     """Keeps every worker from taking changes in until the transaction ends."""
     await connection.execute("SELECT pg_advisory_xact_lock($1)", _ONE_AT_A_TIME)
 
@@ -200,8 +200,8 @@ def _reported(order: Row, group_id: int, moves: Moves, bounced: int) -> Reported
     )
 
 
-def _standing(order: ReportedOrder) -> Standing:
-    return Standing(
+def _standing(order: ReportedOrder) -> OrderSummary:
+    return OrderSummary(
         customer_id=order.customer_id,
         group_id=order.group_id,
         state=order.state,
@@ -246,14 +246,14 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
     """
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("SET LOCAL statement_timeout = 0")
-        await lock_keeping(connection)
+        await lock_updates(connection)
         total, last_id = await change_all_orders(connection)
         await _empty(connection)  # late, as nobody may look at them from here to the end of the transaction
         await acting.record(connection, "reports.rebuilt", "reports", after={"orders": total})
     left = total
     while left:
         async with database.transaction(WORKER) as connection:
-            taken = await take_in(connection, acting)
+            taken = await apply_changes(connection, acting)
         if not taken:  # a worker is at it, or all is done
             await asyncio.sleep(_LOOK_AGAIN_S)
         async with database.connection(WORKER) as connection:

@@ -19,7 +19,7 @@ from largesse.seed.document import (
     Template,
     User,
 )
-from largesse.seed.fields import Fields, Mistakes
+from largesse.seed.fields import Fields, SeedErrors
 from largesse.seed.gifts import collection_value, product_value, sold_in
 from largesse.templates.store import MAX_EXPIRY_DAYS
 
@@ -193,7 +193,7 @@ def _collection_value(
     return 0
 
 
-def check_customer(customer: Customer, mistakes: Mistakes) -> None:
+def check_customer(customer: Customer, mistakes: SeedErrors) -> None:
     """The references inside a customer, and that no key of a list comes twice."""
     check_keys(((account.place, account.key) for account in customer.service_accounts), mistakes)
     check_keys(((api_key.place, api_key.key) for api_key in customer.api_keys), mistakes)
@@ -218,7 +218,7 @@ def check_customer(customer: Customer, mistakes: Mistakes) -> None:
                 )
 
 
-def check_keys(keys: Iterable[tuple[Place, str]], mistakes: Mistakes, name: str = "key") -> None:
+def check_keys(keys: Iterable[tuple[Place, str]], mistakes: SeedErrors, name: str = "key") -> None:
     """No key of a list comes twice."""
     seen = set()
     for place, key in keys:

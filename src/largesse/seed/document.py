@@ -152,7 +152,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class SeedFile:
     """All that one world file describes; every reference in it resolves."""
 
     file: str

@@ -11,17 +11,17 @@ import difflib
 from collections.abc import Collection, Iterator
 from decimal import Decimal
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.base.text import cleaned
 from largesse.seed import values
 from largesse.seed.document import Place
 from largesse.seed.nodes import Mapping, Node, Scalar, Sequence
-from largesse.seed.values import Rule, Value, Wrong, is_null
+from largesse.seed.values import InvalidValue, Rule, Value, is_null
 
 _SHOWN = 20  # in one run
 
 
-class Mistakes:
+class SeedErrors:
     """What is wrong with a file, in the order of its lines."""
 
     def __init__(self, file: str) -> None:
@@ -40,12 +40,12 @@ class Mistakes:
         self._found.append((place.line_of(name), place.mistake(name, text)))
 
     def refuse_any(self) -> None:
-        """Raises StartError with the first mistakes, one per line, if there are any."""
+        """Raises OperatorError with the first mistakes, one per line, if there are any."""
         if not self._found:
             return
         lines = [text for _, text in sorted(self._found, key=lambda found: found[0])]
         more = len(lines) - _SHOWN
-        raise StartError("\n".join(lines[:_SHOWN] + ([f"… and {more} more"] if more > 0 else [])))
+        raise OperatorError("\n".join(lines[:_SHOWN] + ([f"… and {more} more"] if more > 0 else [])))
 
 
 _KEY_LENGTH = 100
@@ -57,7 +57,7 @@ class Fields:
     Each reader returns None, or its `default`, for a field that is missing or null; `required` makes that a mistake.
     """
 
-    def __init__(self, node: Node, path: str, mistakes: Mistakes) -> None:
+    def __init__(self, node: Node, path: str, mistakes: SeedErrors) -> None:
         self._path = path
         self._mistakes = mistakes
         self._asked: list[str] = []
@@ -245,7 +245,7 @@ class Fields:
     def _read(self, item: str, node: Node, rule: Rule[Value]) -> Value | None:
         try:
             return rule(node)
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             self.mistake(item, str(wrong))
             return None
 

@@ -15,8 +15,8 @@ from largesse.db.statements import Saved
 from largesse.encryption.chain import Chain
 from largesse.ledger.accounts import assign, list_unfunded, save_accounts
 from largesse.ledger.posting import top_up
-from largesse.seed.document import Collection, Customer, Product, Template, World
-from largesse.seed.fields import Mistakes
+from largesse.seed.document import Collection, Customer, Product, SeedFile, Template
+from largesse.seed.fields import SeedErrors
 from largesse.seed.saving import NewRow, save, save_api_keys
 from largesse.templates.store import save_templates
 
@@ -28,7 +28,7 @@ _OwnIds = dict[tuple[str, str], int]  # by the customer's key and the own
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedWorld:
+class LoadedSeed:
     """The ids of all that a world file names, the secrets of the API keys made by this load, and what its author should know.
 
     What belongs to a customer is named by its key, or as `customer/key` where two customers have the same.
@@ -47,7 +47,7 @@ class LoadedWorld:
         return json.dumps(told, indent=2, ensure_ascii=False)
 
 
-async def load_world(connection: Connection, chain: Chain, world: World) -> LoadedWorld:
+async def load_seed(connection: Connection, chain: Chain, world: SeedFile) -> LoadedSeed:
     """Creates or updates what `world` describes, in one transaction; safe to repeat, deletes nothing.
 
     Opening balances are entries of the ledger's `chain`.
@@ -78,12 +78,12 @@ async def load_world(connection: Connection, chain: Chain, world: World) -> Load
         (customer.key, api_key.key) for customer in world.customers for api_key in customer.api_keys
     )
     secrets = {names[own]: secret for own, secret in api_keys.secrets.items()}
-    return LoadedWorld(ids, secrets, [*kept, *kept_templates, *api_keys.warnings, *unfunded], new_users)
+    return LoadedSeed(ids, secrets, [*kept, *kept_templates, *api_keys.warnings, *unfunded], new_users)
 
 
-async def _check_currencies(connection: Connection, world: World) -> None:
+async def _check_currencies(connection: Connection, world: SeedFile) -> None:
     known = {row["code"] for row in await connection.fetch("SELECT code FROM currencies")}
-    mistakes = Mistakes(world.file)
+    mistakes = SeedErrors(world.file)
     used = [(product.place, product.currency) for product in world.products]
     used += [(collection.place, collection.currency) for collection in world.collections]
     used += [
@@ -97,7 +97,7 @@ async def _check_currencies(connection: Connection, world: World) -> None:
     mistakes.refuse_any()
 
 
-async def _save_customers(connection: Connection, world: World) -> _Ids:
+async def _save_customers(connection: Connection, world: SeedFile) -> _Ids:
     rows = [
         NewRow(c.place, {"key": c.key, "name": c.name, "plan": c.plan, "funding": c.funding})
         for c in world.customers
@@ -106,7 +106,7 @@ async def _save_customers(connection: Connection, world: World) -> _Ids:
     return dict(zip((customer.key for customer in world.customers), saved.ids, strict=True))
 
 
-async def _save_users(connection: Connection, world: World, customers: _Ids) -> list[int]:
+async def _save_users(connection: Connection, world: SeedFile, customers: _Ids) -> list[int]:
     """Returns the ids of those who are new and active."""
     rows = [
         NewRow(
@@ -127,7 +127,7 @@ async def _save_users(connection: Connection, world: World, customers: _Ids) -> 
     return [user_id for user_id, is_new, row in added if is_new and row.values["is_active"]]
 
 
-async def _save_service_accounts(connection: Connection, world: World, customers: _Ids) -> _OwnIds:
+async def _save_service_accounts(connection: Connection, world: SeedFile, customers: _Ids) -> _OwnIds:
     owned = [(customer, account) for customer in world.customers for account in customer.service_accounts]
     rows = [
         NewRow(
@@ -145,7 +145,7 @@ async def _save_service_accounts(connection: Connection, world: World, customers
     return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
 
 
-async def _save_products(connection: Connection, world: World, customers: _Ids) -> _Ids:
+async def _save_products(connection: Connection, world: SeedFile, customers: _Ids) -> _Ids:
     await save_pictures(connection, [one.picture for one in world.products if one.picture])
     rows = [NewRow(product.place, _product_values(product, customers)) for product in world.products]
     saved = await save(connection, save_products, rows)
@@ -178,7 +178,7 @@ def _product_values(product: Product, customers: _Ids) -> dict[str, object]:
 
 
 async def _save_collections(
-    connection: Connection, world: World, customers: _Ids, products: _Ids
+    connection: Connection, world: SeedFile, customers: _Ids, products: _Ids
 ) -> tuple[_Ids, list[str]]:
     rows = [
         NewRow(collection.place, _collection_values(collection, customers, products))
@@ -205,7 +205,7 @@ def _collection_values(collection: Collection, customers: _Ids, products: _Ids) 
 
 
 async def _save_templates(
-    connection: Connection, world: World, customers: _Ids, products: _Ids, collections: _Ids
+    connection: Connection, world: SeedFile, customers: _Ids, products: _Ids, collections: _Ids
 ) -> tuple[_OwnIds, list[str]]:
     gifts: dict[tuple[str, str], Product | Collection] = {}
     gifts.update({("product", product.key): product for product in world.products})
@@ -238,7 +238,7 @@ async def _save_templates(
 
 
 async def _save_accounts(
-    connection: Connection, chain: Chain, world: World, customers: _Ids, service_accounts: _OwnIds
+    connection: Connection, chain: Chain, world: SeedFile, customers: _Ids, service_accounts: _OwnIds
 ) -> _OwnIds:
     owned = [(customer, account) for customer in world.customers for account in customer.funding_accounts]
     rows = [
@@ -270,7 +270,7 @@ async def _save_accounts(
     return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
 
 
-async def _unfunded(connection: Connection, world: World, service_accounts: _OwnIds) -> list[str]:
+async def _unfunded(connection: Connection, world: SeedFile, service_accounts: _OwnIds) -> list[str]:
     """What to say of service accounts that can send nothing: no funding account is theirs."""
     found = dict(await list_unfunded(connection, list(service_accounts.values())))
     return [

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_DEPTH = 16
@@ -59,13 +59,13 @@ Node = Scalar | Sequence | Mapping
 def compose(text: str, file: str) -> Node | None:
     """The tree of a YAML text, None for an empty one.
 
-    Raises StartError with file and line for anything but one plain YAML document: broken syntax, tags of
+    Raises OperatorError with file and line for anything but one plain YAML document: broken syntax, tags of
     programming languages, names that come twice, nesting or repetition beyond all use.
     """
     bad = _UNREADABLE.search(text)
     if bad:
         line = len(_LINE_END.findall(text, 0, bad.start())) + 1
-        raise StartError(f"{file}:{line}: the character U+{ord(bad[0]):04X} is not allowed")
+        raise OperatorError(f"{file}:{line}: the character U+{ord(bad[0]):04X} is not allowed")
     builder = _Builder(file)
     for event in _events(text, file):
         builder.take(event)
@@ -79,7 +79,7 @@ def _events(text: str, file: str) -> Iterator[yaml.Event]:
         mark, begun = error.problem_mark or error.context_mark, error.context_mark
         line = mark.line + 1 if mark else 1
         inside = f" ({error.context}, from line {begun.line + 1} on)" if error.context and begun else ""
-        raise StartError(
+        raise OperatorError(
             f"{file}:{line}: this is not YAML: {error.problem or 'unreadable'}{inside}"
         ) from None
 
@@ -170,5 +170,5 @@ class _Builder:
         if tag not in (None, "!") and tag not in _TAGS:
             raise self._refuse(line, f"the tag {tag!r} is not supported")
 
-    def _refuse(self, line: int, text: str) -> StartError:
-        return StartError(f"{self.file}:{line}: {text}")
+    def _refuse(self, line: int, text: str) -> OperatorError:
+        return OperatorError(f"{self.file}:{line}: {text}")

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.customers.api_keys import deleted_keys
 from largesse.customers.authenticator import new_secret, secret_hash
 from largesse.customers.customers import save_keys
 from largesse.db.pool import Connection
 from largesse.db.statements import FixedColumn, Saved, Values
-from largesse.seed.document import Place, World
+from largesse.seed.document import Place, SeedFile
 
 _FIELDS = {"customer_id": "customer", "service_account_id": "service_account"}  # as the file calls them
 
@@ -32,7 +32,7 @@ class NewRow:
 async def save(connection: Connection, saving: Saving, rows: Sequence[NewRow]) -> Saved:
     """Has `saving` add the rows that are missing and overwrite those that differ.
 
-    Raises StartError, with the place in the file, where a column would change that cannot.
+    Raises OperatorError, with the place in the file, where a column would change that cannot.
     """
     try:
         return await saving(connection, [row.values for row in rows])
@@ -40,7 +40,7 @@ async def save(connection: Connection, saving: Saving, rows: Sequence[NewRow]) -
         was = f", and is {fixed.was}" if isinstance(fixed.was, str) else ""
         field = _FIELDS.get(fixed.column, fixed.column)
         mistake = rows[fixed.place].place.mistake(field, f"cannot change once it is loaded{was}")
-        raise StartError(mistake) from None
+        raise OperatorError(mistake) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class SavedKeys:
 
 async def save_api_keys(
     connection: Connection,
-    world: World,
+    world: SeedFile,
     customers: Mapping[str, int],
     service_accounts: Mapping[tuple[str, str], int],
 ) -> SavedKeys:

@@ -1,4 +1,4 @@
-"""What a single value may be, kind by kind. Each rule takes a node and returns its value, or raises Wrong.
+"""What a single value may be, kind by kind. Each rule takes a node and returns its value, or raises InvalidValue.
 
 The rules go by the letters as they are written: YAML 1.1 would make a boolean of the country NO, and a float of an amount.
 """
@@ -29,7 +29,7 @@ _PERCENT_MAX = 1000
 _PERCENT_DECIMALS = 4
 
 
-class Wrong(Exception):
+class InvalidValue(Exception):
     """A value that breaks its rule; the text goes behind the value's place."""
 
 
@@ -43,16 +43,16 @@ def text(most: int, *, line_ends: bool = False) -> Rule[str]:
 
     def rule(node: Node) -> str:
         if not isinstance(node, Scalar):
-            raise Wrong("must be text")
+            raise InvalidValue("must be text")
         if node.plain and (node.text.lower() in {"true", "false"} or _LIKE_A_NUMBER.fullmatch(node.text)):
-            raise Wrong("must be text: put it in quotes")
+            raise InvalidValue("must be text: put it in quotes")
         found = node.text.strip()
         if not found:
-            raise Wrong("must not be empty")
+            raise InvalidValue("must not be empty")
         if len(found) > most:
-            raise Wrong(f"must have at most {most} characters, not {len(found)}")
+            raise InvalidValue(f"must have at most {most} characters, not {len(found)}")
         if bad := unfit(found, line_breaks=line_ends):
-            raise Wrong(f"must not contain {bad}")
+            raise InvalidValue(f"must not contain {bad}")
         return found
 
     return rule
@@ -63,7 +63,7 @@ def email(node: Node) -> str:
     try:
         return normalise_email(text(MAX_EMAIL)(node))
     except EmailError as error:
-        raise Wrong(f"must be an e-mail address: {error}") from None
+        raise InvalidValue(f"must be an e-mail address: {error}") from None
 
 
 def choice(options: Collection[str]) -> Rule[str]:
@@ -71,7 +71,7 @@ def choice(options: Collection[str]) -> Rule[str]:
 
     def rule(node: Node) -> str:
         if not isinstance(node, Scalar) or node.text not in options:
-            raise Wrong(f"must be one of {', '.join(options)}")
+            raise InvalidValue(f"must be one of {', '.join(options)}")
         return node.text
 
     return rule
@@ -91,7 +91,7 @@ def flag(node: Node) -> bool:
     """True or false."""
     word = node.text.lower() if isinstance(node, Scalar) and node.plain else ""
     if word not in _TRUE and word not in _FALSE:
-        raise Wrong("must be true or false")
+        raise InvalidValue("must be true or false")
     return word in _TRUE
 
 
@@ -101,7 +101,7 @@ def whole(least: int, most: int) -> Rule[int]:
     def rule(node: Node) -> int:
         number = _number(node)
         if number != int(number) or not least <= number <= most:
-            raise Wrong(f"must be a whole number from {least} to {most}")
+            raise InvalidValue(f"must be a whole number from {least} to {most}")
         return int(number)
 
     return rule
@@ -111,9 +111,9 @@ def percent(node: Node) -> Decimal:
     """A percentage from 0 to 1000 with at most 4 decimals."""
     number = _number(node)
     if not 0 <= number <= _PERCENT_MAX:
-        raise Wrong(f"must be from 0 to {_PERCENT_MAX}")
+        raise InvalidValue(f"must be from 0 to {_PERCENT_MAX}")
     if number != round(number, _PERCENT_DECIMALS):
-        raise Wrong(f"must have at most {_PERCENT_DECIMALS} decimals")
+        raise InvalidValue(f"must have at most {_PERCENT_DECIMALS} decimals")
     return number
 
 
@@ -127,9 +127,9 @@ def amount(currency: str, *, least: int = 1) -> Rule[int | None]:
         try:
             minor = to_minor(number, currency)
         except AmountError as error:
-            raise Wrong(str(error)) from None
+            raise InvalidValue(str(error)) from None
         if minor < least:
-            raise Wrong("must be greater than zero" if least else "must not be negative")
+            raise InvalidValue("must be greater than zero" if least else "must not be negative")
         return minor
 
     return rule
@@ -139,13 +139,13 @@ def _code(node: Node, length: int, what: str) -> str:
     letters = node.text if isinstance(node, Scalar) else ""
     if len(letters) == length and letters.isascii() and letters.isalpha():
         return letters.upper()
-    raise Wrong(f"must be {what}")
+    raise InvalidValue(f"must be {what}")
 
 
 def _number(node: Node) -> Decimal:
     if not isinstance(node, Scalar):
-        raise Wrong("must be a number")
+        raise InvalidValue("must be a number")
     is_number = _NUMBER.fullmatch(node.text) is not None
     if node.plain and is_number and len(node.text) <= _NUMBER_LENGTH:
         return Decimal(node.text)
-    raise Wrong(f"must be a number{', without quotes' if is_number and not node.plain else ''}")
+    raise InvalidValue(f"must be a number{', without quotes' if is_number and not node.plain else ''}")

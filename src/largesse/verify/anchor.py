@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import Connection
 from largesse.ledger.verification import note_anchored
 
@@ -62,15 +62,15 @@ async def note_anchor(connection: Connection, anchor: Anchor) -> None:
 
 
 def read_anchor(path: Path) -> Anchor:
-    """The anchor in a file that `largesse anchor --json` has printed. Raises StartError."""
+    """The anchor in a file that `largesse anchor --json` has printed. Raises OperatorError."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise StartError(f"{path} is too large for an anchor")
+            raise OperatorError(f"{path} is too large for an anchor")
         return msgspec.json.decode(path.read_bytes(), type=Anchor)
     except OSError as error:
-        raise StartError(f"{path} cannot be read: {error.strerror}") from None
+        raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
     except msgspec.DecodeError as error:
-        raise StartError(f"{path} is no anchor as `largesse anchor --json` prints them: {error}") from None
+        raise OperatorError(f"{path} is no anchor as `largesse anchor --json` prints them: {error}") from None
 
 
 # SQL for what people call an account a of the customer c.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 from largesse.audit.service import INSTALLATION, event_content
-from largesse.base.errors import StartError
+from largesse.base.errors import OperatorError
 from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import START, Chain, micros
 from largesse.encryption.chain_keys import Chains, open_chains
@@ -43,7 +43,7 @@ async def check_chains(
     """Makes every mark again; call it inside a transaction. Memory stays bounded. Under another master key no mark fits."""
     try:
         chains = await open_chains(connection, vault, keep=False)
-    except StartError:
+    except OperatorError:
         chains = Chains.of({})
     rules = RULES | ANCHOR_RULES if anchor else RULES
     walk = _Walk(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from largesse.db.pool import Connection, Row
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.ledger.payment_sources import is_payer
 from largesse.lines.codes import open_code
 from largesse.verify.check import Check, Finding, Progress, Tally
@@ -184,7 +184,7 @@ def _disagreements(rows: Sequence[Row], vault: Vault) -> Iterator[tuple[str, str
     for order_id, number, reference, code_lookup, sealed in rows:
         try:
             code = open_code(vault, sealed, reference, number)
-        except SealBroken:
+        except DecryptionFailed:
             yield CODES_OPEN, f"{order_id}/{number}"
             continue
         if code_lookup not in vault.codes.lookups(code.code):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.db.pool import Connection, commit_as_one, is_spread
+from largesse.db.pool import Connection, commit_as_one, is_distributed
 from largesse.db.shard_groups import Customers, places
 from largesse.db.sharding import arguments, within
 from largesse.db.statements import plan_by_index
@@ -24,7 +24,7 @@ async def fan_out(connection: Connection, limit: int, customers: Customers = Non
     for neighbours in await places(connection, customers):
         async with connection.transaction():
             await plan_by_index(connection)
-            if is_spread(connection):
+            if is_distributed(connection):
                 made = await _fan_out_from_node(connection, limit - events, neighbours)
             else:
                 row = await connection.fetchrow(_FAN_OUT, _LATE_SUBSCRIPTION_S, limit)

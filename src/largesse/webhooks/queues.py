@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from largesse.db.pool import Connection, Row, is_spread
-from largesse.db.shard_groups import Customers, read_at_homes
+from largesse.db.pool import Connection, Row, is_distributed
+from largesse.db.shard_groups import Customers, read_by_shard_group
 from largesse.db.sharding import arguments, within
 from largesse.jobs.leases import Lease, Queue, Terms, held_columns
 
@@ -79,7 +79,7 @@ async def take_queues(
     jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
     arguments = [lease.customer_id for lease in leases.values()], list(leases), jobs_each
     away: set[int] = set()
-    if is_spread(connection):
+    if is_distributed(connection):
         due = await connection.fetch(_DUE, *arguments)
         bodies, away = await _read_events(connection, due)
         rows = [
@@ -120,7 +120,7 @@ async def _read_events(
             *arguments(neighbours),
         )
 
-    rows, away = await read_at_homes(connection, [row["customer_id"] for row in told], read)
+    rows, away = await read_by_shard_group(connection, [row["customer_id"] for row in told], read)
     return {row["id"]: (row["order_id"], row["body"]) for row in rows}, away
 
 

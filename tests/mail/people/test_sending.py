@@ -10,7 +10,7 @@ import pytest
 from tests.mail.conftest import PostOffice
 
 from largesse.customers.members import add_user, bind_user
-from largesse.customers.people import know, set_preferences
+from largesse.customers.people import add_person, set_preferences
 from largesse.customers.sign_in_links import find_link
 from largesse.db.pool import Database
 from largesse.db.roles import Role
@@ -63,7 +63,7 @@ async def somebody(database: Database, email: str) -> tuple[int, int]:
     async with database.transaction(OPERATOR) as connection:
         customer_id = await connection.fetchval("SELECT id FROM customers WHERE key = 'acme'")
         user_id = await add_user(connection, customer_id, email, "Somebody", "member")
-        person_id = await know(connection, email)
+        person_id = await add_person(connection, email)
         await bind_user(connection, user_id, person_id)
     return user_id, person_id
 

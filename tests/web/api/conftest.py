@@ -25,13 +25,13 @@ from tests.background import Statements, run_in_thread
 from tests.chained import chain_of
 
 from largesse.base.settings import Settings, load_settings
-from largesse.connections.manager import Keeper
+from largesse.connections.manager import ConnectionManager
 from largesse.customers.authenticator import WrongKeys
 from largesse.db.pool import connect_once
 from largesse.db.scope import OPERATOR
 from largesse.main import build_app
-from largesse.seed.load import LoadedWorld, load_world
-from largesse.seed.reading import parse_world
+from largesse.seed.load import LoadedSeed, load_seed
+from largesse.seed.reading import parse_seed
 from largesse.serving import server_options
 from largesse.web.api.application import Application
 
@@ -253,7 +253,7 @@ def start_service(
             ids: Mapping[str, Mapping[str, int]] = like.ids if like else {}
             keys: Mapping[str, str] = like.keys if like else {}
             if world is not None:
-                document = parse_world(world.encode(), "world.yaml")
+                document = parse_seed(world.encode(), "world.yaml")
                 loaded = on_database(database_url, lambda connection: load_document(connection, document))
                 ids, keys = loaded.ids, loaded.api_keys
             settings = replace(
@@ -276,9 +276,9 @@ def start_service(
 
 async def load_document(
     connection: asyncpg.Connection, document: Any, master_key: bytes = MASTER_KEY
-) -> LoadedWorld:
+) -> LoadedSeed:
     """Loads a world as an operator of the services here would, or of one with another master key."""
-    return await load_world(connection, await chain_of(connection, master_key), document)
+    return await load_seed(connection, await chain_of(connection, master_key), document)
 
 
 def as_the_service_sees_it(database_url: str) -> str:
@@ -302,7 +302,7 @@ def staging(service: Service, start_service: ServiceFactory) -> Service:
 
 
 @contextmanager
-def serving(app: Any, keeper: Keeper | None = None) -> Iterator[str]:
+def serving(app: Any, keeper: ConnectionManager | None = None) -> Iterator[str]:
     """Serves `app` in a thread of its own for as long as the block, as `largesse serve` would; gives its address."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     options = server_options("127.0.0.1", 0) | {"lifespan": "on", "timeout_graceful_shutdown": 10}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.web.api.conftest import RICH_WORLD, load_document
 
-from largesse.seed.reading import parse_world
+from largesse.seed.reading import parse_seed
 
 SAM = {"email": "sam@example.com", "name": "Sam"}
 LATER = (datetime.now(UTC) + timedelta(days=30)).replace(microsecond=0)
@@ -192,7 +192,7 @@ def test_a_price_that_changed_is_not_charged(
     dearer = RICH_WORLD.replace("cost: 35.00", "cost: 36.00")
 
     def load(world: str) -> None:
-        document = parse_world(world.encode(), "world.yaml")
+        document = parse_seed(world.encode(), "world.yaml")
         run_on_database(service.database_url, lambda connection: load_document(connection, document))
 
     load(dearer)

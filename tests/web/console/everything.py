@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 from tests.web.console.conftest import Browser
 
-from largesse.web.console.page_routes import Entry
+from largesse.web.console.page_routes import PageRoute
 from largesse.web.console.routes import ENTRIES
 from largesse.web.console.sign_in import nothing
 
@@ -108,7 +108,7 @@ class Forms(HTMLParser):
             self._form = None
 
 
-def entry_of(method: str, path: str) -> Entry | None:
+def entry_of(method: str, path: str) -> PageRoute | None:
     """The entry of the table that an address belongs to, the first that fits, as the router finds it; None for one that is of no page."""
     for entry in ENTRIES:
         pattern = re.sub(r"\\{\w+:int\\}", r"\\d+", re.escape(entry.path))

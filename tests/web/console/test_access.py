@@ -22,7 +22,7 @@ from tests.web.console.sending import begin, quote_in, ready
 from tests.web.console.test_routes import path_of
 
 import largesse.web.console
-from largesse.web.console.page_routes import Entry, Who
+from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import ENTRIES
 
 ADA = "ada@acme.example"
@@ -71,7 +71,7 @@ def all_that_counts(service: Service) -> tuple[Any, ...]:
 
 
 def post_in_two(
-    browser: Browser, entry: Entry, path: str, fields: dict[str, str], between: Callable[[], object]
+    browser: Browser, entry: PageRoute, path: str, fields: dict[str, str], between: Callable[[], object]
 ) -> tuple[int, str]:
     """Posts a form whose body follows once the service waits for it, and `between` was called; status and place of the answer."""
     at = urlsplit(browser.service.url)
@@ -108,7 +108,7 @@ def test_no_form_is_taken_whose_sender_lost_access_while_it_was_on_its_way(
         is_kept = (removed == "membership" and not entry.is_of_customer) or (
             removed == "role" and "viewer" in entry.roles
         )
-        if entry.method == "GET" or entry.who is Who.ANYONE or is_kept:
+        if entry.method == "GET" or entry.who is Access.ANYONE or is_kept:
             continue
         ada.get("/app")
         fields = {"token": ada.token, "role": "admin", "name": "x"}

@@ -17,7 +17,7 @@ from largesse.audit.service import Acting, by_command
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault, load_vault
 from largesse.ledger.top_ups import MAX_WAITING, confirm_top_up, parse_transfer_reference
-from largesse.reports.updates import take_in
+from largesse.reports.updates import apply_changes
 from largesse.webhooks.fan_out import fan_out
 
 WORLD = """
@@ -63,7 +63,7 @@ async def report(connection: Any) -> None:
     async with connection.transaction():
         await fan_out(connection, 100)
         chains = await open_chains(connection, Vault((MASTER_KEY,)), keep=False)
-        assert await take_in(connection, Acting(by_command("a test"), chains)) > 0
+        assert await apply_changes(connection, Acting(by_command("a test"), chains)) > 0
 
 
 def account(service: Service, key: str) -> int:

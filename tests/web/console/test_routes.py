@@ -13,7 +13,7 @@ from tests.web.console.conftest import Browser, signed_in
 
 from largesse.customers.roles import ROLES
 from largesse.web.console.guard import console_pages
-from largesse.web.console.page_routes import Entry, Who
+from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import ENTRIES
 
 WORLD = """
@@ -29,7 +29,7 @@ customers:
       - {email: viewer@acme.example, name: Viewer, role: viewer}
 products: []
 """
-# Who ends the session, or begins another, would change who asks next.
+# Access ends the session, or begins another, would change who asks next.
 LEFT_OUT = {"/app/sign-out", "/app/sign-in", "/app/link/{secret}"}
 
 
@@ -38,12 +38,12 @@ def people(service: Service) -> dict[str, Browser]:
     return {role: signed_in(service, f"{role}@acme.example") for role in ROLES}
 
 
-def path_of(entry: Entry) -> str:
+def path_of(entry: PageRoute) -> str:
     """An address of an entry, with an id that is nobody's."""
     return re.sub(r"\{\w+(:\w+)?\}", "999999", entry.path)
 
 
-def asked(browser: Browser, entry: Entry) -> httpx.Response:
+def asked(browser: Browser, entry: PageRoute) -> httpx.Response:
     path = path_of(entry)
     if entry.method == "GET":
         return browser.get(path)
@@ -67,7 +67,7 @@ def test_what_acts_is_no_get_and_menus_are_of_pages() -> None:
     for entry in ENTRIES:
         assert entry.method == "GET" or entry.group is None
         assert entry.title or entry.method == "POST"
-        assert entry.group is None or not isinstance(entry.who, Who) or entry.who is Who.MEMBER
+        assert entry.group is None or not isinstance(entry.who, Access) or entry.who is Access.MEMBER
 
 
 # Whom an address is for, said once more beside the table of routes: the first that fits.
@@ -114,7 +114,7 @@ def test_each_role_is_let_in_as_the_table_says(people: dict[str, Browser], role:
 def test_nobody_is_let_in_without_a_session(service: Service) -> None:
     browser = Browser(service)
     for entry in ENTRIES:
-        if entry.who is Who.ANYONE:
+        if entry.who is Access.ANYONE:
             continue
         browser.get("/app/sign-in")
         answer = browser.get(path_of(entry)) if entry.method == "GET" else browser.post(path_of(entry))
@@ -134,7 +134,7 @@ def test_the_menu_shows_what_a_role_may_see(people: dict[str, Browser], role: st
     assert not {entry.path for entry in menu() if role not in entry.roles} & shown
 
 
-def menu() -> Iterator[Entry]:
+def menu() -> Iterator[PageRoute]:
     return (entry for entry in ENTRIES if entry.group)
 
 

@@ -14,7 +14,7 @@ from tests.web.console.test_routes import path_of
 from tests.web.console.test_security import PASSWORD, with_password
 
 from largesse.customers.roles import Right
-from largesse.web.console.page_routes import Who
+from largesse.web.console.page_routes import Access
 from largesse.web.console.routes import ENTRIES
 
 SignIn = Callable[[str], Browser]
@@ -51,10 +51,10 @@ def forget(service: Service) -> None:
 
 def test_every_form_that_matters_asks_or_says_why_not() -> None:
     forms = [entry for entry in ENTRIES if entry.method == "POST" and entry.is_of_customer]
-    assert {entry.path for entry in forms if entry.who in {*ASKING, Who.MEMBER} and not entry.step_up} == set(
-        WITHOUT
-    )
-    assert {entry.who for entry in forms} <= {*ASKING, *SPENDING, Who.MEMBER}
+    assert {
+        entry.path for entry in forms if entry.who in {*ASKING, Access.MEMBER} and not entry.step_up
+    } == set(WITHOUT)
+    assert {entry.who for entry in forms} <= {*ASKING, *SPENDING, Access.MEMBER}
 
 
 def test_no_form_that_matters_is_carried_out_for_who_showed_it_a_while_ago(

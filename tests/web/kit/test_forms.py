@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import pytest
 from starlette.requests import Request
 
-from largesse.base.cooperative import Slices
+from largesse.base.cooperative import CooperativeRunner
 from largesse.base.errors import Unavailable
 from largesse.web.kit.body import FREE_BYTES, BodyLimits, BodyMemory, TooManyBodies
 from largesse.web.kit.forms import (
@@ -139,7 +139,7 @@ async def test_a_chunk_of_any_size_is_parsed_in_small_pieces(body: bytes, media_
     form = PostedForm(posting.request, LIMITS, parser=parser)
     assert await form.token() == "t"
     assert len(parser.pieces) == 1
-    await form.read(Slices(), "somebody")
+    await form.read(CooperativeRunner(), "somebody")
     assert sum(parser.pieces) == len(body)
     assert max(parser.pieces) <= 2_048
     assert len(form.fields) == 2

@@ -11,15 +11,15 @@ from starlette.responses import Response
 from structlog.testing import capture_logs
 
 from largesse.base.errors import NotFound, Problem
-from largesse.base.timeouts import Patience
+from largesse.base.timeouts import Timeouts
 from largesse.web.kit.forms import BadForm
 from largesse.web.kit.pages import guarded, page, public_path, see
 from largesse.web.kit.problems import InternalError, problem_type
 
 
 @pytest.fixture
-async def patience() -> AsyncIterator[Patience]:
-    patience = Patience(0.05)
+async def patience() -> AsyncIterator[Timeouts]:
+    patience = Timeouts(0.05)
     yield patience
     await patience.close()
 
@@ -33,7 +33,7 @@ def show(_: Request, problem: Problem) -> Response:
     return page(problem.detail, {}, status=problem_type(type(problem)).status)
 
 
-async def shown(patience: Patience, error: Exception | None) -> Response:
+async def shown(patience: Timeouts, error: Exception | None) -> Response:
     async def _the_page(_: Request) -> Response:
         if error is not None:
             raise error
@@ -43,26 +43,26 @@ async def shown(patience: Patience, error: Exception | None) -> Response:
     return await endpoint(a_request())
 
 
-async def test_a_page_that_goes_well(patience: Patience) -> None:
+async def test_a_page_that_goes_well(patience: Timeouts) -> None:
     response = await shown(patience, None)
     assert (response.status_code, response.body) == (200, b"fine")
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["content-type"] == "text/html; charset=utf-8"
 
 
-async def test_what_is_expected_goes_its_own_way(patience: Patience) -> None:
+async def test_what_is_expected_goes_its_own_way(patience: Timeouts) -> None:
     response = await shown(patience, BadForm())
     assert (response.status_code, response.body) == (403, b"ended")
 
 
-async def test_problems_are_shown_and_not_logged(patience: Patience) -> None:
+async def test_problems_are_shown_and_not_logged(patience: Timeouts) -> None:
     with capture_logs() as logged:
         response = await shown(patience, NotFound("nothing here"))
     assert (response.status_code, response.body) == (404, b"nothing here")
     assert logged == []
 
 
-async def test_a_bug_is_logged_without_the_address(patience: Patience) -> None:
+async def test_a_bug_is_logged_without_the_address(patience: Timeouts) -> None:
     with capture_logs() as logged:
         response = await shown(patience, RuntimeError("a bug"))
     assert response.status_code == problem_type(InternalError).status == 500
@@ -72,7 +72,7 @@ async def test_a_bug_is_logged_without_the_address(patience: Patience) -> None:
     assert "secret" not in str({name: value for name, value in line.items() if name != "exc_info"})
 
 
-async def test_a_failure_is_logged_with_the_pages_own_name(patience: Patience) -> None:
+async def test_a_failure_is_logged_with_the_pages_own_name(patience: Timeouts) -> None:
     async def _answer(_: Request) -> Response:
         raise RuntimeError("a bug")
 
@@ -82,7 +82,7 @@ async def test_a_failure_is_logged_with_the_pages_own_name(patience: Patience) -
 
 
 async def test_a_database_that_is_away_is_waited_for_no_longer_than_patience_lasts(
-    patience: Patience,
+    patience: Timeouts,
 ) -> None:
     async def _waiting(_: Request) -> Response:
         await asyncio.sleep(3600)

@@ -12,7 +12,7 @@ import structlog
 from starlette.routing import BaseRoute, Router
 
 from largesse.base import clock
-from largesse.base.errors import NotFound, StartError
+from largesse.base.errors import NotFound, OperatorError
 from largesse.base.throttle import Rate, Throttle
 from largesse.customers.access import require_admission
 from largesse.customers.authenticator import Authenticator, Caller
@@ -100,7 +100,7 @@ class Application:
                 self._pages = _router(self._make_pages(services))
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
-        except StartError as error:
+        except OperatorError as error:
             # Something an operator must put right, or a database that went away since the command looked: no trace helps.
             _log.error("not_started", reason=str(error))
             await send({"type": "lifespan.startup.failed"})

@@ -43,7 +43,7 @@ from largesse.web.kit.problems import (
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 
-Wanted = TypeVar("Wanted")
+Decoded = TypeVar("Decoded")
 INT32 = 2_147_483_647
 INT64 = 9_223_372_036_854_775_807
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -60,7 +60,7 @@ class Call(msgspec.Struct, frozen=True):
     ignored: list[str]  # names of parameters and members that there are none of, for the answer to name
     scope: str | None = None  # that the operation takes
 
-    def read(self, wanted: type[Wanted]) -> Wanted:
+    def read(self, wanted: type[Decoded]) -> Decoded:
         """Returns the body as `wanted`, and notes the members that it does not have. Raises InvalidRequest."""
         return decode_body(self.body, wanted, self.ignored)
 

@@ -13,12 +13,12 @@ from starlette.responses import Response
 
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import TooManyRequests
-from largesse.encryption.vault import SealBroken
-from largesse.fulfilment.gifts import ClaimedGift, Step
+from largesse.encryption.vault import DecryptionFailed
+from largesse.fulfilment.gifts import ClaimedGift, GiftStep
 from largesse.lines.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.lines.claiming import Claim, Outcome
 from largesse.web.claim.addresses import address_fields, check_address
-from largesse.web.claim.layout import Frame
+from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import HEADERS, chosen_tag
 from largesse.web.claim.session import COOKIE, Session, new_session, read_session
 from largesse.web.kit.forms import BadForm, read_form, require_own_site
@@ -26,10 +26,10 @@ from largesse.web.kit.requests import client_address
 from largesse.web.kit.services import Services
 
 
-class Entering:
+class PinEntry:
     """The pages that lead to a claimed gift."""
 
-    def __init__(self, services: Services, frame: Frame) -> None:
+    def __init__(self, services: Services, frame: Layout) -> None:
         self._services = services
         self._frame = frame
 
@@ -60,7 +60,7 @@ class Entering:
         form = await read_form(request)
         try:
             code, customer_id = self._services.vault.code_of_token(request.path_params["token"])
-        except SealBroken:
+        except DecryptionFailed:
             return await self._claim(request, None, None, form)
         return await self._claim(request, code, customer_id, form)
 
@@ -104,7 +104,7 @@ class Entering:
 class GiftPages:
     """A claimed gift's page, and the forms on it."""
 
-    def __init__(self, services: Services, frame: Frame) -> None:
+    def __init__(self, services: Services, frame: Layout) -> None:
         self._services = services
         self._frame = frame
 
@@ -132,7 +132,7 @@ class GiftPages:
         """Takes the address that a parcel goes to; shows the form again with what is wrong with it."""
         session, form = await self._posted(request)
         gift = await self._services.gifts.read(session.line)
-        if gift is None or gift.step is not Step.ADDRESS:
+        if gift is None or gift.step is not GiftStep.ADDRESS:
             return self._frame.see_gift(session.handle)
         checked = check_address(gift.line.country, form)
         errors = dict(checked.errors)
@@ -169,7 +169,7 @@ class GiftPages:
         errors: Mapping[str, str] | None = None,
         **values: Any,
     ) -> Response:
-        is_form = gift.step is Step.ADDRESS
+        is_form = gift.step is GiftStep.ADDRESS
         return self._frame.page(
             request,
             template,

@@ -24,7 +24,7 @@ _RETRY_AFTER_S = 5  # people are asked back less soon than programs
 _TEMPLATES: dict[type[Problem], str] = {NotFound: "unknown.html", TooManyRequests: "slowed.html"}
 
 
-class Frame:
+class Layout:
     """The frame of one installation's pages."""
 
     def __init__(self, settings: Settings) -> None:

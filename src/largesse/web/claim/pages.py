@@ -16,8 +16,8 @@ from largesse.base.i18n.languages import Language
 from largesse.base.settings import Settings
 from largesse.catalogue.model import Details, Product
 from largesse.fulfilment.gifts import NotPossible
-from largesse.web.claim.gift import Entering, GiftPages
-from largesse.web.claim.layout import Frame
+from largesse.web.claim.gift import GiftPages, PinEntry
+from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import Renderer
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.forms import BadForm
@@ -79,8 +79,8 @@ _GIFT = "/claim/gift/{handle:str}"
 
 def claim_pages(services: Services) -> Sequence[BaseRoute]:
     """The routes under `/claim`, for the gifts of the process's environment."""
-    frame = Frame(services.settings)
-    entering, gift = Entering(services, frame), GiftPages(services, frame)
+    frame = Layout(services.settings)
+    entering, gift = PinEntry(services, frame), GiftPages(services, frame)
 
     def see_gift(request: Request) -> Response:
         return frame.see_gift(request.path_params["handle"])

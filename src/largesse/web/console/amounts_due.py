@@ -9,50 +9,57 @@ from babel.dates import format_skeleton
 from starlette.responses import Response
 
 from largesse.base.money import to_decimal
-from largesse.ledger.receivables import MOST_MONTHS, Owed, OwedMonth, list_owed, list_payments, read_months
+from largesse.ledger.receivables import (
+    MOST_MONTHS,
+    AmountDue,
+    AmountDueMonth,
+    list_amounts_due,
+    list_payments,
+    read_months,
+)
 from largesse.ledger.statements import month_of
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 
 _MONTHS_SHOWN = 24
 _PAYMENTS_SHOWN = 50
 _COLUMNS = ("month", "owed before", "charged", "paid", "owed then", "currency")
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The last two years."""
-    person = visit.person
+    person = context.person
     owed = []
     async with (
-        visit.database.session(person.scope) as connection,
+        context.database.session(person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
-        for one in await list_owed(connection, person.customer_id, person.environment):
+        for one in await list_amounts_due(connection, person.customer_id, person.environment):
             months = await read_months(connection, person.customer_id, one, _MONTHS_SHOWN)
             payments = await list_payments(connection, person.customer_id, one)
             owed.append((one, months, payments[:_PAYMENTS_SHOWN]))
-    return visit.page(
+    return context.page(
         "owed.html",
         owed=owed,
-        month_name=lambda at: format_skeleton("yMMMM", at, locale=visit.language.locale),
+        month_name=lambda at: format_skeleton("yMMMM", at, locale=context.language.locale),
         last_day=_last_day,
     )
 
 
-async def download(visit: Visit) -> Response:
+async def download(context: RequestContext) -> Response:
     """All months, as a file."""
-    person = visit.person
+    person = context.person
     rows: list[Sequence[object]] = []
     async with (
-        visit.database.session(person.scope) as connection,
+        context.database.session(person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
-        for one in await list_owed(connection, person.customer_id, person.environment):
+        for one in await list_amounts_due(connection, person.customer_id, person.environment):
             months = await read_months(connection, person.customer_id, one, MOST_MONTHS)
             rows += [_row(one, month) for month in months]
-    return await visit.csv("owed.csv", _COLUMNS, rows)
+    return await context.csv("owed.csv", _COLUMNS, rows)
 
 
-def _row(owed: Owed, month: OwedMonth) -> Sequence[object]:
+def _row(owed: AmountDue, month: AmountDueMonth) -> Sequence[object]:
     amounts = (month.opening_minor, month.charged_minor, month.paid_minor, month.closing_minor)
     return (
         f"{month.since:%Y-%m}",

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from largesse.audit.model import ACTS
 from largesse.audit.service import AuditEvent, newest_events
 from largesse.base.i18n.templates import text
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 
 _PAGE = 50
 _OF_FILE_AT_ONCE = 1_000
@@ -26,45 +26,50 @@ ACTORS = {
 }
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """A page of the log, by what was done and by whom."""
-    act, who = _filter(visit)
-    before = visit.parameters.number("before")
-    async with visit.database.connection(visit.person.scope) as connection:
+    act, who = _filter(context)
+    before = context.parameters.number("before")
+    async with context.database.connection(context.person.scope) as connection:
         found = await newest_events(
             connection,
-            visit.person.customer_id,
+            context.person.customer_id,
             act=act,
             who=who,
             before=before,
             limit=_PAGE + 1,
         )
-    return visit.page(
+    return context.page(
         "log.html",
         events=[(event, _members(event.before), _members(event.after)) for event in found[:_PAGE]],
         actors=ACTORS,
         acts=sorted(ACTS),
         act=act,
         who=who,
-        older=visit.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
-        newest=visit.here(before=None) if before is not None else None,
+        older=context.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
+        newest=context.here(before=None) if before is not None else None,
         is_filtered=bool(act or who or before is not None),
-        csv=visit.here(before=None).replace("/app/audit", "/app/audit.csv", 1),
+        csv=context.here(before=None).replace("/app/audit", "/app/audit.csv", 1),
     )
 
 
-async def download(visit: Visit) -> Response:
+async def download(context: RequestContext) -> Response:
     """What the page shows, all of it, as a file."""
-    return await visit.csv("audit-log.csv", _COLUMNS, _rows(visit))
+    return await context.csv("audit-log.csv", _COLUMNS, _rows(context))
 
 
-async def _rows(visit: Visit) -> AsyncIterator[Sequence[object]]:
-    act, who = _filter(visit)
+async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
+    act, who = _filter(context)
     before = None
     while True:
-        async with visit.database.connection(visit.person.scope) as connection:
+        async with context.database.connection(context.person.scope) as connection:
             events = await newest_events(
-                connection, visit.person.customer_id, act=act, who=who, before=before, limit=_OF_FILE_AT_ONCE
+                connection,
+                context.person.customer_id,
+                act=act,
+                who=who,
+                before=before,
+                limit=_OF_FILE_AT_ONCE,
             )
         for event in events:
             yield _row(event)
@@ -73,10 +78,10 @@ async def _rows(visit: Visit) -> AsyncIterator[Sequence[object]]:
         before = events[-1].id
 
 
-def _filter(visit: Visit) -> tuple[str, str]:
+def _filter(context: RequestContext) -> tuple[str, str]:
     """What was done and by whom, as the address asks for; whatever is no act is none."""
-    act = visit.query("act")
-    return act if act in ACTS else "", visit.query("who").strip()
+    act = context.query("act")
+    return act if act in ACTS else "", context.query("who").strip()
 
 
 def _row(event: AuditEvent) -> list[object]:

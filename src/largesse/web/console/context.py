@@ -30,8 +30,8 @@ from largesse.customers.sessions import Person, Session
 from largesse.customers.sign_in import Origin
 from largesse.db.pool import Connection, Database, ReadOnly
 from largesse.web.console.form import Form
-from largesse.web.console.layout import Frame, zone_of
-from largesse.web.console.page_routes import Entry
+from largesse.web.console.layout import Layout, zone_of
+from largesse.web.console.page_routes import PageRoute
 from largesse.web.console.parameters import PARAMETERS
 from largesse.web.kit.pages import see
 from largesse.web.kit.query import query_of
@@ -40,17 +40,17 @@ from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.services import Services
 
 
-def typed_amount(visit: Visit, field: str, currency: str) -> int:
+def typed_amount(context: RequestContext, field: str, currency: str) -> int:
     """Returns what was typed into a field of the form, in minor units; 0, with what is wrong noted, where it is no amount above zero.
 
     The page that shows the form again says below the field how the amount was understood.
     """
     try:
-        amount_minor = read_amount(visit.form[field], currency, visit.language)
+        amount_minor = read_amount(context.form[field], currency, context.language)
     except UnreadableAmount as unreadable:
-        visit.form.error(field, visit.say(unreadable.english, **unreadable.values))
+        context.form.error(field, context.say(unreadable.english, **unreadable.values))
         return 0
-    visit.understood[field] = visit.language.amount(amount_minor, currency)
+    context.understood[field] = context.language.amount(amount_minor, currency)
     return amount_minor
 
 
@@ -65,15 +65,15 @@ class NotProved(Exception):
 _MOST_SUBJECT = 200  # characters of a file's name that the audit log keeps
 
 
-class Visit:
+class RequestContext:
     """A request to a page: who asks, what they posted, and the ways to answer it."""
 
     def __init__(
         self,
         request: Request,
         services: Services,
-        frame: Frame,
-        entry: Entry,
+        frame: Layout,
+        entry: PageRoute,
         *,
         session: Session | None,
         language: Language,
@@ -105,7 +105,7 @@ class Visit:
 
     @property
     def database(self) -> Database:
-        """The pool, for reading: `visit.database.connection(visit.person.scope)`. What writes does so in `writing`."""
+        """The pool, for reading: `visit.database.connection(context.person.scope)`. What writes does so in `writing`."""
         return ReadOnly(self.services.database)
 
     def writing(self, *, changes_access: bool = False) -> AbstractAsyncContextManager[Connection]:

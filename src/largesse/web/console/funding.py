@@ -14,7 +14,7 @@ from largesse.base.money import to_decimal
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
 from largesse.ledger.accounts import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.ledger.receivables import list_owed
+from largesse.ledger.receivables import list_amounts_due
 from largesse.ledger.statements import (
     Statement,
     StatementEntry,
@@ -28,7 +28,7 @@ from largesse.ledger.verification import prove
 from largesse.orders.lookup import references_of
 from largesse.orders.marks import read_digests
 from largesse.reports.filters import OrderFilter, add_up
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 
 _AT_ONCE = 100
 _PRINTED = 2_000
@@ -42,18 +42,18 @@ KINDS = {
 _COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency", "counterpart")
 
 
-def sees_own_of(visit: Visit) -> int | None:
+def sees_own_of(context: RequestContext) -> int | None:
     """The user whose accounts alone are seen, which they may use; None where the person sees all."""
-    return visit.person.user_id if visit.person.reach(Right.SEE_FUNDS) is Reach.OWN else None
+    return context.person.user_id if context.person.reach(Right.SEE_FUNDS) is Reach.OWN else None
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The accounts as cards, and the top-ups that wait."""
-    person = visit.person
+    person = context.person
     since, _ = month_of(clock.now())
-    async with visit.database.connection(person.scope) as connection:
+    async with context.database.connection(person.scope) as connection:
         accounts = await list_seen_accounts(
-            connection, person.customer_id, person.environment, user_id=sees_own_of(visit)
+            connection, person.customer_id, person.environment, user_id=sees_own_of(context)
         )
         added = await add_up(
             connection,
@@ -63,12 +63,12 @@ async def show(visit: Visit) -> Response:
         )
         top_ups = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
         owed = (
-            await list_owed(connection, person.customer_id, person.environment)
+            await list_amounts_due(connection, person.customer_id, person.environment)
             if person.may(Right.SEE_OWED)
             else []
         )
     seen = {account.id for account in accounts}
-    return visit.page(
+    return context.page(
         "funding.html",
         accounts=accounts,
         owed=owed,
@@ -80,17 +80,17 @@ async def show(visit: Visit) -> Response:
     )
 
 
-async def show_statement(visit: Visit) -> Response:
+async def show_statement(context: RequestContext) -> Response:
     """A month of an account, some entries at a time, oldest first. Raises NotFound."""
-    since, until = _month(visit)
-    after = visit.parameters.number("after")
-    account, statement, entries = await _read(visit, since, until, after, _AT_ONCE)
+    since, until = _month(context)
+    after = context.parameters.number("after")
+    account, statement, entries = await _read(context, since, until, after, _AT_ONCE)
     seen = {entry.order_reference for entry in entries if entry.order_reference}
-    if visit.person.reach(Right.SEE_ORDERS) is Reach.OWN:
-        person = visit.person
-        async with visit.database.connection(person.scope) as connection:
+    if context.person.reach(Right.SEE_ORDERS) is Reach.OWN:
+        person = context.person
+        async with context.database.connection(person.scope) as connection:
             seen = await references_of(connection, person.customer_id, person.user_id, seen)
-    return visit.page(
+    return context.page(
         "statement.html",
         seen_orders=seen,
         account=account,
@@ -101,84 +101,86 @@ async def show_statement(visit: Visit) -> Response:
         month=since,
         earlier=month_of(since, -1)[0],
         later=until if until <= clock.now() else None,
-        kinds={kind: visit.say(name) for kind, name in KINDS.items()},
-        month_name=_month_name(visit),
+        kinds={kind: context.say(name) for kind, name in KINDS.items()},
+        month_name=_month_name(context),
     )
 
 
-async def print_statement(visit: Visit) -> Response:
+async def print_statement(context: RequestContext) -> Response:
     """A month of an account as a sheet to print. Raises NotFound."""
-    since, until = _month(visit)
-    account, statement, entries = await _read(visit, since, until, None, _PRINTED)
+    since, until = _month(context)
+    account, statement, entries = await _read(context, since, until, None, _PRINTED)
 
     def what(entry: StatementEntry) -> str:
         told = (entry.order_reference, entry.counterpart, entry.external_reference)
-        return " ".join((visit.say(KINDS[entry.kind]), *(one for one in told if one)))
+        return " ".join((context.say(KINDS[entry.kind]), *(one for one in told if one)))
 
-    return visit.page(
+    return context.page(
         "statement_print.html",
         account=account,
         statement=statement,
         entries=entries[:_PRINTED],
         is_cut=len(entries) > _PRINTED,
         month=since,
-        month_name=_month_name(visit),
+        month_name=_month_name(context),
         what=what,
     )
 
 
-async def verify(visit: Visit) -> Response:
+async def verify(context: RequestContext) -> Response:
     """An account's marks made again, as many as may be at once, and where its chain ends. Raises NotFound."""
-    person = visit.person
+    person = context.person
     async with (
-        visit.database.session(person.scope) as connection,
+        context.database.session(person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
-        account = await _account(visit, connection)
+        account = await _account(context, connection)
         proof = await prove(
             connection,
-            visit.services.chains.entries,
+            context.services.chains.entries,
             person.customer_id,
             account.id,
-            visit.parameters.number("after"),
+            context.parameters.number("after"),
             digests_of=read_digests,
         )
-    return visit.page("proof.html", account=account, proof=proof)
+    return context.page("proof.html", account=account, proof=proof)
 
 
 async def _read(
-    visit: Visit, since: datetime, until: datetime, after: int | None, most: int
+    context: RequestContext, since: datetime, until: datetime, after: int | None, most: int
 ) -> tuple[SeenAccount, Statement, list[StatementEntry]]:
     """A month of the account in the address, with at most `most` of its entries, and one more where there are more."""
     async with (
-        visit.database.session(visit.person.scope) as connection,
+        context.database.session(context.person.scope) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
-        account = await _account(visit, connection)
-        statement = await read_statement(connection, visit.person.customer_id, account.id, since, until)
+        account = await _account(context, connection)
+        statement = await read_statement(connection, context.person.customer_id, account.id, since, until)
         entries = await statement_page(connection, statement, after, most + 1)
     return account, statement, entries
 
 
-def _month_name(visit: Visit) -> Callable[[datetime], str]:
-    return lambda at: str(format_skeleton("yMMMM", at, locale=visit.language.locale))
+def _month_name(context: RequestContext) -> Callable[[datetime], str]:
+    return lambda at: str(format_skeleton("yMMMM", at, locale=context.language.locale))
 
 
-async def statement_csv(visit: Visit) -> Response:
+async def statement_csv(context: RequestContext) -> Response:
     """The same month whole, as a file. Raises NotFound."""
-    since, until = _month(visit)
-    async with visit.database.connection(visit.person.scope) as connection:
-        account = await _account(visit, connection)
-    return await visit.csv(f"{account.name} {since:%Y-%m}.csv", _COLUMNS, _rows(visit, account, since, until))
+    since, until = _month(context)
+    async with context.database.connection(context.person.scope) as connection:
+        account = await _account(context, connection)
+    return await context.csv(
+        f"{account.name} {since:%Y-%m}.csv", _COLUMNS, _rows(context, account, since, until)
+    )
 
 
 async def _rows(
-    visit: Visit, account: SeenAccount, since: datetime, until: datetime
+    context: RequestContext, account: SeenAccount, since: datetime, until: datetime
 ) -> AsyncIterator[Sequence[object]]:
-    scope = visit.person.scope
-    async with visit.database.connection(scope) as connection:
-        statement = await read_statement(connection, visit.person.customer_id, account.id, since, until)
-    async for entries in statement_entries(visit.database, scope, statement):
+    scope = context.person.scope
+    async with context.database.connection(scope) as connection:
+        statement = await read_statement(connection, context.person.customer_id, account.id, since, until)
+    async for entries in statement_entries(context.database, scope, statement):
         for entry in entries:
             yield _row(entry, account.currency)
 
@@ -196,18 +198,18 @@ def _row(entry: StatementEntry, currency: str) -> Sequence[object]:
     )
 
 
-async def _account(visit: Visit, connection: Connection) -> SeenAccount:
-    person = visit.person
+async def _account(context: RequestContext, connection: Connection) -> SeenAccount:
+    person = context.person
     return await find_seen_account(
         connection,
         person.customer_id,
         person.environment,
-        visit.number("account"),
-        user_id=sees_own_of(visit),
+        context.number("account"),
+        user_id=sees_own_of(context),
     )
 
 
-def _month(visit: Visit) -> tuple[datetime, datetime]:
+def _month(context: RequestContext) -> tuple[datetime, datetime]:
     """The month that the address names, in UTC; this one where it names none that there was."""
-    named = visit.parameters.day("month")
+    named = context.parameters.day("month")
     return month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())

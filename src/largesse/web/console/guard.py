@@ -21,10 +21,10 @@ from largesse.customers.form_posts import Post, StillUnderWay, answer_post, take
 from largesse.customers.secrets import new_secret
 from largesse.customers.sessions import Session, find_session_id, set_notice
 from largesse.db.scope import LOOKUP
-from largesse.web.console.context import DEVICE, NotProved, Visit
+from largesse.web.console.context import DEVICE, NotProved, RequestContext
 from largesse.web.console.form import Form
-from largesse.web.console.layout import Frame
-from largesse.web.console.page_routes import Entry, Who
+from largesse.web.console.layout import Layout
+from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import ENTRIES
 from largesse.web.console.step_up import MOST_BYTES, MOST_FIELDS, NOT_CARRIED, ask_first, take_proof
 from largesse.web.kit.body import BodyShare, TooManyBodies
@@ -72,7 +72,7 @@ class _Answer(msgspec.Struct):
 
 def console_pages(services: Services) -> list[BaseRoute]:
     """The routes under `/app`."""
-    frame = Frame(services.settings, services.vault, ENTRIES)
+    frame = Layout(services.settings, services.vault, ENTRIES)
     guards = [_Guard(services, frame, entry) for entry in ENTRIES]
     return [*frame.assets.routes(), *(guard.route() for guard in guards)]
 
@@ -80,7 +80,7 @@ def console_pages(services: Services) -> list[BaseRoute]:
 class _Guard:
     """What stands before one entry's handler."""
 
-    def __init__(self, services: Services, frame: Frame, entry: Entry) -> None:
+    def __init__(self, services: Services, frame: Layout, entry: PageRoute) -> None:
         self._services = services
         self._frame = frame
         self._entry = entry
@@ -95,175 +95,179 @@ class _Guard:
     async def _answer(self, request: Request) -> Response:
         cookie = request.cookies.get(SESSION, "")
         session = await self._services.signing_in.find(cookie) if cookie else None
-        visit = self._visit(request, session)
-        visit.cookie = cookie
-        visit.token_of = cookie if session else request.cookies.get(_DOOR, "")
-        request.state.visit = visit  # for the page of what goes wrong
+        context = self._visit(request, session)
+        context.cookie = cookie
+        context.token_of = cookie if session else request.cookies.get(_DOOR, "")
+        request.state.visit = context  # for the page of what goes wrong
         if session is None and self._entry.method == "POST" and self._entry.is_of_customer:
-            return await self._take_lost(visit)
-        if (turned_away := self._turn_away(visit)) is not None:
+            return await self._take_lost(context)
+        if (turned_away := self._turn_away(context)) is not None:
             return turned_away
         try:
             if self._entry.method != "GET":
-                response = await self._take(visit)
-                self._set_session(visit, response)
+                response = await self._take(context)
+                self._set_session(context, response)
                 return response
-            return await self._show(visit)
+            return await self._show(context)
         except NotProved:
-            return await ask_first(visit)
+            return await ask_first(context)
         except (AccessChanged, Unauthorized):
-            visit.session = await self._services.signing_in.find(cookie)
-            return self._lost(visit) or self._turn_away(visit) or visit.trouble(409, visit.say(_CHANGED))
+            context.session = await self._services.signing_in.find(cookie)
+            return (
+                self._lost(context) or self._turn_away(context) or context.trouble(409, context.say(_CHANGED))
+            )
 
-    async def _show(self, visit: Visit) -> Response:
-        session = visit.session
-        fresh = "" if visit.token_of else new_secret()
-        visit.token_of = visit.token_of or fresh
-        response = await self._entry.handler(visit)
+    async def _show(self, context: RequestContext) -> Response:
+        session = context.session
+        fresh = "" if context.token_of else new_secret()
+        context.token_of = context.token_of or fresh
+        response = await self._entry.handler(context)
         if session and session.notice and response.status_code == 200:
             await self._note(session, None)
         if fresh:
             self._give(response, _DOOR, fresh, _DAY_S)
         return response
 
-    def _visit(self, request: Request, session: Session | None) -> Visit:
+    def _visit(self, request: Request, session: Session | None) -> RequestContext:
         request.scope[ACTS_FOR] = session.person if session else None  # for the log
         language = self._frame.language(request, session)
-        return Visit(request, self._services, self._frame, self._entry, session=session, language=language)
+        return RequestContext(
+            request, self._services, self._frame, self._entry, session=session, language=language
+        )
 
-    def _turn_away(self, visit: Visit) -> Response | None:
+    def _turn_away(self, context: RequestContext) -> Response | None:
         """The answer to who may not come in; None for who may."""
-        session, who = visit.session, self._entry.who
-        if who is Who.ANYONE:
+        session, who = context.session, self._entry.who
+        if who is Access.ANYONE:
             return None
         if session is None:
             if self._entry.method != "GET":
-                return visit.trouble(401, visit.say(_ENDED))
-            return visit.see("/app/sign-in?" + urlencode({"next": visit.address}))
-        if who is Who.ENTERING:
+                return context.trouble(401, context.say(_ENDED))
+            return context.see("/app/sign-in?" + urlencode({"next": context.address}))
+        if who is Access.ENTERING:
             return None
         if session.awaits_second_step:
-            return visit.see("/app/second-step?" + urlencode({"next": visit.address}))
-        if who is Who.SIGNED_IN:
+            return context.see("/app/second-step?" + urlencode({"next": context.address}))
+        if who is Access.SIGNED_IN:
             return None
         if session.person is None:
-            return visit.see("/app/customers")
+            return context.see("/app/customers")
         if session.lacks_second_step and not self._entry.before_second_step:
-            return visit.see("/app/security")
+            return context.see("/app/security")
         if session.person.role not in self._entry.roles:
-            return visit.trouble(403, visit.say(_FORBIDDEN))
+            return context.trouble(403, context.say(_FORBIDDEN))
         return None
 
-    async def _take(self, visit: Visit) -> Response:
+    async def _take(self, context: RequestContext) -> Response:
         """Hands a form to the handler, once; who sends it again gets the same answer. Raises BadForm, StillUnderWay."""
-        sender = visit.session.person_id if visit.session else visit.origin.address
+        sender = context.session.person_id if context.session else context.origin.address
         with self._services.body_memory.share(("person", sender)) as share:
-            token = await self._read_form(visit, share)
-            return await self._hand_over(visit, token)
+            token = await self._read_form(context, share)
+            return await self._hand_over(context, token)
 
-    async def _read_form(self, visit: Visit, share: BodyShare) -> OneTimeToken:
+    async def _read_form(self, context: RequestContext, share: BodyShare) -> OneTimeToken:
         """Reads the form, and returns what tells it from others. Raises BadForm before the rest is read, where its token is none of ours."""
         entry = self._entry
         # Room for the proof that a form may come with.
         limits = replace(entry.limits, most_bytes=entry.limits.most_bytes + MOST_BYTES)
-        parser = form_parser(visit.request, entry.most_fields + MOST_FIELDS, takes_files=entry.takes_files)
-        posted = PostedForm(visit.request, limits, share, parser=parser)
+        parser = form_parser(context.request, entry.most_fields + MOST_FIELDS, takes_files=entry.takes_files)
+        posted = PostedForm(context.request, limits, share, parser=parser)
         patience = self._services.patience
         with patience.suspended():
             given = await posted.token()
-        token = self._read_token(visit, given)
+        token = self._read_token(context, given)
         if token is None:
             raise BadForm
-        if entry.before_reading is not None and visit.place and visit.place == token.place:
-            await entry.before_reading(visit)
+        if entry.before_reading is not None and context.place and context.place == token.place:
+            await entry.before_reading(context)
         with patience.suspended():
-            await posted.read(self._services.slices, visit.token_of)
-        visit.form, visit.files = Form(posted.fields, visit.say), posted.files
+            await posted.read(self._services.slices, context.token_of)
+        context.form, context.files = Form(posted.fields, context.say), posted.files
         return token
 
-    def _read_token(self, visit: Visit, given: str) -> OneTimeToken | None:
+    def _read_token(self, context: RequestContext, given: str) -> OneTimeToken | None:
         """Returns what the token of a form says, also of one whose page was opened in the session before; None for none of ours.
 
         What it says holds for the person who was signed in then, and no form of a customer is taken from anybody else.
         """
-        before = visit.request.cookies.get(_DOOR, "") if self._entry.is_of_customer else ""
-        for cookie in filter(None, (visit.token_of, before)):
+        before = context.request.cookies.get(_DOOR, "") if self._entry.is_of_customer else ""
+        for cookie in filter(None, (context.token_of, before)):
             if (token := read_one_time_token(self._services.vault, cookie, given)) is not None:
-                visit.page_of = cookie
+                context.page_of = cookie
                 return token
         return None
 
-    async def _session_of_page(self, visit: Visit, session: Session) -> int:
+    async def _session_of_page(self, context: RequestContext, session: Session) -> int:
         """Returns the id of the session that the page of the form belonged to, in which it is taken once. Raises BadForm."""
-        if visit.page_of == visit.token_of:
+        if context.page_of == context.token_of:
             return session.id
-        session_id = await find_session_id(self._services.database, visit.page_of)
+        session_id = await find_session_id(self._services.database, context.page_of)
         if session_id is None:
             raise BadForm
         return session_id
 
-    async def _take_lost(self, visit: Visit) -> Response:
+    async def _take_lost(self, context: RequestContext) -> Response:
         """Answers a form whose session is gone: what was typed is kept on a page that offers to sign in."""
         if not self._entry.takes_files:
-            visit.token_of = visit.cookie or visit.token_of
+            context.token_of = context.cookie or context.token_of
             with (
                 suppress(BadForm, TooLarge),
-                self._services.body_memory.share(("person", visit.origin.address)) as share,
+                self._services.body_memory.share(("person", context.origin.address)) as share,
             ):
-                await self._read_form(visit, share)
-        return self._lost(visit) or visit.trouble(401, visit.say(_ENDED))
+                await self._read_form(context, share)
+        return self._lost(context) or context.trouble(401, context.say(_ENDED))
 
-    def _lost(self, visit: Visit) -> Response | None:
+    def _lost(self, context: RequestContext) -> Response | None:
         """Returns the page that keeps what was typed into a form whose session is gone; None where nothing was, or a session is there."""
-        typed = visit.form.without(NOT_CARRIED)
-        if visit.session is not None or not typed.fields or not visit.page_of:
+        typed = context.form.without(NOT_CARRIED)
+        if context.session is not None or not typed.fields or not context.page_of:
             return None
-        has_secret = len(typed.fields) < len(visit.form.fields) - 1
-        response = visit.page("lost.html", status=401, carried=typed.fields, has_secret=has_secret)
-        self._give(response, _DOOR, visit.page_of, _DAY_S)
+        has_secret = len(typed.fields) < len(context.form.fields) - 1
+        response = context.page("lost.html", status=401, carried=typed.fields, has_secret=has_secret)
+        self._give(response, _DOOR, context.page_of, _DAY_S)
         return response
 
-    async def _hand_over(self, visit: Visit, token: OneTimeToken) -> Response:
+    async def _hand_over(self, context: RequestContext, token: OneTimeToken) -> Response:
         """Hands a form that was read to the handler, once. Raises StillUnderWay."""
         # The form may have been long on its way.
-        visit.session = visit.session and await self._services.signing_in.find(visit.cookie)
-        if self._entry.is_of_customer and (lost := self._lost(visit)) is not None:
+        context.session = context.session and await self._services.signing_in.find(context.cookie)
+        if self._entry.is_of_customer and (lost := self._lost(context)) is not None:
             return lost
-        if (turned_away := self._turn_away(visit)) is not None:
+        if (turned_away := self._turn_away(context)) is not None:
             return turned_away
-        if visit.session is None:
-            return await self._entry.handler(visit)
-        post = Post(await self._session_of_page(visit, visit.session), token.mark)
+        if context.session is None:
+            return await self._entry.handler(context)
+        post = Post(await self._session_of_page(context, context.session), token.mark)
         kept = await take_post(self._services.database, post)
         if kept is not None:
-            return await self._repeat(visit.session, post, kept)
+            return await self._repeat(context.session, post, kept)
         is_kept = False
         try:
-            response = await self._carry_out(visit, token.place)
+            response = await self._carry_out(context, token.place)
             is_kept = response.status_code < 400 and not isinstance(response, StreamingResponse)
             if is_kept:
-                await self._keep(visit, post, response)
+                await self._keep(context, post, response)
         finally:
             if not is_kept:
                 await take_back_post(self._services.database, post)
         return response
 
-    async def _carry_out(self, visit: Visit, place: str) -> Response:
+    async def _carry_out(self, context: RequestContext, place: str) -> Response:
         """Has the handler answer a form whose page was about that place, unless something else comes first."""
-        if self._entry.is_of_customer and visit.place != place:
-            return visit.trouble(409, visit.say(_SWITCHED))
-        if (asked_again := await take_proof(visit)) is not None:
+        if self._entry.is_of_customer and context.place != place:
+            return context.trouble(409, context.say(_SWITCHED))
+        if (asked_again := await take_proof(context)) is not None:
             return asked_again
         if self._entry.step_up:
-            visit.require_proof()
-        return await self._entry.handler(visit)
+            context.require_proof()
+        return await self._entry.handler(context)
 
-    async def _keep(self, visit: Visit, post: Post, response: Response) -> None:
-        assert visit.session is not None, "only forms of a session are kept"
-        if visit.notice:
-            await self._note(visit.session, visit.notice)
+    async def _keep(self, context: RequestContext, post: Post, response: Response) -> None:
+        assert context.session is not None, "only forms of a session are kept"
+        if context.notice:
+            await self._note(context.session, context.notice)
         answer = _Answer(
-            response.status_code, list(response.headers.items()), bytes(response.body), visit.notice
+            response.status_code, list(response.headers.items()), bytes(response.body), context.notice
         )
         sealed = self._services.vault.forms.seal(msgspec.msgpack.encode(answer), _about(post))
         await answer_post(self._services.database, post, sealed)
@@ -278,14 +282,14 @@ class _Guard:
         async with self._services.database.connection(LOOKUP) as connection:
             await set_notice(connection, session.id, notice)
 
-    def _set_session(self, visit: Visit, response: Response) -> None:
-        if visit.new_cookie:
-            self._give(response, SESSION, visit.new_cookie, _LASTS_S)
-            self._give(response, DEVICE, visit.device, _YEAR_S)
-        if visit.new_cookie is not None and visit.cookie:
+    def _set_session(self, context: RequestContext, response: Response) -> None:
+        if context.new_cookie:
+            self._give(response, SESSION, context.new_cookie, _LASTS_S)
+            self._give(response, DEVICE, context.device, _YEAR_S)
+        if context.new_cookie is not None and context.cookie:
             # Forms that are open in other tabs go on once the same person has signed in again.
-            self._give(response, _DOOR, visit.cookie, _DAY_S)
-        if visit.new_cookie == "":
+            self._give(response, _DOOR, context.cookie, _DAY_S)
+        if context.new_cookie == "":
             take_cookie(response, SESSION, path=f"{self._frame.base}/app", is_secure=self._frame.is_secure)
 
     def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
@@ -300,8 +304,8 @@ class _Guard:
         )
 
     def _plain(self, request: Request, said: str, status: int, **values: object) -> Response:
-        visit: Visit = getattr(request.state, "visit", None) or self._visit(request, None)
-        return visit.trouble(status, visit.say(said, **values))
+        context: RequestContext = getattr(request.state, "visit", None) or self._visit(request, None)
+        return context.trouble(status, context.say(said, **values))
 
     def _ended(self, request: Request) -> Response:
         return self._plain(request, _ENDED, 403)

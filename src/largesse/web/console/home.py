@@ -20,7 +20,7 @@ from largesse.reports.filters import Added, OrderFilter, add_up
 from largesse.reports.listing import OrderPage, list_page
 from largesse.reports.sums import OrderState
 from largesse.web.console.charts import line
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.orders import STATES
 from largesse.web.console.periods import Period, period_of
@@ -34,7 +34,7 @@ _SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # of a month's 
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
+class AttentionItem:
     """Something to look after, and where."""
 
     said: str
@@ -45,25 +45,25 @@ class _Read(NamedTuple):
     """What was read for the page."""
 
     accounts: list[SeenAccount]
-    matters: list[Matter]
+    matters: list[AttentionItem]
     history: dict[int, list[int]]
     now: list[Added]
     before: list[Added]
     page: OrderPage
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """Where to begin."""
-    person = visit.person
+    person = context.person
     month = period_of("this-month", clock.now().date())
-    wanted = own_filter(visit, since=month.since, until=month.until)
+    wanted = own_filter(context, since=month.since, until=month.until)
     # The sums of all orders take about as long as all else.
-    of_orders, read = await visit.database.at_once(
+    of_orders, read = await context.database.at_once(
         person.scope,
-        lambda connection: _matters_of_orders(visit, connection),
-        lambda connection: _read(visit, connection, wanted, month),
+        lambda connection: _matters_of_orders(context, connection),
+        lambda connection: _read(context, connection, wanted, month),
     )
-    return visit.page(
+    return context.page(
         "home.html",
         matters=of_orders + read.matters,
         now=read.now,
@@ -71,7 +71,7 @@ async def show(visit: Visit) -> Response:
         orders=read.page.orders,
         accounts=read.accounts,
         lines={
-            account.id: _line(visit, account, read.history[account.id])
+            account.id: _line(context, account, read.history[account.id])
             for account in read.accounts[:_DRAWN]
             if any(read.history[account.id])
         },
@@ -80,88 +80,92 @@ async def show(visit: Visit) -> Response:
     )
 
 
-async def _read(visit: Visit, connection: Connection, wanted: OrderFilter, month: Period) -> _Read:
+async def _read(context: RequestContext, connection: Connection, wanted: OrderFilter, month: Period) -> _Read:
     """What the page shows beside what needs attention of all orders."""
-    person = visit.person
-    accounts = await _accounts(visit, connection)
-    matters = await _matters(visit, connection, accounts)
-    matters += await _waiting(visit, connection, accounts)
+    person = context.person
+    accounts = await _accounts(context, connection)
+    matters = await _matters(context, connection, accounts)
+    matters += await _waiting(context, connection, accounts)
     drawn = [account.id for account in accounts[:_DRAWN]]
     history = await read_history(connection, person.customer_id, drawn)
     now = await add_up(connection, wanted, only=_SHOWN)
     last = replace(wanted, since=month.before_since, until=month.before_until)
     before = await add_up(connection, last, only=_SHOWN)
-    page = await list_page(connection, own_filter(visit), _NEWEST)
+    page = await list_page(connection, own_filter(context), _NEWEST)
     return _Read(accounts, matters, history, now, before, page)
 
 
-def _line(visit: Visit, account: SeenAccount, history: Sequence[int]) -> Markup:
+def _line(context: RequestContext, account: SeenAccount, history: Sequence[int]) -> Markup:
     """What an account held lately, as a line up to now, and in words."""
     values = [*history, account.balance_minor]
-    least, most = (visit.language.amount(minor, account.currency) for minor in (min(values), max(values)))
-    said = visit.say(
+    least, most = (context.language.amount(minor, account.currency) for minor in (min(values), max(values)))
+    said = context.say(
         "In the last %(days)s days between %(least)s and %(most)s", days=DAYS, least=least, most=most
     )
     return line(account.name, said, values)
 
 
-async def _accounts(visit: Visit, connection: Connection) -> list[SeenAccount]:
+async def _accounts(context: RequestContext, connection: Connection) -> list[SeenAccount]:
     """The open accounts that the person may see."""
-    person = visit.person
+    person = context.person
     if not person.may(Right.SEE_FUNDS):
         return []
     seen = await list_seen_accounts(
-        connection, person.customer_id, person.environment, user_id=sees_own_of(visit)
+        connection, person.customer_id, person.environment, user_id=sees_own_of(context)
     )
     return [account for account in seen if not account.is_closed]
 
 
-async def _matters_of_orders(visit: Visit, connection: Connection) -> list[Matter]:
+async def _matters_of_orders(context: RequestContext, connection: Connection) -> list[AttentionItem]:
     """What needs attention among all orders."""
     matters = []
-    wanted = own_filter(visit)
+    wanted = own_filter(context)
     refused = await add_up(connection, replace(wanted, states=(OrderState.BOUNCED,)), only=("orders",))
     if count := sum(one.sums.orders for one in refused):
-        said = visit.say("Orders with mail that was refused: %(count)s", count=count)
-        matters.append(Matter(said, "/app/orders?state=bounced"))
+        said = context.say("Orders with mail that was refused: %(count)s", count=count)
+        matters.append(AttentionItem(said, "/app/orders?state=bounced"))
     until = clock.now().date() - timedelta(days=_UNCLAIMED_DAYS)
     waiting = replace(wanted, states=(OrderState.WAITING,), until=until)
     late = await add_up(connection, waiting, only=("orders",))
     if count := sum(one.sums.orders for one in late):
-        said = visit.say("Orders unclaimed for %(days)s days: %(count)s", days=_UNCLAIMED_DAYS, count=count)
-        matters.append(Matter(said, f"/app/orders?state=waiting&until={until}"))
+        said = context.say("Orders unclaimed for %(days)s days: %(count)s", days=_UNCLAIMED_DAYS, count=count)
+        matters.append(AttentionItem(said, f"/app/orders?state=waiting&until={until}"))
     return matters
 
 
-async def _matters(visit: Visit, connection: Connection, accounts: Sequence[SeenAccount]) -> list[Matter]:
+async def _matters(
+    context: RequestContext, connection: Connection, accounts: Sequence[SeenAccount]
+) -> list[AttentionItem]:
     """What else needs attention of whom this page is for."""
-    matters, person = [], visit.person
+    matters, person = [], context.person
     if count := sum(one.is_low for one in accounts):
-        said = visit.say("Accounts that hold little: %(count)s", count=count)
-        matters.append(Matter(said, "/app/funding"))
+        said = context.say("Accounts that hold little: %(count)s", count=count)
+        matters.append(AttentionItem(said, "/app/funding"))
     if person.may(Right.SETTINGS):
         row = await connection.fetchrow(_OF_SETTINGS, person.customer_id, person.environment, _UNUSED_DAYS)
         assert row is not None, "it counts"
         if row["failing"]:
-            said = visit.say("Webhooks that fail: %(count)s", count=row["failing"])
-            matters.append(Matter(said, "/app/webhooks"))
+            said = context.say("Webhooks that fail: %(count)s", count=row["failing"])
+            matters.append(AttentionItem(said, "/app/webhooks"))
         if row["unused"]:
-            said = visit.say(
+            said = context.say(
                 "API keys unused for %(days)s days: %(count)s", days=_UNUSED_DAYS, count=row["unused"]
             )
-            matters.append(Matter(said, "/app/keys"))
+            matters.append(AttentionItem(said, "/app/keys"))
     return matters
 
 
-async def _waiting(visit: Visit, connection: Connection, accounts: Sequence[SeenAccount]) -> list[Matter]:
+async def _waiting(
+    context: RequestContext, connection: Connection, accounts: Sequence[SeenAccount]
+) -> list[AttentionItem]:
     """The top-ups of these accounts that wait for their transfer, of whom they may be asked about."""
-    person, seen = visit.person, {account.id for account in accounts}
+    person, seen = context.person, {account.id for account in accounts}
     if not seen or not person.may(Right.MOVE_FUNDS):
         return []
     waiting = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
     count = sum(top_up.account_id in seen for top_up in waiting)
-    said = visit.say("Top-ups that wait for their transfer: %(count)s", count=count)
-    return [Matter(said, "/app/funding/top-ups")] if count else []
+    said = context.say("Top-ups that wait for their transfer: %(count)s", count=count)
+    return [AttentionItem(said, "/app/funding/top-ups")] if count else []
 
 
 _OF_SETTINGS = """

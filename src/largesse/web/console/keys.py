@@ -14,7 +14,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from largesse.base.errors import NotFound, StartError
+from largesse.base.errors import NotFound, OperatorError
 from largesse.base.i18n.templates import text
 from largesse.base.settings import Network
 from largesse.customers.api_keys import (
@@ -36,7 +36,7 @@ from largesse.customers.restrictions import (
     scopes_said,
 )
 from largesse.customers.service_accounts import ServiceAccount, list_service_accounts
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 
 # What a key may be for, as the form says it.
 NAMES = {
@@ -56,30 +56,30 @@ _NO_NETWORK = text(
 _TOO_MANY = text("At most %(most)s networks are allowed.")
 
 
-def read_scopes(visit: Visit) -> list[str] | None:
+def read_scopes(context: RequestContext) -> list[str] | None:
     """What the key is to be for; None: everything. What is wrong is noted in the form."""
-    given = visit.form.all("scope")
+    given = context.form.all("scope")
     if not given:
-        visit.form.error("scope", visit.say(_NO_SCOPE))
+        context.form.error("scope", context.say(_NO_SCOPE))
     elif not set(given) <= set(SCOPES):
-        visit.form.error("scope", visit.say(_UNKNOWN_SCOPE))
+        context.form.error("scope", context.say(_UNKNOWN_SCOPE))
     return scopes_kept(given)
 
 
-def read_networks(visit: Visit) -> list[Network] | None:
+def read_networks(context: RequestContext) -> list[Network] | None:
     """The networks that the key may be used from, in any order; None: everywhere. All that are wrong are noted in the form."""
     found: dict[Network, None] = {}
     wrong = []
-    for typed in _BETWEEN.split(visit.form.text("networks", MOST_TYPED, required=False, lines=True)):
+    for typed in _BETWEEN.split(context.form.text("networks", MOST_TYPED, required=False, lines=True)):
         try:
             if typed:
                 found[parse_network(typed)] = None
         except ValueError:
             wrong.append(_meant(typed))
     if wrong:
-        visit.form.error("networks", visit.say(_NO_NETWORK, found=", ".join(wrong[:_SHOWN_WRONG])))
+        context.form.error("networks", context.say(_NO_NETWORK, found=", ".join(wrong[:_SHOWN_WRONG])))
     elif len(found) > MOST_NETWORKS:
-        visit.form.error("networks", visit.say(_TOO_MANY, most=MOST_NETWORKS))
+        context.form.error("networks", context.say(_TOO_MANY, most=MOST_NETWORKS))
     return list(found) or None
 
 
@@ -101,12 +101,12 @@ def _meant(typed: str) -> str:
 _TAKEN = text("You have a key called %(name)s already. Give this one another name.")
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The API keys of the environment, and the form that makes one."""
-    return await _shown(visit)
+    return await _shown(context)
 
 
-async def download(visit: Visit) -> Response:
+async def download(context: RequestContext) -> Response:
     """The same keys as a file."""
     columns = (
         "name",
@@ -124,28 +124,28 @@ async def download(visit: Visit) -> Response:
             key.service_account,
             scopes_said(key.scopes),
             networks_said(key.networks),
-            visit.instant(key.created_at),
+            context.instant(key.created_at),
             key.made_by,
-            visit.instant(key.last_seen_at),
+            context.instant(key.last_seen_at),
             key.last_seen_address,
         )
-        for key in await _keys(visit)
+        for key in await _keys(context)
     ]
-    return await visit.csv("api-keys.csv", columns, rows)
+    return await context.csv("api-keys.csv", columns, rows)
 
 
-async def create(visit: Visit) -> Response:
+async def create(context: RequestContext) -> Response:
     """Makes an API key, and shows its secret this once, to who showed a moment ago that it is still them."""
-    form, person = visit.form, visit.person
-    accounts = [one for one in await _accounts(visit) if one.active]
+    form, person = context.form, context.person
+    accounts = [one for one in await _accounts(context) if one.active]
     name = form.text("name", MOST_NAME)
     account_id = form.choice("service_account", [str(one.id) for one in accounts])
-    scopes, networks = read_scopes(visit), read_networks(visit)
+    scopes, networks = read_scopes(context), read_networks(context)
     if form.errors:
-        return await _shown(visit, status=422)
+        return await _shown(context, status=422)
     account = next(one for one in accounts if str(one.id) == account_id)
     try:
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             key_id, secret = await add_key(
                 connection,
                 customer_id=person.customer_id,
@@ -157,73 +157,73 @@ async def create(visit: Visit) -> Response:
                 made_by=person.user_id,
             )
             told = {"name": name, "service_account": account.key, **_told(scopes, networks)}
-            await visit.record(connection, "key.created", f"API key {key_id}", after=told)
+            await context.record(connection, "key.created", f"API key {key_id}", after=told)
     except NameTaken:
-        form.error("name", visit.say(_TAKEN, name=name))
-        return await _shown(visit, status=422)
-    return _made(visit, key_id, name, secret)
+        form.error("name", context.say(_TAKEN, name=name))
+        return await _shown(context, status=422)
+    return _made(context, key_id, name, secret)
 
 
-async def one(visit: Visit) -> Response:
+async def one(context: RequestContext) -> Response:
     """A key: what it is for, from where, and how it is replaced. Raises NotFound."""
-    return await _one_shown(visit)
+    return await _one_shown(context)
 
 
-async def narrow(visit: Visit) -> Response:
+async def narrow(context: RequestContext) -> Response:
     """Says what a key is for, and from where it may be used, which holds for its next request. Raises NotFound."""
-    key = await _key(visit)
-    scopes, networks = read_scopes(visit), read_networks(visit)
-    if visit.form.errors:
-        return await _one_shown(visit, status=422)
+    key = await _key(context)
+    scopes, networks = read_scopes(context), read_networks(context)
+    if context.form.errors:
+        return await _one_shown(context, status=422)
     before, after = _told(key.scopes, key.networks), _told(scopes, networks)
     if before != after:
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             try:
                 await narrow_key(connection, key.id, scopes=scopes, networks=networks)
-            except StartError:  # it was deleted meanwhile
+            except OperatorError:  # it was deleted meanwhile
                 raise _no_such_key() from None
-            await visit.record(connection, "key.narrowed", f"API key {key.id}", before=before, after=after)
-    said = visit.say("What %(name)s may do is changed, from its next request on.", name=key.key)
-    return visit.see(f"/app/keys/{key.id}", said)
+            await context.record(connection, "key.narrowed", f"API key {key.id}", before=before, after=after)
+    said = context.say("What %(name)s may do is changed, from its next request on.", name=key.key)
+    return context.see(f"/app/keys/{key.id}", said)
 
 
-async def replace(visit: Visit) -> Response:
+async def replace(context: RequestContext) -> Response:
     """Makes a second key beside one, and shows its secret this once. Raises NotFound."""
-    key, person = await _key(visit), visit.person
+    key, person = await _key(context), context.person
     try:
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             made = await add_second_key(
                 connection, key.id, customer_id=person.customer_id, made_by=person.user_id
             )
             told = {"name": made.key, "replaces": key.key}
-            await visit.record(connection, "key.created", f"API key {made.id}", after=told)
-    except StartError:  # somebody else was faster
-        return visit.see(f"/app/keys/{key.id}", visit.say("There is a second key already."))
-    return _made(visit, made.id, made.key, made.secret)
+            await context.record(connection, "key.created", f"API key {made.id}", after=told)
+    except OperatorError:  # somebody else was faster
+        return context.see(f"/app/keys/{key.id}", context.say("There is a second key already."))
+    return _made(context, made.id, made.key, made.secret)
 
 
-async def ask_deletion(visit: Visit) -> Response:
+async def ask_deletion(context: RequestContext) -> Response:
     """Asks whether a key is to be deleted. Raises NotFound."""
-    return visit.page("delete_key.html", key=await _key(visit))
+    return context.page("delete_key.html", key=await _key(context))
 
 
-async def remove(visit: Visit) -> Response:
+async def remove(context: RequestContext) -> Response:
     """Deletes a key, which holds for its next request. Raises NotFound."""
-    key = await _key(visit)
-    async with visit.writing() as connection:
+    key = await _key(context)
+    async with context.writing() as connection:
         try:
             await delete_key(connection, key.id)
-        except StartError:  # somebody else was faster
+        except OperatorError:  # somebody else was faster
             raise _no_such_key() from None
-        await visit.record(connection, "key.deleted", f"API key {key.id}", before={"name": key.key})
-    return visit.see(
-        "/app/keys", visit.say("The key %(name)s was deleted. It works no longer.", name=key.key)
+        await context.record(connection, "key.deleted", f"API key {key.id}", before={"name": key.key})
+    return context.see(
+        "/app/keys", context.say("The key %(name)s was deleted. It works no longer.", name=key.key)
     )
 
 
-def _made(visit: Visit, key_id: int, name: str, secret: str) -> Response:
-    command = f'curl {visit.link("/me")} -H "Authorization: Bearer {secret}"'
-    return visit.page("key_made.html", key_id=key_id, name=name, secret=secret, command=command)
+def _made(context: RequestContext, key_id: int, name: str, secret: str) -> Response:
+    command = f'curl {context.link("/me")} -H "Authorization: Bearer {secret}"'
+    return context.page("key_made.html", key_id=key_id, name=name, secret=secret, command=command)
 
 
 def _told(scopes: Sequence[str] | None, networks: Sequence[Network] | None) -> dict[str, str]:
@@ -231,8 +231,8 @@ def _told(scopes: Sequence[str] | None, networks: Sequence[Network] | None) -> d
     return {"for": scopes_said(scopes), "from": networks_said(networks)}
 
 
-async def _key(visit: Visit) -> KeyRecord:
-    return _found(await _keys(visit), visit.number("key"))
+async def _key(context: RequestContext) -> KeyRecord:
+    return _found(await _keys(context), context.number("key"))
 
 
 def _found(keys: Sequence[KeyRecord], key_id: int) -> KeyRecord:
@@ -246,51 +246,51 @@ def _no_such_key() -> NotFound:
     return NotFound("There is no such key.")
 
 
-async def _keys(visit: Visit) -> list[KeyRecord]:
-    person = visit.person
-    async with visit.database.connection(person.scope) as connection:
+async def _keys(context: RequestContext) -> list[KeyRecord]:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
         keys = await list_keys(connection, customer_id=person.customer_id)
     return [key for key in keys if key.environment == person.environment]
 
 
-async def _accounts(visit: Visit) -> list[ServiceAccount]:
-    person = visit.person
-    async with visit.database.connection(person.scope) as connection:
+async def _accounts(context: RequestContext) -> list[ServiceAccount]:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
         return await list_service_accounts(connection, person.customer_id, person.environment)
 
 
-async def _one_shown(visit: Visit, *, status: int = 200) -> Response:
-    keys = await _keys(visit)
-    key = _found(keys, visit.number("key"))
+async def _one_shown(context: RequestContext, *, status: int = 200) -> Response:
+    keys = await _keys(context)
+    key = _found(keys, context.number("key"))
     first = next((one for one in keys if one.id == key.replaces), None)
     second = next((one for one in keys if one.replaces == key.id), None)
-    return visit.page(
+    return context.page(
         "key.html",
         status=status,
         key=key,
         pair=(first, key) if first else (key, second) if second else None,
-        **_narrowing(visit, key),
+        **_narrowing(context, key),
     )
 
 
-async def _shown(visit: Visit, *, status: int = 200) -> Response:
-    choices = [(str(one.id), one.name) for one in await _accounts(visit) if one.active]
-    return visit.page(
+async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+    choices = [(str(one.id), one.name) for one in await _accounts(context) if one.active]
+    return context.page(
         "keys.html",
         status=status,
-        keys=await _keys(visit),
+        keys=await _keys(context),
         accounts=choices,
-        **_narrowing(visit, None),
+        **_narrowing(context, None),
     )
 
 
-def _narrowing(visit: Visit, key: KeyRecord | None) -> dict[str, Any]:
+def _narrowing(context: RequestContext, key: KeyRecord | None) -> dict[str, Any]:
     """What the part of the form shows that says what a key is for: what was typed, else what holds."""
-    scopes = visit.form.all("scope") if visit.form["token"] else (key and key.scopes) or SCOPES
+    scopes = context.form.all("scope") if context.form["token"] else (key and key.scopes) or SCOPES
     return {
         "scope_names": NAMES,
         "scopes": scopes,
         "networks": networks_typed(key.networks if key else None),
         "most_networks": MOST_TYPED,
-        "address": visit.origin.address,
+        "address": context.origin.address,
     }

@@ -22,7 +22,7 @@ from largesse.base.i18n.templates import translations
 from largesse.base.settings import Settings
 from largesse.customers.sessions import Person, Session
 from largesse.encryption.vault import Vault
-from largesse.web.console.page_routes import Entry, Group
+from largesse.web.console.page_routes import Group, PageRoute
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page, public_path
 from largesse.web.kit.security import OF_FORMS
@@ -30,7 +30,7 @@ from largesse.web.kit.sessions import one_time_token
 from largesse.web.kit.templates import page_templates, qr_code
 
 if TYPE_CHECKING:
-    from largesse.web.console.context import Visit
+    from largesse.web.console.context import RequestContext
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
@@ -63,10 +63,10 @@ class MenuItem:
     is_current: bool
 
 
-class Frame:
+class Layout:
     """What all pages of an installation stand in."""
 
-    def __init__(self, settings: Settings, vault: Vault, entries: Sequence[Entry]) -> None:
+    def __init__(self, settings: Settings, vault: Vault, entries: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)
         self.is_secure = settings.public_url.startswith("https://")
         self.assets = Assets(HERE / "assets", "/app/assets")
@@ -83,26 +83,28 @@ class Frame:
         said = translations(language.tag, CATALOGUES).gettext(english)
         return said % values if values else said
 
-    def page(self, visit: Visit, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
+    def page(
+        self, context: RequestContext, template: str, values: Mapping[str, Any], *, status: int = 200
+    ) -> Response:
         """The page of a template."""
-        session = visit.session
+        session = context.session
         person = session.person if session else None
         zone = zone_of(session)
-        language = visit.language
+        language = context.language
         shown = {
             "base": self.base,
-            "path": visit.request.url.path,
-            "here": visit.here,
+            "path": context.request.url.path,
+            "here": context.here,
             "language": language,
             "languages": LANGUAGES.values(),
-            "title": self.say(language, visit.entry.title) if visit.entry.title else "",
+            "title": self.say(language, context.entry.title) if context.entry.title else "",
             "person": person,
-            "menu": self._menu(language, person, visit.request.url.path),
+            "menu": self._menu(language, person, context.request.url.path),
             "is_staging": person is not None and person.environment == "staging",
             "notice": session.notice if session else None,
             "asset": self._asset,
-            "token": lambda: one_time_token(self._vault, visit.token_of, visit.place),
-            "say": visit.say,
+            "token": lambda: one_time_token(self._vault, context.token_of, context.place),
+            "say": context.say,
             "amount": language.amount,
             "zone": str(zone),
             "ago": lambda at: _ago(at, language, zone),

@@ -34,7 +34,7 @@ from largesse.orders.options import OPTIONS
 from largesse.orders.order_acts import OrderAct, list_acts
 from largesse.reports.filters import Place
 from largesse.reports.listing import read_listed
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.orders import STATES
 from largesse.web.kit.spelling import spell_name
@@ -82,7 +82,7 @@ ENTRIES = {"order": text("Order"), "refund": text("Refund")}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TimelineStep:
     """How many of a recipient's codes have come so far, and when the last did."""
 
     word: str
@@ -95,82 +95,84 @@ class Way:
     """A recipient, with how far their gift has come and what may be done."""
 
     delivery: RecipientDelivery
-    steps: list[Step]
+    steps: list[TimelineStep]
     may_resend: bool
     may_correct: bool
     is_wrong: bool  # what was typed to correct it
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The order of a reference. Raises NotFound for none that the person may see."""
-    return await _shown(visit)
+    return await _shown(context)
 
 
-async def send_again(visit: Visit) -> Response:
+async def send_again(context: RequestContext) -> Response:
     """Sends one recipient's mail again. Raises NotFound."""
-    email, reference = visit.form["email"], _reference(visit)
+    email, reference = context.form["email"], _reference(context)
     try:
-        async with visit.writing() as connection:
-            principal = await _principal(visit, connection)
-            await resend(connection, principal, reference, email, address=visit.origin.address)
-            await visit.record(connection, "order.resent", f"order {reference}")
+        async with context.writing() as connection:
+            principal = await _principal(context, connection)
+            await resend(connection, principal, reference, email, address=context.origin.address)
+            await context.record(connection, "order.resent", f"order {reference}")
     except (InvalidRequest, TooManyRequests) as problem:
-        return visit.see(f"/app/orders/{reference}", _said(visit, problem))
-    return visit.see(
-        f"/app/orders/{reference}", visit.say("The mail to %(email)s leaves again.", email=email)
+        return context.see(f"/app/orders/{reference}", _said(context, problem))
+    return context.see(
+        f"/app/orders/{reference}", context.say("The mail to %(email)s leaves again.", email=email)
     )
 
 
-async def ask_sending_again(visit: Visit) -> Response:
+async def ask_sending_again(context: RequestContext) -> Response:
     """Asks whether all who have claimed nothing are to be mailed again: how many, and when they were last. Raises NotFound."""
-    async with visit.database.connection(visit.person.scope) as connection:
-        principal, order = await _find(visit, connection)
+    async with context.database.connection(context.person.scope) as connection:
+        principal, order = await _find(context, connection)
         if order["delivery_mode"] != "send":
             raise NotFound("There is no mail of an order of that reference.")
         unclaimed = await count_unclaimed(connection, principal, order["reference"])
-    return visit.page("resend_all.html", order=order, unclaimed=unclaimed, pause_h=RESENT_TO_ALL_AFTER_H)
+    return context.page("resend_all.html", order=order, unclaimed=unclaimed, pause_h=RESENT_TO_ALL_AFTER_H)
 
 
-async def send_all_again(visit: Visit) -> Response:
+async def send_all_again(context: RequestContext) -> Response:
     """Sends the mail of all who have claimed nothing again. Raises NotFound."""
-    reference = _reference(visit)
-    async with visit.writing() as connection:
-        principal = await _principal(visit, connection)
-        count = await resend_unclaimed(connection, principal, reference, address=visit.origin.address)
+    reference = _reference(context)
+    async with context.writing() as connection:
+        principal = await _principal(context, connection)
+        count = await resend_unclaimed(connection, principal, reference, address=context.origin.address)
         if count:
-            await visit.record(connection, "order.resent", f"order {reference}", after={"recipients": count})
-    said = visit.say(
+            await context.record(
+                connection, "order.resent", f"order {reference}", after={"recipients": count}
+            )
+    said = context.say(
         "Nobody was mailed: to the same recipient, mail to all leaves every %(hours)s hours at most.",
         hours=RESENT_TO_ALL_AFTER_H,
     )
     if count:
-        said = visit.say("Mails that leave again: %(count)s.", count=count)
-    return visit.see(f"/app/orders/{reference}", said)
+        said = context.say("Mails that leave again: %(count)s.", count=count)
+    return context.see(f"/app/orders/{reference}", said)
 
 
-async def correct(visit: Visit) -> Response:
+async def correct(context: RequestContext) -> Response:
     """Corrects a recipient's address and has the mail go there; what is wrong is said beside it. Raises NotFound."""
-    reference, old = _reference(visit), visit.form["email"]
-    corrected = visit.form.email("corrected")
-    if visit.form.errors:
-        return await _shown(visit)
+    reference, old = _reference(context), context.form["email"]
+    corrected = context.form.email("corrected")
+    if context.form.errors:
+        return await _shown(context)
     try:
-        async with visit.writing() as connection:
-            principal = await _principal(visit, connection)
-            chain, sender = visit.services.chains.entries, visit.origin.address
+        async with context.writing() as connection:
+            principal = await _principal(context, connection)
+            chain, sender = context.services.chains.entries, context.origin.address
             await correct_address(connection, chain, principal, reference, old, corrected, address=sender)
-            await visit.record(connection, "order.readdressed", f"order {reference}")
+            await context.record(connection, "order.readdressed", f"order {reference}")
     except (InvalidRequest, TooManyRequests) as problem:
-        visit.form.error("corrected", _said(visit, problem))
-        return await _shown(visit)
-    said = visit.say("The address is corrected, and the mail goes to %(email)s.", email=corrected)
-    return visit.see(_place(visit), said)
+        context.form.error("corrected", _said(context, problem))
+        return await _shown(context)
+    said = context.say("The address is corrected, and the mail goes to %(email)s.", email=corrected)
+    return context.see(_place(context), said)
 
 
-async def ask_cancelling(visit: Visit) -> Response:
+async def ask_cancelling(context: RequestContext) -> Response:
     """Asks whether what nobody has claimed is to be cancelled, with what comes back. Raises NotFound."""
-    async with visit.database.connection(visit.person.scope) as connection:
-        principal, order = await _find(visit, connection)
+    async with context.database.connection(context.person.scope) as connection:
+        principal, order = await _find(context, connection)
         if not is_own(principal, order["service_account_id"], order["user_id"]):
             raise NotFound("There is no order of that reference.")
         unclaimed = await connection.fetchval(_UNCLAIMED, order["customer_id"], order["id"])
@@ -180,60 +182,60 @@ async def ask_cancelling(visit: Visit) -> Response:
             order["account_id"],
         )
     back_minor = order["total_minor"] // order["code_count"] * unclaimed
-    return visit.page(
+    return context.page(
         "cancel_order.html", order=order, unclaimed=unclaimed, back_minor=back_minor, account=account
     )
 
 
-async def cancel(visit: Visit) -> Response:
+async def cancel(context: RequestContext) -> Response:
     """Cancels what nobody has claimed. Raises NotFound."""
-    reference = _reference(visit)
-    async with visit.writing() as connection:
-        principal = await _principal(visit, connection)
+    reference = _reference(context)
+    async with context.writing() as connection:
+        principal = await _principal(context, connection)
         done = await cancel_order(
-            connection, principal, visit.services.chains.entries, reference, address=visit.origin.address
+            connection, principal, context.services.chains.entries, reference, address=context.origin.address
         )
         if done.has_voided:
             told = {"cancelled": done.cancelled_count, "refunded_minor": done.refunded_minor}
-            await visit.record(connection, "order.cancelled", f"order {reference}", after=told)
-    said = visit.say(
+            await context.record(connection, "order.cancelled", f"order {reference}", after=told)
+    said = context.say(
         "Codes cancelled: %(count)s. Returned: %(amount)s.",
         count=done.cancelled_count,
-        amount=visit.language.amount(done.refunded_minor, done.currency),
+        amount=context.language.amount(done.refunded_minor, done.currency),
     )
-    return visit.see(f"/app/orders/{reference}", said)
+    return context.see(f"/app/orders/{reference}", said)
 
 
-async def ask_codes(visit: Visit) -> Response:
+async def ask_codes(context: RequestContext) -> Response:
     """Asks whether the codes of a batch are to be shown again, of who shows that it is still them. Raises NotFound, NotProved."""
-    visit.require_proof()
-    async with visit.database.connection(visit.person.scope) as connection:
-        principal, order = await _find(visit, connection)
+    context.require_proof()
+    async with context.database.connection(context.person.scope) as connection:
+        principal, order = await _find(context, connection)
     if order["delivery_mode"] != "manual" or not is_own(
         principal, order["service_account_id"], order["user_id"]
     ):
         raise NotFound("There is no batch of codes of that reference.")
-    return visit.page("ask_codes.html", order=order)
+    return context.page("ask_codes.html", order=order)
 
 
-async def show_codes(visit: Visit) -> Response:
+async def show_codes(context: RequestContext) -> Response:
     """The codes of a batch again, which is recorded. Raises NotFound."""
-    reference = _reference(visit)
-    services = visit.services
-    async with visit.writing() as connection:
-        principal, order = await _find(visit, connection)
+    reference = _reference(context)
+    services = context.services
+    async with context.writing() as connection:
+        principal, order = await _find(context, connection)
         if order["delivery_mode"] != "manual":
             raise NotFound("There is no batch of codes of that reference.")
         receipt = await read_order(
             connection,
             principal,
             services.vault,
-            services.settings.public_url_of(visit.person.environment),
+            services.settings.public_url_of(context.person.environment),
             reference,
-            address=visit.origin.address,
+            address=context.origin.address,
         )
-        await visit.record(connection, "codes.read", f"order {reference}")
-    return visit.page("send/codes.html", receipt=receipt)
+        await context.record(connection, "codes.read", f"order {reference}")
+    return context.page("send/codes.html", receipt=receipt)
 
 
 _UNCLAIMED = """
@@ -243,27 +245,27 @@ _UNCLAIMED = """
 """
 
 
-def _reference(visit: Visit) -> str:
-    return str(visit.request.path_params["reference"])
+def _reference(context: RequestContext) -> str:
+    return str(context.request.path_params["reference"])
 
 
-def _place(visit: Visit) -> str:
+def _place(context: RequestContext) -> str:
     """The page of the order, from the recipient on that it begins with."""
-    offset = _offset(visit)
-    return f"/app/orders/{_reference(visit)}" + (f"?from={offset}" if offset else "")
+    offset = _offset(context)
+    return f"/app/orders/{_reference(context)}" + (f"?from={offset}" if offset else "")
 
 
-def _offset(visit: Visit) -> int:
-    return visit.parameters.number("from") or 0
+def _offset(context: RequestContext) -> int:
+    return context.parameters.number("from") or 0
 
 
-def _said(visit: Visit, problem: InvalidRequest | TooManyRequests) -> str:
-    return visit.say("That cannot be done now: %(why)s", why=problem.detail)
+def _said(context: RequestContext, problem: InvalidRequest | TooManyRequests) -> str:
+    return context.say("That cannot be done now: %(why)s", why=problem.detail)
 
 
-async def _principal(visit: Visit, connection: Connection) -> Principal:
+async def _principal(context: RequestContext, connection: Connection) -> Principal:
     """The person as who decides over orders. Raises Unauthorized for who may not sign in any longer."""
-    person = visit.person
+    person = context.person
     caller = await person_calls(
         connection,
         user_id=person.user_id,
@@ -274,19 +276,19 @@ async def _principal(visit: Visit, connection: Connection) -> Principal:
     return caller.principal
 
 
-async def _find(visit: Visit, connection: Connection) -> tuple[Principal, Row]:
+async def _find(context: RequestContext, connection: Connection) -> tuple[Principal, Row]:
     """The order, as far as the person may see it. Raises NotFound."""
-    principal = await _principal(visit, connection)
-    order = await find_order(connection, principal, _reference(visit))
-    if visit.person.reach(Right.SEE_ORDERS) is Reach.OWN and order["user_id"] != visit.person.user_id:
+    principal = await _principal(context, connection)
+    order = await find_order(connection, principal, _reference(context))
+    if context.person.reach(Right.SEE_ORDERS) is Reach.OWN and order["user_id"] != context.person.user_id:
         raise NotFound("There is no order of that reference.")
     return principal, order
 
 
-async def _shown(visit: Visit) -> Response:
-    person, offset = visit.person, _offset(visit)
-    async with visit.database.connection(person.scope) as connection:
-        principal, order = await _find(visit, connection)
+async def _shown(context: RequestContext) -> Response:
+    person, offset = context.person, _offset(context)
+    async with context.database.connection(person.scope) as connection:
+        principal, order = await _find(context, connection)
         listed = await read_listed(connection, person.customer_id, [Place(order["created_at"], order["id"])])
         deliveries = await list_order_deliveries(
             connection, principal, order["reference"], offset=offset, limit=_RECIPIENTS_AT_ONCE
@@ -299,16 +301,16 @@ async def _shown(visit: Visit) -> Response:
             order["id"],
             _moments(order, acts),
         )
-        sees_balances = await _sees_balances(visit, connection, order)
+        sees_balances = await _sees_balances(context, connection, order)
         webhooks = await list_order_webhooks(connection, principal, order["id"], order["created_at"])
     may_act = person.may(Right.SEND) and is_own(principal, order["service_account_id"], order["user_id"])
-    ways = [_way(visit, delivery, may_act=may_act) for delivery in deliveries]
-    if visit.form.errors and not any(way.is_wrong for way in ways):
-        return visit.see(_place(visit), visit.form.errors["corrected"])
+    ways = [_way(context, delivery, may_act=may_act) for delivery in deliveries]
+    if context.form.errors and not any(way.is_wrong for way in ways):
+        return context.see(_place(context), context.form.errors["corrected"])
     count = order["recipient_count"] or order["code_count"]
-    return visit.page(
+    return context.page(
         "order.html",
-        status=422 if visit.form.errors else 200,
+        status=422 if context.form.errors else 200,
         order=order,
         more_texts={spell_name(name): order[name] for name in OPTIONS if name not in _SHOWN and order[name]},
         listed=listed[0] if listed else None,
@@ -327,23 +329,23 @@ async def _shown(visit: Visit) -> Response:
         act_words=ACTS,
         entry_words=ENTRIES,
         deliveries=DELIVERIES,
-        mailbox=_mailbox(visit),
+        mailbox=_mailbox(context),
     )
 
 
-async def _sees_balances(visit: Visit, connection: Connection, order: Row) -> bool:
+async def _sees_balances(context: RequestContext, connection: Connection, order: Row) -> bool:
     """Whether the person sees what the account held that the order was paid from: it may no longer be theirs to use."""
-    person, own = visit.person, sees_own_of(visit)
+    person, own = context.person, sees_own_of(context)
     if own is None or isinstance(payment_source(order["account_id"]), OnInvoice):
         return person.may(Right.SEE_FUNDS)
     seen = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=own)
     return order["account_id"] in {account.id for account in seen}
 
 
-def _mailbox(visit: Visit) -> str | None:
+def _mailbox(context: RequestContext) -> str | None:
     """Where captured mail is read: that of test mode, and in the demo all."""
-    settings, environment = visit.services.settings, visit.person.environment
-    if environment == "staging" or visit.services.captures:
+    settings, environment = context.services.settings, context.person.environment
+    if environment == "staging" or context.services.captures:
         return f"{settings.public_url_of(environment)}/mailbox"
     return None
 
@@ -358,17 +360,17 @@ def _moments(order: Row, acts: Sequence[OrderAct]) -> list[datetime]:
     return [order["created_at"], *(act.at for act in acts if act.act == "cancel")]
 
 
-def _way(visit: Visit, delivery: RecipientDelivery, *, may_act: bool) -> Way:
+def _way(context: RequestContext, delivery: RecipientDelivery, *, may_act: bool) -> Way:
     steps = []
     for name, word in STEPS:
         times = [at for line in delivery.lines if (at := getattr(line, name)) is not None]
         if times:
-            steps.append(Step(visit.say(word), len(times), max(times)))
+            steps.append(TimelineStep(context.say(word), len(times), max(times)))
     is_open = any(line.claimed_at is None and line.cancelled_at is None for line in delivery.lines)
     has_claimed = any(line.claimed_at is not None for line in delivery.lines)
     has_left = delivery.state in {"sent", "captured", "bounced", "exhausted"}
     is_mailed = may_act and delivery.email is not None and is_open
     may_correct = is_mailed and not has_claimed
-    is_typed = email_key(delivery.email or "") == email_key(visit.form["email"])
-    is_wrong = may_correct and is_typed and "corrected" in visit.form.errors
+    is_typed = email_key(delivery.email or "") == email_key(context.form["email"])
+    is_wrong = may_correct and is_typed and "corrected" in context.form.errors
     return Way(delivery, steps, is_mailed and has_left, may_correct, is_wrong)

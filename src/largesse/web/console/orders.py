@@ -20,7 +20,7 @@ from largesse.reports.filters import GroupFilter, OrderFilter, Place, add_up
 from largesse.reports.finder import place_of
 from largesse.reports.listing import ListedOrder, list_page, read_choices, search_page
 from largesse.reports.sums import OrderState
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 
 STATES = {
     OrderState.SCHEDULED: ("waiting", text("Scheduled")),
@@ -39,37 +39,37 @@ _COLUMN = {
 NO_DAY = text("This is not a date, such as 2026-11-30.")
 
 
-def read_filter(visit: Visit) -> OrderFilter:
+def read_filter(context: RequestContext) -> OrderFilter:
     """The filter in the address of the page; of a member, their own orders. What is wrong with a day is noted in the form."""
-    person = visit.person
+    person = context.person
     said: dict[str, Any] = {}  # by the names of the filter's fields
     for name in ("gift", "by"):
-        if found := _ID.fullmatch(visit.query(name)):
+        if found := _ID.fullmatch(context.query(name)):
             said[_COLUMN[found[1]]] = int(found[2])
-    if visit.query("source"):
-        said["source"] = visit.query("source")
-    if (account_id := visit.parameters.number("account")) is not None:
+    if context.query("source"):
+        said["source"] = context.query("source")
+    if (account_id := context.parameters.number("account")) is not None:
         said["account_id"] = account_id
     if person.reach(Right.SEE_ORDERS) is Reach.OWN:
         said["user_id"] = person.user_id
         said.pop("service_account_id", None)
-    state = visit.query("state")
+    state = context.query("state")
     return OrderFilter(
         customer_id=person.customer_id,
         environment=person.environment,
         group=GroupFilter(**said),
         states=(OrderState(state),) if state in set(OrderState) else (),
-        since=read_day(visit, "since"),
-        until=read_day(visit, "until"),
-        search=visit.query("q"),
+        since=read_day(context, "since"),
+        until=read_day(context, "until"),
+        search=context.query("q"),
     )
 
 
-def read_day(visit: Visit, name: str) -> date | None:
+def read_day(context: RequestContext, name: str) -> date | None:
     """The day in a parameter of the address; None for none, and for what is none, which is noted in the form."""
-    if visit.parameters.is_wrong(name):
-        visit.form.error(name, visit.say(NO_DAY))
-    return visit.parameters.day(name)
+    if context.parameters.is_wrong(name):
+        context.form.error(name, context.say(NO_DAY))
+    return context.parameters.day(name)
 
 
 _AT_ONCE = 50
@@ -91,13 +91,13 @@ _COLUMNS = (
 )
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The newest orders that pass the filter in the address, or those from a place on, with what all of them add up to."""
-    wanted, person = read_filter(visit), visit.person
-    async with visit.database.connection(person.scope) as connection:
+    wanted, person = read_filter(context), context.person
+    async with context.database.connection(person.scope) as connection:
         before, after = (
-            await _place(connection, visit, wanted, "before"),
-            await _place(connection, visit, wanted, "after"),
+            await _place(connection, context, wanted, "before"),
+            await _place(connection, context, wanted, "after"),
         )
         if wanted.search.strip():
             page, sums, is_all = await search_page(connection, wanted, _AT_ONCE, before=before, after=after)
@@ -108,51 +108,53 @@ async def show(visit: Visit) -> Response:
         own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
         choices = await read_choices(connection, person.customer_id, person.environment, user_id=own)
     is_filtered = any(
-        visit.query(name) for name in ("q", "state", "since", "until", "gift", "source", "account", "by")
+        context.query(name) for name in ("q", "state", "since", "until", "gift", "source", "account", "by")
     )
-    return visit.page(
+    return context.page(
         "orders.html",
         page=page,
         sums=sums,
         is_all=is_all,
         choices=choices,
         states=STATES,
-        query=visit.query,
+        query=context.query,
         is_filtered=is_filtered,
-        csv=_file_of(visit) if person.may(Right.MOVE_FUNDS) else None,
-        status=422 if visit.form.errors else 200,
+        csv=_file_of(context) if person.may(Right.MOVE_FUNDS) else None,
+        status=422 if context.form.errors else 200,
     )
 
 
-async def download(visit: Visit) -> Response:
+async def download(context: RequestContext) -> Response:
     """The orders that pass the filter as CSV, the newest first; at most so many."""
-    return await visit.csv("orders.csv", _COLUMNS, _rows(visit, read_filter(visit)))
+    return await context.csv("orders.csv", _COLUMNS, _rows(context, read_filter(context)))
 
 
-def _file_of(visit: Visit) -> str:
+def _file_of(context: RequestContext) -> str:
     """The address of the same list as a file."""
-    return visit.here(before=None, after=None).replace("/app/orders", "/app/orders.csv", 1)
+    return context.here(before=None, after=None).replace("/app/orders", "/app/orders.csv", 1)
 
 
-async def _place(connection: Connection, visit: Visit, wanted: OrderFilter, name: str) -> Place | None:
-    order_id = visit.parameters.number(name)
+async def _place(
+    connection: Connection, context: RequestContext, wanted: OrderFilter, name: str
+) -> Place | None:
+    order_id = context.parameters.number(name)
     return None if order_id is None else await place_of(connection, wanted, order_id)
 
 
-async def _rows(visit: Visit, wanted: OrderFilter) -> AsyncIterator[Sequence[object]]:
+async def _rows(context: RequestContext, wanted: OrderFilter) -> AsyncIterator[Sequence[object]]:
     before, left = None, _MOST_OF_FILE
     while left > 0:
-        async with visit.database.connection(visit.person.scope) as connection:
+        async with context.database.connection(context.person.scope) as connection:
             page = await list_page(connection, wanted, min(_OF_FILE_AT_ONCE, left), before=before)
             before = None if page.older is None else await place_of(connection, wanted, page.older)
         for order in page.orders:
-            yield _row(visit, order)
+            yield _row(context, order)
         left -= len(page.orders) or 1
         if before is None:
             return
 
 
-def _row(visit: Visit, order: ListedOrder) -> Sequence[object]:
+def _row(context: RequestContext, order: ListedOrder) -> Sequence[object]:
     return (
         order.reference,
         order.external_reference,
@@ -163,7 +165,7 @@ def _row(visit: Visit, order: ListedOrder) -> Sequence[object]:
         order.cancelled,
         to_decimal(order.spent_minor, order.currency),
         order.currency,
-        visit.say(STATES[OrderState(order.state)][1]),
+        context.say(STATES[OrderState(order.state)][1]),
         order.source,
         order.placed_by,
         order.account,

@@ -15,7 +15,7 @@ from largesse.web.kit.body import BodyLimits
 from largesse.web.kit.forms import FORM_LIMITS
 
 
-class Who(Enum):
+class Access(Enum):
     """Whom an address is for, where no right of a role decides."""
 
     ANYONE = auto()  # signed in or not
@@ -33,7 +33,7 @@ class Group(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PageRoute:
     """An address with a method: who may, and which handler answers.
 
     `title` is what a page is called; with a `group` it stands in the menu. `limits` and `most_fields` are those of a posted form.
@@ -43,7 +43,7 @@ class Entry:
     method: str
     path: str
     handler: Callable[[Any], Awaitable[Response]]  # of a Visit
-    who: Right | Who
+    who: Right | Access
     title: str | None = None
     group: Group | None = None
     limits: BodyLimits = FORM_LIMITS
@@ -56,9 +56,9 @@ class Entry:
     @property
     def is_of_customer(self) -> bool:
         """Whether it is about the customer that was chosen."""
-        return self.who not in {Who.ANYONE, Who.ENTERING, Who.SIGNED_IN}
+        return self.who not in {Access.ANYONE, Access.ENTERING, Access.SIGNED_IN}
 
     @property
     def roles(self) -> frozenset[str]:
         """The roles that may."""
-        return frozenset(ROLES if isinstance(self.who, Who) else RIGHTS[self.who])
+        return frozenset(ROLES if isinstance(self.who, Access) else RIGHTS[self.who])

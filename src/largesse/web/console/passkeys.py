@@ -23,7 +23,7 @@ from largesse.customers.passkeys import (
 )
 from largesse.customers.sessions import Session, end_sessions
 from largesse.db.scope import LOOKUP
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 
 HERE = "/app/security"
 NEW = f"{HERE}/passkeys/new"
@@ -32,67 +32,67 @@ _NOT_MADE = text("No passkey was made. Try again.")
 _ENOUGH = text("You have %(most)s passkeys, or this one already: remove one first.")
 
 
-async def asked(visit: Visit) -> str | None:
+async def asked(context: RequestContext) -> str | None:
     """What the page is to ask one's passkeys; None where there are none."""
-    assert visit.session is not None, "for who is signed in"
-    session, party = visit.session, visit.services.signing_in.party
+    assert context.session is not None, "for who is signed in"
+    session, party = context.session, context.services.signing_in.party
     if not session.has_passkey or not party.has_name:
         return None
-    async with visit.services.database.connection(LOOKUP) as connection:
+    async with context.services.database.connection(LOOKUP) as connection:
         return await ask_passkey(connection, party, session.id, session.person_id)
 
 
-async def own_passkeys(visit: Visit, session: Session) -> list[Passkey]:
+async def own_passkeys(context: RequestContext, session: Session) -> list[Passkey]:
     """Those of who asks."""
-    async with visit.database.connection(LOOKUP) as connection:
+    async with context.database.connection(LOOKUP) as connection:
         return await list_passkeys(connection, session.person_id)
 
 
-async def begin(visit: Visit) -> Response:
+async def begin(context: RequestContext) -> Response:
     """The form in which one more is named and made."""
-    visit.require_proof()
-    person, party = visit.person, visit.services.signing_in.party
+    context.require_proof()
+    person, party = context.person, context.services.signing_in.party
     if not party.has_name:
         raise NotFound("Passkeys are for names.")
-    async with visit.services.database.connection(LOOKUP) as connection:
+    async with context.services.database.connection(LOOKUP) as connection:
         options = await ask_new_passkey(connection, party, person.session_id, person.person_id, person.email)
-    status = 422 if visit.form.errors else 200
-    return visit.page("passkey.html", status=status, options=options, most=_MOST_NAME)
+    status = 422 if context.form.errors else 200
+    return context.page("passkey.html", status=status, options=options, most=_MOST_NAME)
 
 
-async def add(visit: Visit) -> Response:
+async def add(context: RequestContext) -> Response:
     """Keeps the passkey that the browser made; other sessions end. Shows the recovery codes where there were none."""
-    person, form = visit.person, visit.form
+    person, form = context.person, context.form
     name = form.text("name", _MOST_NAME)
     if form.errors:
-        return await begin(visit)
+        return await begin(context)
     try:
-        async with visit.services.database.connection(LOOKUP) as connection:
-            party = visit.services.signing_in.party
+        async with context.services.database.connection(LOOKUP) as connection:
+            party = context.services.signing_in.party
             made = await take_new_passkey(connection, party, person.session_id, form["passkey"])
-        async with visit.writing(changes_access=True) as connection:
+        async with context.writing(changes_access=True) as connection:
             codes = await add_passkey(connection, person.person_id, name, made)
             await end_sessions(connection, person.person_id, but=person.session_id)
-            await visit.tell_second_step(connection, "passkey_added")
-            await visit.record(connection, "person.passkey_added", person.email, after={"name": name})
+            await context.tell_second_step(connection, "passkey_added")
+            await context.record(connection, "person.passkey_added", person.email, after={"name": name})
     except NotThePasskey:
-        form.error("name", visit.say(_NOT_MADE))
+        form.error("name", context.say(_NOT_MADE))
     except Unfit:
-        form.error("name", visit.say(_ENOUGH, most=MOST_PASSKEYS))
+        form.error("name", context.say(_ENOUGH, most=MOST_PASSKEYS))
     if form.errors:
-        return await begin(visit)
+        return await begin(context)
     if codes:
-        return visit.page("recovery_codes.html", codes=codes)
-    return visit.see(HERE, visit.say("%(name)s is a passkey of yours now.", name=name))
+        return context.page("recovery_codes.html", codes=codes)
+    return context.see(HERE, context.say("%(name)s is a passkey of yours now.", name=name))
 
 
-async def remove(visit: Visit) -> Response:
+async def remove(context: RequestContext) -> Response:
     """Asks for that one no longer. Raises NotFound for one that is not one's own."""
-    person = visit.person
-    async with visit.writing(changes_access=True) as connection:
-        name = await remove_passkey(connection, person.person_id, visit.number("passkey"))
+    person = context.person
+    async with context.writing(changes_access=True) as connection:
+        name = await remove_passkey(connection, person.person_id, context.number("passkey"))
         if name is None:
             raise NotFound("There is no such passkey.")
-        await visit.tell_second_step(connection, "passkey_removed")
-        await visit.record(connection, "person.passkey_removed", person.email, before={"name": name})
-    return visit.see(HERE, visit.say("%(name)s is no passkey of yours any longer.", name=name))
+        await context.tell_second_step(connection, "passkey_removed")
+        await context.record(connection, "person.passkey_removed", person.email, before={"name": name})
+    return context.see(HERE, context.say("%(name)s is no passkey of yours any longer.", name=name))

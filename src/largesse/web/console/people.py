@@ -21,7 +21,7 @@ from largesse.customers.roles import ROLES
 from largesse.db.pool import Connection
 from largesse.jobs.outbox import mail_invitation
 from largesse.ledger.access import Holder, list_assignable, take_all_accounts
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.service_accounts import assign_to
 
 ROLE_NAMES = {
@@ -34,12 +34,12 @@ _LAST = text("A company needs an administrator: make somebody else one first.")
 _MOST_NAME = 100
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """Everybody, with their role, and the form that invites."""
-    return await _shown(visit)
+    return await _shown(context)
 
 
-async def download(visit: Visit) -> Response:
+async def download(context: RequestContext) -> Response:
     """The same people as a file."""
     columns = ("name", "e-mail address", "role", "belongs", "second step", "last signed in at")
     rows = [
@@ -49,147 +49,151 @@ async def download(visit: Visit) -> Response:
             one.role,
             "yes" if one.is_active else "no",
             "yes" if one.has_second_step else "no",
-            visit.instant(one.last_login_at),
+            context.instant(one.last_login_at),
         )
-        for one in await _colleagues(visit)
+        for one in await _colleagues(context)
     ]
-    return await visit.csv("people.csv", columns, rows)
+    return await context.csv("people.csv", columns, rows)
 
 
-async def send_invitation(visit: Visit) -> Response:
+async def send_invitation(context: RequestContext) -> Response:
     """Invites an address, and shows the link to hand on."""
-    form, person = visit.form, visit.person
+    form, person = context.form, context.person
     email = form.email("email")
     name = form.text("name", _MOST_NAME, required=False)
     role = form.choice("role", ROLES)
     if form.errors:
-        return await _shown(visit, status=422)
+        return await _shown(context, status=422)
     try:
-        async with visit.writing(changes_access=True) as connection:
+        async with context.writing(changes_access=True) as connection:
             made = await invite(connection, person.customer_id, email, name=name or None, role=role)
-            await _mail(visit, connection, made)
-            await visit.record(connection, "person.invited", made.email, after={"role": role})
+            await _mail(context, connection, made)
+            await context.record(connection, "person.invited", made.email, after={"role": role})
     except AlreadyThere:
-        form.error("email", visit.say("%(email)s belongs to your company already.", email=email))
+        form.error("email", context.say("%(email)s belongs to your company already.", email=email))
     except InvalidRequest:
-        form.error("email", visit.say("Your company has as many people as it can. Remove somebody first."))
+        form.error("email", context.say("Your company has as many people as it can. Remove somebody first."))
     if form.errors:
-        return await _shown(visit, status=422)
-    return _invited(visit, made)
+        return await _shown(context, status=422)
+    return _invited(context, made)
 
 
-async def send_again(visit: Visit) -> Response:
+async def send_again(context: RequestContext) -> Response:
     """Makes a new link for who was invited. Raises NotFound."""
-    person = visit.person
+    person = context.person
     try:
-        async with visit.writing(changes_access=True) as connection:
-            made = await invite_again(connection, person.customer_id, visit.number("user"))
-            await _mail(visit, connection, made)
-            await visit.record(connection, "person.invited", made.email)
+        async with context.writing(changes_access=True) as connection:
+            made = await invite_again(connection, person.customer_id, context.number("user"))
+            await _mail(context, connection, made)
+            await context.record(connection, "person.invited", made.email)
     except AlreadyThere:
-        return visit.see("/app/people", visit.say("They have signed in already: no new link is needed."))
-    return _invited(visit, made)
+        return context.see("/app/people", context.say("They have signed in already: no new link is needed."))
+    return _invited(context, made)
 
 
-async def ask_role(visit: Visit) -> Response:
+async def ask_role(context: RequestContext) -> Response:
     """Asks an administrator whether they mean to give up that role themselves."""
-    role = visit.query("role")
-    if visit.number("user") != visit.person.user_id or role not in ROLES or role == ADMIN:
-        return visit.see("/app/people")
-    return visit.page(
-        "own_role.html", user_id=visit.person.user_id, role=role, role_name=visit.say(ROLE_NAMES[role])
+    role = context.query("role")
+    if context.number("user") != context.person.user_id or role not in ROLES or role == ADMIN:
+        return context.see("/app/people")
+    return context.page(
+        "own_role.html", user_id=context.person.user_id, role=role, role_name=context.say(ROLE_NAMES[role])
     )
 
 
-async def give_role(visit: Visit) -> Response:
+async def give_role(context: RequestContext) -> Response:
     """Gives somebody a role; who gives up being an administrator is asked first. Raises NotFound."""
-    person, role = visit.person, visit.form.choice("role", ROLES)
-    if visit.form.errors:
-        return visit.see("/app/people")
-    is_own = visit.number("user") == person.user_id and role != ADMIN
-    if is_own and visit.form["sure"] != "yes":
-        return visit.see(f"/app/people/{person.user_id}/role?role={role}")
+    person, role = context.person, context.form.choice("role", ROLES)
+    if context.form.errors:
+        return context.see("/app/people")
+    is_own = context.number("user") == person.user_id and role != ADMIN
+    if is_own and context.form["sure"] != "yes":
+        return context.see(f"/app/people/{person.user_id}/role?role={role}")
     try:
-        async with visit.writing(changes_access=True) as connection:
-            colleague = await set_role(connection, person.customer_id, visit.number("user"), role)
+        async with context.writing(changes_access=True) as connection:
+            colleague = await set_role(connection, person.customer_id, context.number("user"), role)
             before, after = {"role": colleague.role}, {"role": role}
-            await visit.record(connection, "person.role_changed", colleague.email, before=before, after=after)
+            await context.record(
+                connection, "person.role_changed", colleague.email, before=before, after=after
+            )
     except InvalidRequest:
-        return visit.see("/app/people", visit.say(_LAST))
-    said = visit.say("%(name)s is %(role)s now.", name=colleague.name, role=visit.say(ROLE_NAMES[role]))
-    return visit.see("/app" if is_own else "/app/people", said)
+        return context.see("/app/people", context.say(_LAST))
+    said = context.say("%(name)s is %(role)s now.", name=colleague.name, role=context.say(ROLE_NAMES[role]))
+    return context.see("/app" if is_own else "/app/people", said)
 
 
-async def one(visit: Visit) -> Response:
+async def one(context: RequestContext) -> Response:
     """Somebody who belongs to the customer: what they may do, and the accounts they may use. Raises NotFound."""
-    person = visit.person
-    colleague = await _colleague(visit)
-    async with visit.database.connection(person.scope) as connection:
+    person = context.person
+    colleague = await _colleague(context)
+    async with context.database.connection(person.scope) as connection:
         accounts = await list_assignable(
             connection, Holder.PERSON, person.customer_id, person.environment, colleague.id
         )
-    return visit.page(
-        "person.html", colleague=colleague, role=visit.say(ROLE_NAMES[colleague.role]), accounts=accounts
+    return context.page(
+        "person.html", colleague=colleague, role=context.say(ROLE_NAMES[colleague.role]), accounts=accounts
     )
 
 
-async def assign(visit: Visit) -> Response:
+async def assign(context: RequestContext) -> Response:
     """Says which funding accounts somebody may use whose role has them use some alone. Raises NotFound."""
-    colleague = await _colleague(visit)
+    colleague = await _colleague(context)
     here = f"/app/people/{colleague.id}"
-    await assign_to(visit, Holder.PERSON, colleague.id, colleague.email)
-    said = visit.say("The accounts that %(name)s may use are changed, from now on.", name=colleague.name)
-    return visit.see(here, said)
+    await assign_to(context, Holder.PERSON, colleague.id, colleague.email)
+    said = context.say("The accounts that %(name)s may use are changed, from now on.", name=colleague.name)
+    return context.see(here, said)
 
 
-async def ask_removal(visit: Visit) -> Response:
+async def ask_removal(context: RequestContext) -> Response:
     """Asks whether somebody is to be removed. Raises NotFound."""
-    user_id = visit.number("user")
-    colleague = next((one for one in await _colleagues(visit) if one.id == user_id), None)
+    user_id = context.number("user")
+    colleague = next((one for one in await _colleagues(context) if one.id == user_id), None)
     if colleague is None or not colleague.is_active:
-        return visit.see("/app/people")
-    return visit.page("remove_person.html", colleague=colleague)
+        return context.see("/app/people")
+    return context.page("remove_person.html", colleague=colleague)
 
 
-async def take_away(visit: Visit) -> Response:
+async def take_away(context: RequestContext) -> Response:
     """Removes somebody at once, with their sessions. Raises NotFound."""
-    person = visit.person
+    person = context.person
     try:
-        async with visit.writing(changes_access=True) as connection:
-            colleague = await remove(connection, person.customer_id, visit.number("user"))
+        async with context.writing(changes_access=True) as connection:
+            colleague = await remove(connection, person.customer_id, context.number("user"))
             await take_all_accounts(connection, person.customer_id, colleague.id)
-            await visit.record(connection, "person.removed", colleague.email, before={"role": colleague.role})
+            await context.record(
+                connection, "person.removed", colleague.email, before={"role": colleague.role}
+            )
     except InvalidRequest:
-        return visit.see("/app/people", visit.say(_LAST))
-    said = visit.say("%(name)s was removed, and is signed out everywhere.", name=colleague.name)
-    return visit.see("/app/people", said)
+        return context.see("/app/people", context.say(_LAST))
+    said = context.say("%(name)s was removed, and is signed out everywhere.", name=colleague.name)
+    return context.see("/app/people", said)
 
 
-async def _colleague(visit: Visit) -> Colleague:
-    user_id = visit.number("user")
-    found = next((one for one in await _colleagues(visit) if one.id == user_id and one.is_active), None)
+async def _colleague(context: RequestContext) -> Colleague:
+    user_id = context.number("user")
+    found = next((one for one in await _colleagues(context) if one.id == user_id and one.is_active), None)
     if found is None:
         raise NotFound("Nobody of that number belongs to the customer.")
     return found
 
 
-async def _colleagues(visit: Visit) -> list[Colleague]:
-    async with visit.database.connection(visit.person.scope) as connection:
-        return await list_colleagues(connection, visit.person.customer_id)
+async def _colleagues(context: RequestContext) -> list[Colleague]:
+    async with context.database.connection(context.person.scope) as connection:
+        return await list_colleagues(connection, context.person.customer_id)
 
 
-async def _shown(visit: Visit, *, status: int = 200) -> Response:
-    roles = [(role, visit.say(name)) for role, name in ROLE_NAMES.items()]
-    return visit.page("people.html", status=status, colleagues=await _colleagues(visit), roles=roles)
+async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+    roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
+    return context.page("people.html", status=status, colleagues=await _colleagues(context), roles=roles)
 
 
-async def _mail(visit: Visit, connection: Connection, made: Invitation) -> None:
-    if visit.services.settings.smtp_url is not None:
+async def _mail(context: RequestContext, connection: Connection, made: Invitation) -> None:
+    if context.services.settings.smtp_url is not None:
         await mail_invitation(connection, made.user_id)
 
 
-def _invited(visit: Visit, made: Invitation) -> Response:
+def _invited(context: RequestContext, made: Invitation) -> Response:
     """The link to hand on; where it is mailed, nobody else needs it."""
-    if visit.services.settings.smtp_url is not None:
-        return visit.see("/app/people", visit.say("%(email)s gets a mail with a link.", email=made.email))
-    return visit.page("invited.html", made=made, address=visit.link(f"/app/link/{made.secret}"))
+    if context.services.settings.smtp_url is not None:
+        return context.see("/app/people", context.say("%(email)s gets a mail with a link.", email=made.email))
+    return context.page("invited.html", made=made, address=context.link(f"/app/link/{made.secret}"))

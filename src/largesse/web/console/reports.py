@@ -19,7 +19,7 @@ from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up, to
 from largesse.reports.listing import Choices, read_choices
 from largesse.reports.sums import SUMS, Sums
 from largesse.web.console.charts import Bar, bars
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.orders import NO_DAY, read_day
 from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, Period, free_period, period_of
 
@@ -58,9 +58,9 @@ _FIGURES = (
 )
 
 
-def own_filter(visit: Visit, **more: date) -> OrderFilter:
+def own_filter(context: RequestContext, **more: date) -> OrderFilter:
     """All orders that the person may see, of a time."""
-    person = visit.person
+    person = context.person
     own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
     return OrderFilter(
         customer_id=person.customer_id,
@@ -71,20 +71,20 @@ def own_filter(visit: Visit, **more: date) -> OrderFilter:
     )
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The figures of a period, beside those of the one before."""
-    period, by = _asked(visit)
-    wanted = own_filter(visit, since=period.since, until=period.until)
-    (before, over_time), parts = await visit.database.at_once(
-        visit.person.scope,
+    period, by = _asked(context)
+    wanted = own_filter(context, since=period.since, until=period.until)
+    (before, over_time), parts = await context.database.at_once(
+        context.person.scope,
         lambda connection: _totals(connection, wanted, period),
-        lambda connection: _parts(connection, visit, wanted, by, only=_SHOWN),
+        lambda connection: _parts(connection, context, wanted, by, only=_SHOWN),
     )
     totals = together(over_time)
-    file = visit.here().replace("/app/reports", "/app/reports.csv", 1)
-    return visit.page(
+    file = context.here().replace("/app/reports", "/app/reports.csv", 1)
+    return context.page(
         "reports.html",
-        status=422 if visit.form.errors else 200,
+        status=422 if context.form.errors else 200,
         period=period,
         periods=PERIODS,
         by=by,
@@ -93,13 +93,13 @@ async def show(visit: Visit) -> Response:
         totals=totals,
         before={one.currency: one.sums for one in before},
         nothing=_NOTHING,
-        query=visit.query,
-        is_free=period.name == FREE or bool(visit.form.errors),
-        format_day=visit.language.day,
-        charts={one.currency: _chart(visit, period, one.currency, over_time) for one in totals},
-        over_time=[(_day(visit, period, one.key), one) for one in over_time],
+        query=context.query,
+        is_free=period.name == FREE or bool(context.form.errors),
+        format_day=context.language.day,
+        charts={one.currency: _chart(context, period, one.currency, over_time) for one in totals},
+        over_time=[(_day(context, period, one.key), one) for one in over_time],
         parts=parts,
-        file=f"{file}{'&' if '?' in file else '?'}of=" if visit.person.may(Right.MOVE_FUNDS) else None,
+        file=f"{file}{'&' if '?' in file else '?'}of=" if context.person.may(Right.MOVE_FUNDS) else None,
     )
 
 
@@ -112,59 +112,64 @@ async def _totals(
     return before, await add_up(connection, wanted, period.grain)
 
 
-async def download(visit: Visit) -> Response:
+async def download(context: RequestContext) -> Response:
     """One of the tables of a period, as CSV: `of` says which."""
-    period, by = _asked(visit)
-    wanted = own_filter(visit, since=period.since, until=period.until)
+    period, by = _asked(context)
+    wanted = own_filter(context, since=period.since, until=period.until)
     name = "report.csv"
     columns: tuple[str, ...] = ("by", *_FIGURES)
-    async with visit.database.connection(visit.person.scope) as connection:
-        if visit.query("of") == "time":
+    async with context.database.connection(context.person.scope) as connection:
+        if context.query("of") == "time":
             name, columns = "over-time.csv", (period.grain, *_FIGURES)
             over_time = await add_up(connection, wanted, period.grain)
             rows = [_row(one.key.isoformat(), one) for one in over_time]
-        elif visit.query("of") == "claims":
+        elif context.query("of") == "claims":
             name, columns = "claims.csv", _OF_CLAIMS
             rows = [row for one in await add_up(connection, wanted) for row in _claims(one)]
         else:
-            rows = [_row(name_, added) for name_, added in await _parts(connection, visit, wanted, by)]
-    return await visit.csv(name, columns, rows)
+            rows = [_row(name_, added) for name_, added in await _parts(connection, context, wanted, by)]
+    return await context.csv(name, columns, rows)
 
 
-def _asked(visit: Visit) -> tuple[Period, str]:
+def _asked(context: RequestContext) -> tuple[Period, str]:
     """The period and by what it is told apart. What is wrong with days is noted in the form, and the period is this month."""
-    by, today = visit.query("by"), clock.now().date()
-    return _period(visit, today), by if by in BY else "gift"
+    by, today = context.query("by"), clock.now().date()
+    return _period(context, today), by if by in BY else "gift"
 
 
-def _period(visit: Visit, today: date) -> Period:
+def _period(context: RequestContext, today: date) -> Period:
     # Days that were typed count, even where the choice beside them was left; but not those of the page before, where another was made.
-    typed = bool(visit.query("since") or visit.query("until")) and visit.query("was") != FREE
-    if visit.query("period") != FREE and not typed:
-        return period_of(visit.query("period"), today)
-    since, until = read_day(visit, "since"), read_day(visit, "until")
+    typed = bool(context.query("since") or context.query("until")) and context.query("was") != FREE
+    if context.query("period") != FREE and not typed:
+        return period_of(context.query("period"), today)
+    since, until = read_day(context, "since"), read_day(context, "until")
     for name, day in (("since", since), ("until", until)):
         if day is None:
-            visit.form.error(name, visit.say(NO_DAY))
+            context.form.error(name, context.say(NO_DAY))
     try:
         if since is not None and until is not None:
             return free_period(since, until)
     except ValueError:
-        visit.form.error("until", visit.say(_TOO_LONG, most=MOST_DAYS))
+        context.form.error("until", context.say(_TOO_LONG, most=MOST_DAYS))
     return period_of("this-month", today)
 
 
 async def _parts(
-    connection: Connection, visit: Visit, wanted: OrderFilter, by: str, *, only: Sequence[str] = SUMS
+    connection: Connection,
+    context: RequestContext,
+    wanted: OrderFilter,
+    by: str,
+    *,
+    only: Sequence[str] = SUMS,
 ) -> list[tuple[str, Added]]:
     """The sums by what orders have in common, with its name; what most was spent on comes first."""
     added = await add_up(connection, wanted, by, only=only)
     choices = await read_choices(connection, wanted.customer_id, wanted.environment)
     names = _names(choices, by)
     nobody = {
-        "account": visit.say("Invoice"),
-        "user": visit.say("API keys"),
-        "service_account": visit.say("People"),
+        "account": context.say("Invoice"),
+        "user": context.say("API keys"),
+        "service_account": context.say("People"),
     }
     parts = [
         (names.get(str(one.key)) or (nobody[by] if one.key == 0 else str(one.key)), one) for one in added
@@ -181,29 +186,29 @@ def _names(choices: Choices, by: str) -> Mapping[str, str]:
     return dict(of.get(by, ()))
 
 
-def _chart(visit: Visit, period: Period, currency: str, over_time: Sequence[Added]) -> Markup:
+def _chart(context: RequestContext, period: Period, currency: str, over_time: Sequence[Added]) -> Markup:
     told = {one.key: one.sums for one in over_time if one.currency == currency}
     points = []
     for day in period.steps():
         sums = told.get(day, _NOTHING)
-        when = _day(visit, period, day)
-        spent = visit.language.amount(sums.net_minor, currency)
-        claimed = visit.language.amount(sums.claimed_minor, currency)
-        said = visit.say(
+        when = _day(context, period, day)
+        spent = context.language.amount(sums.net_minor, currency)
+        claimed = context.language.amount(sums.claimed_minor, currency)
+        said = context.say(
             "%(when)s: spent %(spent)s, claimed %(claimed)s", when=when, spent=spent, claimed=claimed
         )
         points.append(Bar(when, (sums.net_minor, sums.claimed_minor), said))
     return bars(
-        visit.say("Spent and claimed in %(currency)s", currency=currency),
+        context.say("Spent and claimed in %(currency)s", currency=currency),
         "; ".join(point.said for point in points),
         points,
-        lambda highest: visit.language.amount(highest, currency),
+        lambda highest: context.language.amount(highest, currency),
     )
 
 
-def _day(visit: Visit, period: Period, day: date) -> str:
+def _day(context: RequestContext, period: Period, day: date) -> str:
     """A day or month for its readers."""
-    locale = visit.language.locale
+    locale = context.language.locale
     if period.grain == "month":
         return str(format_skeleton("yMMM", day, locale=locale))
     return str(format_date(day, "d MMM", locale=locale))

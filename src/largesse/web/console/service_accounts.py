@@ -8,7 +8,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base import clock
-from largesse.base.errors import NotFound, StartError
+from largesse.base.errors import NotFound, OperatorError
 from largesse.base.money import to_decimal
 from largesse.customers.api_keys import list_keys
 from largesse.customers.restrictions import Limit
@@ -25,21 +25,21 @@ from largesse.ledger.access import Holder, assign_accounts, list_assignable
 from largesse.ledger.statements import month_of
 from largesse.orders.spending import read_spent_today
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up
-from largesse.web.console.context import Visit, typed_amount
+from largesse.web.console.context import RequestContext, typed_amount
 
 
-async def limit(visit: Visit) -> Response:
+async def limit(context: RequestContext) -> Response:
     """Says what a service account may order in a currency, from the next order on. Raises NotFound."""
-    person, form = visit.person, visit.form
-    here = f"/app/service-accounts/{visit.number('account')}"
-    async with visit.database.connection(person.scope) as connection:
-        account = await find_account(connection, visit)
+    person, form = context.person, context.form
+    here = f"/app/service-accounts/{context.number('account')}"
+    async with context.database.connection(person.scope) as connection:
+        account = await find_account(connection, context)
     currency = form.text("currency", 3)
-    wanted = Limit(_amount(visit, "largest_order", currency), _amount(visit, "daily", currency))
+    wanted = Limit(_amount(context, "largest_order", currency), _amount(context, "daily", currency))
     if form.errors:
-        return await one_shown(visit, status=422)
+        return await one_shown(context, status=422)
     try:
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             before = await limit_service_account(
                 connection,
                 customer_id=person.customer_id,
@@ -50,57 +50,57 @@ async def limit(visit: Visit) -> Response:
             if before != wanted:
                 subject = f"service account {account.id}"
                 told, tells = ({"currency": currency, **one.told(currency)} for one in (before, wanted))
-                await visit.record(connection, "service_account.limited", subject, before=told, after=tells)
-    except StartError:
-        form.error("currency", visit.say("Choose one of those offered."))
-        return await one_shown(visit, status=422)
-    said = visit.say("What %(name)s may order is changed, from its next order on.", name=account.name)
-    return visit.see(here, said)
+                await context.record(connection, "service_account.limited", subject, before=told, after=tells)
+    except OperatorError:
+        form.error("currency", context.say("Choose one of those offered."))
+        return await one_shown(context, status=422)
+    said = context.say("What %(name)s may order is changed, from its next order on.", name=account.name)
+    return context.see(here, said)
 
 
-async def assign(visit: Visit) -> Response:
+async def assign(context: RequestContext) -> Response:
     """Says which funding accounts a service account may use. Raises NotFound."""
-    here = f"/app/service-accounts/{visit.number('account')}"
-    async with visit.database.connection(visit.person.scope) as connection:
-        account = await find_account(connection, visit)
-    await assign_to(visit, Holder.SERVICE_ACCOUNT, account.id, f"service account {account.id}")
-    said = visit.say("The accounts that %(name)s may use are changed, from now on.", name=account.name)
-    return visit.see(here, said)
+    here = f"/app/service-accounts/{context.number('account')}"
+    async with context.database.connection(context.person.scope) as connection:
+        account = await find_account(connection, context)
+    await assign_to(context, Holder.SERVICE_ACCOUNT, account.id, f"service account {account.id}")
+    said = context.say("The accounts that %(name)s may use are changed, from now on.", name=account.name)
+    return context.see(here, said)
 
 
-async def assign_to(visit: Visit, holder: Holder, holder_id: int, subject: str) -> None:
+async def assign_to(context: RequestContext, holder: Holder, holder_id: int, subject: str) -> None:
     """Makes the accounts of the form those that somebody may use, beside those open to all. Raises NotFound."""
-    person = visit.person
+    person = context.person
     given = [
         int(one) if one.isascii() and one.isdigit() and len(one) < 10 else 0
-        for one in visit.form.all("may_use")
+        for one in context.form.all("may_use")
     ]
-    async with visit.writing() as connection:
+    async with context.writing() as connection:
         done = await assign_accounts(
             connection, holder, person.customer_id, person.environment, holder_id, given
         )
         if done.before != done.after:
             before, after = {"accounts": done.before}, {"accounts": done.after}
-            await visit.record(connection, "account.assigned", subject, before=before, after=after)
+            await context.record(connection, "account.assigned", subject, before=before, after=after)
 
 
-def _amount(visit: Visit, name: str, currency: str) -> int | None:
+def _amount(context: RequestContext, name: str, currency: str) -> int | None:
     """An amount in minor units; None where nothing was typed. What is wrong with it is noted in the form."""
-    return typed_amount(visit, name, currency) if visit.form[name].strip() else None
+    return typed_amount(context, name, currency) if context.form[name].strip() else None
 
 
 _MOST_NAME = 100
 # An amount that is typed has no more characters than this.
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The service accounts, and the form that makes one."""
-    return await _shown(visit)
+    return await _shown(context)
 
 
-async def download(visit: Visit) -> Response:
+async def download(context: RequestContext) -> Response:
     """The same service accounts as a file, with a line for each currency in which one is limited."""
-    accounts, orders = await _listed(visit)
+    accounts, orders = await _listed(context)
     columns = (
         "name",
         "key",
@@ -116,69 +116,69 @@ async def download(visit: Visit) -> Response:
         for one in accounts
         for limited in [_limited(*limit) for limit in one.limits.items()] or [(None, None, None)]
     ]
-    return await visit.csv("service-accounts.csv", columns, rows)
+    return await context.csv("service-accounts.csv", columns, rows)
 
 
-async def create(visit: Visit) -> Response:
+async def create(context: RequestContext) -> Response:
     """Makes a service account."""
-    name = visit.form.text("name", _MOST_NAME)
-    if visit.form.errors:
-        return await _shown(visit, status=422)
+    name = context.form.text("name", _MOST_NAME)
+    if context.form.errors:
+        return await _shown(context, status=422)
     try:
-        async with visit.writing() as connection:
-            account_id, key = await add_service_account(connection, visit.person.customer_id, name)
-            await visit.record(
+        async with context.writing() as connection:
+            account_id, key = await add_service_account(connection, context.person.customer_id, name)
+            await context.record(
                 connection,
                 "service_account.created",
                 f"service account {account_id}",
                 after={"name": name, "key": key},
             )
     except TooManyServiceAccounts:
-        visit.form.error("name", visit.say("Your company has as many service accounts as it can."))
-        return await _shown(visit, status=422)
-    said = visit.say("%(name)s was made. Say which accounts it may use, and give it a key.", name=name)
-    return visit.see(f"/app/service-accounts/{account_id}", said)
+        context.form.error("name", context.say("Your company has as many service accounts as it can."))
+        return await _shown(context, status=422)
+    said = context.say("%(name)s was made. Say which accounts it may use, and give it a key.", name=name)
+    return context.see(f"/app/service-accounts/{account_id}", said)
 
 
-async def one(visit: Visit) -> Response:
+async def one(context: RequestContext) -> Response:
     """A service account: its keys, what it may order, the accounts it may use, its orders this month. Raises NotFound."""
-    return await one_shown(visit)
+    return await one_shown(context)
 
 
-async def switch(visit: Visit) -> Response:
+async def switch(context: RequestContext) -> Response:
     """Switches a service account on or off. Raises NotFound."""
-    account_id, active = visit.number("account"), visit.form["active"] == "yes"
-    async with visit.writing() as connection:
-        name = await switch_service_account(connection, visit.person.customer_id, account_id, active=active)
-        await visit.record(
+    account_id, active = context.number("account"), context.form["active"] == "yes"
+    async with context.writing() as connection:
+        name = await switch_service_account(connection, context.person.customer_id, account_id, active=active)
+        await context.record(
             connection,
             "service_account.switched",
             f"service account {account_id}",
             after={"name": name, "active": active},
         )
     said = (
-        visit.say("%(name)s is switched on.", name=name)
+        context.say("%(name)s is switched on.", name=name)
         if active
-        else visit.say("%(name)s is switched off: its keys are refused.", name=name)
+        else context.say("%(name)s is switched off: its keys are refused.", name=name)
     )
-    return visit.see(f"/app/service-accounts/{account_id}", said)
+    return context.see(f"/app/service-accounts/{account_id}", said)
 
 
-async def find_account(connection: Connection, visit: Visit) -> ServiceAccount:
+async def find_account(connection: Connection, context: RequestContext) -> ServiceAccount:
     """The one of the address. Raises NotFound for another customer's."""
-    person = visit.person
+    person = context.person
     accounts = await list_service_accounts(connection, person.customer_id, person.environment)
-    found = next((account for account in accounts if account.id == visit.number("account")), None)
+    found = next((account for account in accounts if account.id == context.number("account")), None)
     if found is None:
         raise NotFound("There is no such service account.")
     return found
 
 
-async def one_shown(visit: Visit, *, status: int = 200) -> Response:
+async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
     """The page of the service account of the address. Raises NotFound."""
-    person = visit.person
-    async with visit.database.connection(person.scope) as connection:
-        account = await find_account(connection, visit)
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        account = await find_account(connection, context)
         keys = [
             key
             for key in await list_keys(connection, customer_id=person.customer_id)
@@ -188,11 +188,11 @@ async def one_shown(visit: Visit, *, status: int = 200) -> Response:
             connection, Holder.SERVICE_ACCOUNT, person.customer_id, person.environment, account.id
         )
         spent = await read_spent_today(connection, person.customer_id, account.id, person.environment)
-        month = await _this_month(visit, connection, account.id)
-    chosen = visit.query("currency") if visit.query("currency") in account.limits else ""
+        month = await _this_month(context, connection, account.id)
+    chosen = context.query("currency") if context.query("currency") in account.limits else ""
     # Of one that is limited already both amounts are changed, so that none is lost by leaving it out.
-    others = dict.fromkeys([*(one.currency for one in accounts), *sorted(await _sold_in(visit))])
-    return visit.page(
+    others = dict.fromkeys([*(one.currency for one in accounts), *sorted(await _sold_in(context))])
+    return context.page(
         "service_account.html",
         status=status,
         account=account,
@@ -207,21 +207,21 @@ async def one_shown(visit: Visit, *, status: int = 200) -> Response:
         ],
         chosen=chosen,
         limit=account.limits.get(chosen, Limit()),
-        typed=lambda minor: "" if minor is None else visit.language.typed(minor, chosen),
+        typed=lambda minor: "" if minor is None else context.language.typed(minor, chosen),
     )
 
 
-async def _shown(visit: Visit, *, status: int = 200) -> Response:
-    accounts, orders = await _listed(visit)
-    return visit.page("service_accounts.html", status=status, accounts=accounts, orders=orders)
+async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+    accounts, orders = await _listed(context)
+    return context.page("service_accounts.html", status=status, accounts=accounts, orders=orders)
 
 
-async def _listed(visit: Visit) -> tuple[list[ServiceAccount], dict[int, int]]:
+async def _listed(context: RequestContext) -> tuple[list[ServiceAccount], dict[int, int]]:
     """The service accounts, and how many orders each has placed this month."""
-    person = visit.person
-    async with visit.database.connection(person.scope) as connection:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
         accounts = await list_service_accounts(connection, person.customer_id, person.environment)
-        month = await _this_month(visit, connection)
+        month = await _this_month(context, connection)
     orders: dict[int, int] = {}
     for added in month:
         orders[added.key] = orders.get(added.key, 0) + added.sums.orders
@@ -233,22 +233,24 @@ def _limited(currency: str, limit: Limit) -> tuple[object, ...]:
     return (currency, *(None if minor is None else to_decimal(minor, currency) for minor in amounts))
 
 
-async def _this_month(visit: Visit, connection: Connection, account_id: int | None = None) -> list[Added]:
+async def _this_month(
+    context: RequestContext, connection: Connection, account_id: int | None = None
+) -> list[Added]:
     """What the orders of this month add up to, of each service account or of one."""
     since, _ = month_of(clock.now())
     wanted = OrderFilter(
-        customer_id=visit.person.customer_id,
-        environment=visit.person.environment,
+        customer_id=context.person.customer_id,
+        environment=context.person.environment,
         group=GroupFilter(service_account_id=account_id),
         since=since.date(),
     )
     return await add_up(connection, wanted, by="service_account")
 
 
-async def _sold_in(visit: Visit) -> set[str]:
+async def _sold_in(context: RequestContext) -> set[str]:
     """The currencies that anything can be ordered in."""
-    customer_id, services = visit.person.customer_id, visit.services
-    async with visit.database.connection(visit.person.scope) as connection:
+    customer_id, services = context.person.customer_id, context.services
+    async with context.database.connection(context.person.scope) as connection:
         version = await connection.fetchval("SELECT version FROM catalogue_version")
     snapshot = await services.catalogue.at(version)
     return {

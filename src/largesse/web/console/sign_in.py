@@ -14,7 +14,7 @@ from largesse.customers.sessions import choose_environment, end_session, list_me
 from largesse.customers.sign_in import Refused
 from largesse.customers.sign_in_links import Link
 from largesse.db.scope import LOOKUP
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 
 WEAK = {
     "short": text("At least %(shortest)s characters, please: a few words are good."),
@@ -23,116 +23,120 @@ WEAK = {
 }
 
 
-async def sign_in(visit: Visit) -> Response:
+async def sign_in(context: RequestContext) -> Response:
     """The form for address and password."""
-    return visit.see("/app") if visit.session else visit.page("sign_in.html", next=visit.query("next"))
+    return (
+        context.see("/app") if context.session else context.page("sign_in.html", next=context.query("next"))
+    )
 
 
-async def signed_in(visit: Visit) -> Response:
+async def signed_in(context: RequestContext) -> Response:
     """Signs in; the same is said of a wrong address and of a wrong password."""
-    form = visit.form
+    form = context.form
     try:
-        secret = await visit.services.signing_in.by_password(
-            form["email"].strip(), form["password"], visit.origin
+        secret = await context.services.signing_in.by_password(
+            form["email"].strip(), form["password"], context.origin
         )
     except Refused:
-        form.error("password", visit.say("The address or the password is not right."))
-        return visit.page("sign_in.html", status=403, next=form["next"])
-    visit.begin(secret)
-    return visit.see(own_path(form["next"]))
+        form.error("password", context.say("The address or the password is not right."))
+        return context.page("sign_in.html", status=403, next=form["next"])
+    context.begin(secret)
+    return context.see(own_path(form["next"]))
 
 
-async def forgot(visit: Visit) -> Response:
+async def forgot(context: RequestContext) -> Response:
     """The form for an address that a link is mailed to."""
-    return visit.page("forgot.html", is_asked=False, can_mail=_can_mail(visit))
+    return context.page("forgot.html", is_asked=False, can_mail=_can_mail(context))
 
 
-async def ask_link(visit: Visit) -> Response:
+async def ask_link(context: RequestContext) -> Response:
     """Has a link for a new password mailed; says the same whether somebody signs in by the address."""
-    email = visit.form.email("email")
-    if visit.form.errors:
-        return visit.page("forgot.html", status=422, is_asked=False, can_mail=_can_mail(visit))
-    await visit.services.signing_in.forget_password(email, visit.origin)
-    return visit.page("forgot.html", is_asked=True, can_mail=_can_mail(visit))
+    email = context.form.email("email")
+    if context.form.errors:
+        return context.page("forgot.html", status=422, is_asked=False, can_mail=_can_mail(context))
+    await context.services.signing_in.forget_password(email, context.origin)
+    return context.page("forgot.html", is_asked=True, can_mail=_can_mail(context))
 
 
-async def sign_out(visit: Visit) -> Response:
+async def sign_out(context: RequestContext) -> Response:
     """Ends the session."""
-    if visit.session is not None:
-        async with visit.services.database.connection(LOOKUP) as connection:
-            await end_session(connection, visit.session.id)
-    visit.end()
-    return visit.see("/app/sign-in")
+    if context.session is not None:
+        async with context.services.database.connection(LOOKUP) as connection:
+            await end_session(connection, context.session.id)
+    context.end()
+    return context.see("/app/sign-in")
 
 
-async def link(visit: Visit) -> Response:
+async def link(context: RequestContext) -> Response:
     """What a link lets do. Looking uses nothing up: scanners of mail look, too."""
     try:
-        found = await _find(visit)
+        found = await _find(context)
     except NotFound:
-        return visit.page("link_ended.html", status=404)
-    return _link_page(visit, found)
+        return context.page("link_ended.html", status=404)
+    return _link_page(context, found)
 
 
-async def follow(visit: Visit) -> Response:
+async def follow(context: RequestContext) -> Response:
     """Uses a link: signs in by it, with a new password where it asks for one, or takes an invitation up."""
-    signing_in, secret = visit.services.signing_in, visit.request.path_params["secret"]
+    signing_in, secret = context.services.signing_in, context.request.path_params["secret"]
     try:
-        found = await _find(visit)
+        found = await _find(context)
         if found.kind == "sign_in":
-            visit.begin(await signing_in.by_link(secret, visit.origin))
-            return visit.see("/app")
-        if _is_theirs(visit, found) or (found.is_mailed and not found.chooses_password):
-            return await _take_up(visit, secret, found)
-        password = new_password(visit, found.email)
+            context.begin(await signing_in.by_link(secret, context.origin))
+            return context.see("/app")
+        if _is_theirs(context, found) or (found.is_mailed and not found.chooses_password):
+            return await _take_up(context, secret, found)
+        password = new_password(context, found.email)
         if password is None:
-            return _link_page(visit, found, status=422)
+            return _link_page(context, found, status=422)
         if not found.chooses_password:
-            return await _take_up(visit, secret, found)
-        visit.begin(await signing_in.by_new_password(secret, password, visit.origin))
+            return await _take_up(context, secret, found)
+        context.begin(await signing_in.by_new_password(secret, password, context.origin))
     except NotFound:
-        return visit.page("link_ended.html", status=404)
-    return visit.see("/app")
+        return context.page("link_ended.html", status=404)
+    return context.see("/app")
 
 
-async def customers(visit: Visit) -> Response:
+async def customers(context: RequestContext) -> Response:
     """The customers there are to choose from."""
-    assert visit.session is not None, "for who is signed in"
-    async with visit.database.connection(LOOKUP) as connection:
-        memberships = await list_memberships(connection, visit.session.person_id)
-    return visit.page("customers.html", memberships=memberships)
+    assert context.session is not None, "for who is signed in"
+    async with context.database.connection(LOOKUP) as connection:
+        memberships = await list_memberships(connection, context.session.person_id)
+    return context.page("customers.html", memberships=memberships)
 
 
-async def choose_customer(visit: Visit) -> Response:
+async def choose_customer(context: RequestContext) -> Response:
     """Makes the pages those of one customer. Raises NotFound for another's."""
-    assert visit.session is not None, "for who is signed in"
-    chosen = visit.form["user"]
+    assert context.session is not None, "for who is signed in"
+    chosen = context.form["user"]
     is_number = chosen.isascii() and chosen.isdigit() and len(chosen) < 10
-    if not is_number or not await visit.services.signing_in.choose(visit.session, int(chosen), visit.origin):
+    if not is_number or not await context.services.signing_in.choose(
+        context.session, int(chosen), context.origin
+    ):
         raise NotFound("There is no such customer.")
-    return visit.see("/app")
+    return context.see("/app")
 
 
-async def switch_environment(visit: Visit) -> Response:
+async def switch_environment(context: RequestContext) -> Response:
     """Makes the pages those of the other environment."""
-    environment = visit.form.choice("environment", ENVIRONMENTS)
-    if not visit.form.errors:
-        async with visit.writing(changes_access=True) as connection:
-            await choose_environment(connection, visit.person.session_id, environment)
-    return visit.see("/app")
+    environment = context.form.choice("environment", ENVIRONMENTS)
+    if not context.form.errors:
+        async with context.writing(changes_access=True) as connection:
+            await choose_environment(connection, context.person.session_id, environment)
+    return context.see("/app")
 
 
-async def nothing(visit: Visit) -> Response:
+async def nothing(context: RequestContext) -> Response:
     """For every address below ours that there is not. Raises NotFound."""
-    raise NotFound(visit.request.url.path)
+    raise NotFound(context.request.url.path)
 
 
-def new_password(visit: Visit, email: str, field: str = "password") -> str | None:
+def new_password(context: RequestContext, email: str, field: str = "password") -> str | None:
     """The new password of a form; None where something is wrong with it, which is noted there."""
-    password = visit.form[field]
+    password = context.form[field]
     weak = weakness(password, email)
     if weak:
-        visit.form.error(field, visit.say(WEAK[weak], shortest=SHORTEST, longest=LONGEST))
+        context.form.error(field, context.say(WEAK[weak], shortest=SHORTEST, longest=LONGEST))
         return None
     return password
 
@@ -148,13 +152,13 @@ def _parts(given: str) -> set[str]:
     return {*given, *(given[at : at + 2] for at in range(len(given)))}
 
 
-def _can_mail(visit: Visit) -> bool:
-    return visit.services.settings.smtp_url is not None
+def _can_mail(context: RequestContext) -> bool:
+    return context.services.settings.smtp_url is not None
 
 
-def _is_theirs(visit: Visit, found: Link) -> bool:
+def _is_theirs(context: RequestContext, found: Link) -> bool:
     """Whether it is an invitation that who is signed in takes up by one click."""
-    session = visit.session
+    session = context.session
     return (
         session is not None
         and session.person_id == found.person_id
@@ -163,28 +167,28 @@ def _is_theirs(visit: Visit, found: Link) -> bool:
     )
 
 
-def _link_page(visit: Visit, found: Link, *, status: int = 200) -> Response:
+def _link_page(context: RequestContext, found: Link, *, status: int = 200) -> Response:
     """The page of a link. Only where nobody but the owner of the address can see it does it say whether there is a password."""
-    return visit.page("link.html", status=status, link=found, is_theirs=_is_theirs(visit, found))
+    return context.page("link.html", status=status, link=found, is_theirs=_is_theirs(context, found))
 
 
-async def _find(visit: Visit) -> Link:
-    return await visit.services.signing_in.look_at(visit.request.path_params["secret"], visit.origin)
+async def _find(context: RequestContext) -> Link:
+    return await context.services.signing_in.look_at(context.request.path_params["secret"], context.origin)
 
 
-async def _take_up(visit: Visit, secret: str, found: Link) -> Response:
+async def _take_up(context: RequestContext, secret: str, found: Link) -> Response:
     """Takes an invitation up as who belongs to a customer already: signed in, or with the password they have."""
-    signing_in = visit.services.signing_in
-    if visit.session is not None and await signing_in.take_up(secret, visit.session, visit.origin):
-        return visit.see("/app", visit.say("Welcome to %(customer)s.", customer=found.customer_name))
+    signing_in = context.services.signing_in
+    if context.session is not None and await signing_in.take_up(secret, context.session, context.origin):
+        return context.see("/app", context.say("Welcome to %(customer)s.", customer=found.customer_name))
     try:
-        began = await signing_in.by_password(found.email, visit.form["password"], visit.origin)
+        began = await signing_in.by_password(found.email, context.form["password"], context.origin)
     except (Refused, TooManyRequests):
-        visit.form.error("password", visit.say("That is not the password you sign in with."))
-        return _link_page(visit, found, status=403)
-    visit.begin(began)
+        context.form.error("password", context.say("That is not the password you sign in with."))
+        return _link_page(context, found, status=403)
+    context.begin(began)
     session = await signing_in.find(began)
-    if session is None or not await signing_in.take_up(secret, session, visit.origin):
+    if session is None or not await signing_in.take_up(secret, session, context.origin):
         # The second step comes first, and then the link once more.
-        return visit.see(f"/app/second-step?{urlencode({'next': f'/app/link/{secret}'})}")
-    return visit.see("/app")
+        return context.see(f"/app/second-step?{urlencode({'next': f'/app/link/{secret}'})}")
+    return context.see("/app")

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
-from largesse.customers.sign_in import Refused, Step
-from largesse.web.console.context import Visit
+from largesse.customers.sign_in import Refused, SignInStep
+from largesse.web.console.context import RequestContext
 from largesse.web.console.passkeys import asked
 from largesse.web.console.sign_in import new_password, own_path
 
@@ -31,62 +31,64 @@ NOT_CARRIED = _SECRET | _ADDED | {"token"}
 _NOT_THEM = text("That is not right. Try again.")
 
 
-async def ask(visit: Visit) -> Response:
+async def ask(context: RequestContext) -> Response:
     """Asks before the page that `next` names."""
-    return await _asking(visit, "/app/prove", [("next", visit.query("next"))])
+    return await _asking(context, "/app/prove", [("next", context.query("next"))])
 
 
-async def prove(visit: Visit) -> Response:
+async def prove(context: RequestContext) -> Response:
     """Goes on to that page, once the proof that the form came with was taken."""
-    visit.require_proof()
-    return visit.see(own_path(visit.form["next"]))
+    context.require_proof()
+    return context.see(own_path(context.form["next"]))
 
 
-async def ask_first(visit: Visit) -> Response:
+async def ask_first(context: RequestContext) -> Response:
     """Asks before the page or the form that the request is about; a form is carried along."""
-    if visit.request.method == "GET":
-        return visit.see("/app/prove?" + urlencode({"next": visit.address}))
-    carried = visit.form.without(NOT_CARRIED).fields
-    has_secret = PROOF not in visit.form and any(name in _SECRET for name, _ in visit.form.fields)
-    return await _asking(visit, visit.address, carried, has_secret=has_secret)
+    if context.request.method == "GET":
+        return context.see("/app/prove?" + urlencode({"next": context.address}))
+    carried = context.form.without(NOT_CARRIED).fields
+    has_secret = PROOF not in context.form and any(name in _SECRET for name, _ in context.form.fields)
+    return await _asking(context, context.address, carried, has_secret=has_secret)
 
 
-async def take_proof(visit: Visit) -> Response | None:
+async def take_proof(context: RequestContext) -> Response | None:
     """Takes the proof that a form came with, and leaves the form that was carried; what is asked again where it was not right."""
-    session = visit.session
-    if PROOF not in visit.form or session is None or session.person is None or session.awaits_second_step:
+    session = context.session
+    if PROOF not in context.form or session is None or session.person is None or session.awaits_second_step:
         return None
     if not session.person.is_proved:
-        signing_in = visit.services.signing_in
+        signing_in = context.services.signing_in
         try:
             if session.can_prove:
-                await signing_in.prove(session, Step(visit.form[PROOF], visit.form["passkey"]), visit.origin)
-            elif password := new_password(visit, session.email, PROOF):
-                await signing_in.choose_password(session.person, password, visit.origin)
+                await signing_in.prove(
+                    session, SignInStep(context.form[PROOF], context.form["passkey"]), context.origin
+                )
+            elif password := new_password(context, session.email, PROOF):
+                await signing_in.choose_password(session.person, password, context.origin)
         except Refused:
-            refused(visit, PROOF)
-        if visit.form.errors:
-            return await ask_first(visit)
-        visit.session = await signing_in.find(visit.cookie) or session
-    visit.form = visit.form.without(_ADDED)
+            refused(context, PROOF)
+        if context.form.errors:
+            return await ask_first(context)
+        context.session = await signing_in.find(context.cookie) or session
+    context.form = context.form.without(_ADDED)
     return None
 
 
-def refused(visit: Visit, typed: str) -> None:
+def refused(context: RequestContext, typed: str) -> None:
     """Notes beside what was shown of a second step that it was not right."""
-    visit.form.error("passkey" if visit.form["passkey"] else typed, visit.say(_NOT_THEM))
+    context.form.error("passkey" if context.form["passkey"] else typed, context.say(_NOT_THEM))
 
 
 async def _asking(
-    visit: Visit, action: str, carried: Sequence[tuple[str, str]], *, has_secret: bool = False
+    context: RequestContext, action: str, carried: Sequence[tuple[str, str]], *, has_secret: bool = False
 ) -> Response:
-    can_prove = visit.session is None or visit.session.can_prove
-    return visit.page(
+    can_prove = context.session is None or context.session.can_prove
+    return context.page(
         "prove.html",
-        status=422 if visit.form.errors else 200,
-        title=visit.say(TITLE if can_prove else _CHOOSE),
+        status=422 if context.form.errors else 200,
+        title=context.say(TITLE if can_prove else _CHOOSE),
         action=action,
         carried=carried,
         has_secret=has_secret,
-        asked=await asked(visit),
+        asked=await asked(context),
     )

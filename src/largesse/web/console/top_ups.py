@@ -17,7 +17,7 @@ from largesse.ledger.top_ups import (
     request_top_up,
     spelled_reference,
 )
-from largesse.web.console.context import Visit, typed_amount
+from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.funding import sees_own_of
 
 STATES = {
@@ -30,27 +30,27 @@ _TOO_MANY = text("%(most)s top-ups wait already. Cancel one that will not be pai
 _CREDITED = text("The money has come: this top-up is credited and cannot be cancelled.")
 
 
-async def ask(visit: Visit) -> Response:
+async def ask(context: RequestContext) -> Response:
     """The form that asks for one."""
-    return await _asked(visit)
+    return await _asked(context)
 
 
-async def request(visit: Visit) -> Response:
+async def request(context: RequestContext) -> Response:
     """Asks for one, and goes to how it is paid."""
-    form, person = visit.form, visit.person
-    accounts = await _open_accounts(visit)
+    form, person = context.form, context.person
+    accounts = await _open_accounts(context)
     account = next(
         (one for one in accounts if str(one.id) == form.choice("account", [str(o.id) for o in accounts])),
         None,
     )
-    amount_minor = 0 if account is None else typed_amount(visit, "amount", account.currency)
+    amount_minor = 0 if account is None else typed_amount(context, "amount", account.currency)
     if form.errors or account is None:
-        return await _asked(visit, status=422)
+        return await _asked(context, status=422)
     try:
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             made = await request_top_up(
                 connection,
-                visit.acting,
+                context.acting,
                 customer_id=person.customer_id,
                 environment=person.environment,
                 account_id=account.id,
@@ -58,89 +58,89 @@ async def request(visit: Visit) -> Response:
                 requested_by=person.user_id,
             )
     except InvalidRequest:
-        form.error("amount", visit.say(_TOO_MANY, most=MAX_WAITING))
-        return await _asked(visit, status=422)
-    return visit.see(f"/app/funding/top-ups/{made.reference}")
+        form.error("amount", context.say(_TOO_MANY, most=MAX_WAITING))
+        return await _asked(context, status=422)
+    return context.see(f"/app/funding/top-ups/{made.reference}")
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """How it is paid, as a page to print, and what has become of it. Raises NotFound."""
-    found = await _found(visit)
+    found = await _found(context)
     kind, word = STATES[found.state]
-    return visit.page(
+    return context.page(
         "top_up.html",
         top_up=found,
         spelled=spelled_reference(found.reference),
         kind=kind,
-        word=visit.say(word),
-        details=visit.services.settings.transfer_details,
-        may_pay_in=visit.person.may(Right.MOVE_FUNDS),
+        word=context.say(word),
+        details=context.services.settings.transfer_details,
+        may_pay_in=context.person.may(Right.MOVE_FUNDS),
     )
 
 
-async def list_all(visit: Visit) -> Response:
+async def list_all(context: RequestContext) -> Response:
     """All of the customer's, the newest first."""
-    person = visit.person
-    async with visit.database.connection(person.scope) as connection:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
         found = await list_top_ups(connection, person.customer_id, person.environment)
-    seen = {account.id for account in await _accounts(visit)}
+    seen = {account.id for account in await _accounts(context)}
     rows = [
-        (one, spelled_reference(one.reference), *_shown_state(visit, one))
+        (one, spelled_reference(one.reference), *_shown_state(context, one))
         for one in found
         if one.account_id in seen
     ]
-    return visit.page("top_ups.html", rows=rows)
+    return context.page("top_ups.html", rows=rows)
 
 
-async def cancel(visit: Visit) -> Response:
+async def cancel(context: RequestContext) -> Response:
     """Cancels one that waits. Raises NotFound."""
-    found = await _found(visit)
-    person = visit.person
+    found = await _found(context)
+    person = context.person
     try:
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             await cancel_top_up(
-                connection, visit.acting, person.customer_id, person.environment, found.reference
+                connection, context.acting, person.customer_id, person.environment, found.reference
             )
     except InvalidRequest:
-        return visit.see(f"/app/funding/top-ups/{found.reference}", visit.say(_CREDITED))
-    return visit.see("/app/funding", visit.say("The top-up was cancelled. Do not pay it any more."))
+        return context.see(f"/app/funding/top-ups/{found.reference}", context.say(_CREDITED))
+    return context.see("/app/funding", context.say("The top-up was cancelled. Do not pay it any more."))
 
 
-def _shown_state(visit: Visit, top_up: TopUp) -> tuple[str, str]:
+def _shown_state(context: RequestContext, top_up: TopUp) -> tuple[str, str]:
     kind, word = STATES[top_up.state]
-    return kind, visit.say(word)
+    return kind, context.say(word)
 
 
-async def _accounts(visit: Visit) -> list[SeenAccount]:
-    person = visit.person
-    async with visit.database.connection(person.scope) as connection:
+async def _accounts(context: RequestContext) -> list[SeenAccount]:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
         return await list_seen_accounts(
-            connection, person.customer_id, person.environment, user_id=sees_own_of(visit)
+            connection, person.customer_id, person.environment, user_id=sees_own_of(context)
         )
 
 
-async def _open_accounts(visit: Visit) -> list[SeenAccount]:
-    return [account for account in await _accounts(visit) if not account.is_closed]
+async def _open_accounts(context: RequestContext) -> list[SeenAccount]:
+    return [account for account in await _accounts(context) if not account.is_closed]
 
 
-async def _found(visit: Visit) -> TopUp:
+async def _found(context: RequestContext) -> TopUp:
     """The one that the address names, where the person may see its account. Raises NotFound."""
-    person = visit.person
-    async with visit.database.connection(person.scope) as connection:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
         found = await find_top_up(
-            connection, person.customer_id, person.environment, visit.request.path_params["reference"]
+            connection, person.customer_id, person.environment, context.request.path_params["reference"]
         )
         await find_seen_account(
             connection,
             person.customer_id,
             person.environment,
             found.account_id,
-            user_id=sees_own_of(visit),
+            user_id=sees_own_of(context),
         )
     return found
 
 
-async def _asked(visit: Visit, *, status: int = 200) -> Response:
-    accounts = await _open_accounts(visit)
+async def _asked(context: RequestContext, *, status: int = 200) -> Response:
+    accounts = await _open_accounts(context)
     choices = [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]
-    return visit.page("ask_top_up.html", status=status, choices=choices, chosen=visit.query("account"))
+    return context.page("ask_top_up.html", status=status, choices=choices, chosen=context.query("account"))

@@ -10,7 +10,7 @@ from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.ledger.accounts import SeenAccount, list_seen_accounts
 from largesse.ledger.transfers import transfer
-from largesse.web.console.context import Visit, typed_amount
+from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.form import Form
 
 _SAME = text("Choose another account than the one the money comes from.")
@@ -28,25 +28,25 @@ class _Wanted:
     amount_minor: int
 
 
-async def ask(visit: Visit) -> Response:
+async def ask(context: RequestContext) -> Response:
     """The form; once it is filled in, what both accounts hold afterwards, and the button that moves the money."""
-    visit.form = visit.form_of_address
-    accounts = await _accounts(visit)
-    wanted = _read(visit, accounts) if visit.query("amount") or visit.query("to") else None
-    return _shown(visit, accounts, wanted)
+    context.form = context.form_of_address
+    accounts = await _accounts(context)
+    wanted = _read(context, accounts) if context.query("amount") or context.query("to") else None
+    return _shown(context, accounts, wanted)
 
 
-async def make(visit: Visit) -> Response:
+async def make(context: RequestContext) -> Response:
     """Moves the money, and goes back to the accounts."""
-    accounts, person = await _accounts(visit), visit.person
-    wanted = _read(visit, accounts)
+    accounts, person = await _accounts(context), context.person
+    wanted = _read(context, accounts)
     if wanted is None:
-        return _shown(visit, accounts, None)
+        return _shown(context, accounts, None)
     try:
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             made = await transfer(
                 connection,
-                visit.acting,
+                context.acting,
                 customer_id=person.customer_id,
                 environment=person.environment,
                 from_id=wanted.source.id,
@@ -55,40 +55,40 @@ async def make(visit: Visit) -> Response:
                 made_by=person.user_id,
             )
     except (InsufficientBalance, InvalidRequest, NotFound):
-        visit.form.error("amount", visit.say(_CHANGED))
-        return _shown(visit, await _accounts(visit), None)
-    said = visit.say(
+        context.form.error("amount", context.say(_CHANGED))
+        return _shown(context, await _accounts(context), None)
+    said = context.say(
         "%(amount)s went from %(source)s to %(target)s.",
-        amount=visit.language.amount(made.amount_minor, made.currency),
+        amount=context.language.amount(made.amount_minor, made.currency),
         source=made.from_name,
         target=made.to_name,
     )
-    return visit.see("/app/funding", said)
+    return context.see("/app/funding", said)
 
 
-async def _accounts(visit: Visit) -> list[SeenAccount]:
-    person = visit.person
-    async with visit.database.connection(person.scope) as connection:
+async def _accounts(context: RequestContext) -> list[SeenAccount]:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
         return await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
 
 
-def _read(visit: Visit, accounts: list[SeenAccount]) -> _Wanted | None:
+def _read(context: RequestContext, accounts: list[SeenAccount]) -> _Wanted | None:
     """What was asked for; None, with what is wrong noted, where it cannot be."""
-    form = visit.form
+    form = context.form
     source = _chosen(form, "from", _sources(accounts))
     target = _chosen(form, "to", _targets(accounts))
     if source is not None and target is not None:
         if source.id == target.id:
-            form.error("to", visit.say(_SAME))
+            form.error("to", context.say(_SAME))
         elif source.currency != target.currency:
-            form.error("to", visit.say(_OTHER_CURRENCY, currency=target.currency))
-    amount_minor = 0 if source is None else typed_amount(visit, "amount", source.currency)
+            form.error("to", context.say(_OTHER_CURRENCY, currency=target.currency))
+    amount_minor = 0 if source is None else typed_amount(context, "amount", source.currency)
     if source is not None and amount_minor > source.balance_minor:
-        held = visit.language.amount(source.balance_minor, source.currency)
-        form.error("amount", visit.say(_HOLDS, account=source.name, amount=held))
+        held = context.language.amount(source.balance_minor, source.currency)
+        form.error("amount", context.say(_HOLDS, account=source.name, amount=held))
     # The language may have changed since the amount was shown, and with it what the amount means.
     if form["amount_minor"] and form["amount_minor"] != str(amount_minor):
-        form.error("amount", visit.say(_CHANGED))
+        form.error("amount", context.say(_CHANGED))
     if form.errors or source is None or target is None:
         return None
     return _Wanted(source, target, amount_minor)
@@ -108,16 +108,16 @@ def _targets(accounts: list[SeenAccount]) -> list[SeenAccount]:
     return [one for one in accounts if not one.is_closed]
 
 
-def _shown(visit: Visit, accounts: list[SeenAccount], wanted: _Wanted | None) -> Response:
+def _shown(context: RequestContext, accounts: list[SeenAccount], wanted: _Wanted | None) -> Response:
     def choices(offered: list[SeenAccount]) -> list[tuple[str, str]]:
         return [
-            (str(one.id), f"{one.name} ({visit.language.amount(one.balance_minor, one.currency)})")
+            (str(one.id), f"{one.name} ({context.language.amount(one.balance_minor, one.currency)})")
             for one in offered
         ]
 
-    return visit.page(
+    return context.page(
         "transfer.html",
-        status=422 if visit.form.errors else 200,
+        status=422 if context.form.errors else 200,
         sources=choices(_sources(accounts)),
         targets=choices(_targets(accounts)),
         wanted=wanted,

@@ -11,7 +11,7 @@ from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
 from largesse.customers.authenticator import person_calls
 from largesse.events.registry import EVENTS
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.webhooks.delivery_log import (
     DeliveryRecord,
     SubscriptionRecord,
@@ -61,25 +61,25 @@ VERIFYING = (
 )
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The subscriptions with their health, and the form that makes one."""
-    return await _shown(visit)
+    return await _shown(context)
 
 
-async def create(visit: Visit) -> Response:
+async def create(context: RequestContext) -> Response:
     """Subscribes an address, and shows the secret this once."""
-    form, services, principal = visit.form, visit.services, visit.principal
+    form, services, principal = context.form, context.services, context.principal
     url = form.text("target_url", _LONGEST_URL)
     event = form.choice("event", list(EVENTS))
     if form.errors:
-        return await _shown(visit, status=422)
+        return await _shown(context, status=422)
     allowed = services.settings.webhook_allowed_networks
     try:
         target = parse_target(url, allowed)
         await check_target(target, allowed, services.resolver.look_up, principal.customer_id)
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             created = await create_subscription(connection, principal, services.vault, target, event)
-            await visit.record(
+            await context.record(
                 connection,
                 "webhook.created",
                 f"subscription {created.id}",
@@ -87,59 +87,61 @@ async def create(visit: Visit) -> Response:
             )
     except InvalidRequest as refusal:
         form.error("target_url", _SUBJECT.sub("", refusal.detail))
-        return await _shown(visit, status=422)
-    return visit.page("webhook_made.html", made=created, verifying=VERIFYING)
+        return await _shown(context, status=422)
+    return context.page("webhook_made.html", made=created, verifying=VERIFYING)
 
 
-async def one(visit: Visit) -> Response:
+async def one(context: RequestContext) -> Response:
     """One subscription with its deliveries, newest first. Raises NotFound."""
-    subscription = await _subscription(visit)
-    async with visit.database.connection(visit.person.scope) as connection:
+    subscription = await _subscription(context)
+    async with context.database.connection(context.person.scope) as connection:
         found = await list_deliveries(
             connection,
-            visit.principal,
+            context.principal,
             subscription.id,
-            before=visit.parameters.number("before"),
+            before=context.parameters.number("before"),
             limit=_PAGE + 1,
         )
-    return visit.page(
+    return context.page(
         "webhook.html",
         subscription=subscription,
         verifying=VERIFYING,
         deliveries=found[:_PAGE],
-        older=visit.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
-        newest=visit.here(before=None) if visit.query("before") else None,
+        older=context.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
+        newest=context.here(before=None) if context.query("before") else None,
         states=STATES,
     )
 
 
-async def download(visit: Visit) -> Response:
+async def download(context: RequestContext) -> Response:
     """All deliveries of a subscription as a file, newest first, each with its last attempt. Raises NotFound."""
-    subscription = await _subscription(visit)
-    return await visit.csv(f"webhook-deliveries-{subscription.id}.csv", _COLUMNS, _rows(visit, subscription))
+    subscription = await _subscription(context)
+    return await context.csv(
+        f"webhook-deliveries-{subscription.id}.csv", _COLUMNS, _rows(context, subscription)
+    )
 
 
-async def _rows(visit: Visit, subscription: SubscriptionRecord) -> AsyncIterator[Sequence[object]]:
+async def _rows(context: RequestContext, subscription: SubscriptionRecord) -> AsyncIterator[Sequence[object]]:
     before = None
     while True:
-        async with visit.database.connection(visit.person.scope) as connection:
+        async with context.database.connection(context.person.scope) as connection:
             try:
                 found = await list_deliveries(
-                    connection, visit.principal, subscription.id, before=before, limit=_OF_FILE_AT_ONCE
+                    connection, context.principal, subscription.id, before=before, limit=_OF_FILE_AT_ONCE
                 )
             except NotFound:  # removed meanwhile, with its deliveries
                 return
             orders = await order_references(
-                connection, visit.principal, {one.order_id for one in found if one.order_id is not None}
+                connection, context.principal, {one.order_id for one in found if one.order_id is not None}
             )
         for one in found:
-            yield _row(visit, one, orders)
+            yield _row(context, one, orders)
         if len(found) < _OF_FILE_AT_ONCE:
             return
         before = found[-1].id
 
 
-def _row(visit: Visit, one: DeliveryRecord, orders: dict[int, str]) -> Sequence[object]:
+def _row(context: RequestContext, one: DeliveryRecord, orders: dict[int, str]) -> Sequence[object]:
     last = one.attempts[-1] if one.attempts else None
     return (
         one.id,
@@ -147,22 +149,22 @@ def _row(visit: Visit, one: DeliveryRecord, orders: dict[int, str]) -> Sequence[
         "sample" if one.order_id is None else orders.get(one.order_id),
         one.state,
         len(one.attempts),
-        visit.instant(one.created_at),
-        visit.instant(one.finished_at),
-        visit.instant(one.next_attempt_at),
+        context.instant(one.created_at),
+        context.instant(one.finished_at),
+        context.instant(one.next_attempt_at),
         *((last.status, last.error, last.answer) if last else (None, None, None)),
     )
 
 
-async def test(visit: Visit) -> Response:
+async def test(context: RequestContext) -> Response:
     """Has a sample delivered. Raises NotFound."""
-    subscription, principal = await _subscription(visit), visit.principal
+    subscription, principal = await _subscription(context), context.principal
     try:
-        visit.services.delivery_throttle.count_sample(principal.customer_id, subscription.id)
+        context.services.delivery_throttle.count_sample(principal.customer_id, subscription.id)
     except TooManyRequests:
-        return _back(visit, subscription, visit.say("That was tried often just now. Wait a minute."))
-    person = visit.person
-    async with visit.writing() as connection:
+        return _back(context, subscription, context.say("That was tried often just now. Wait a minute."))
+    person = context.person
+    async with context.writing() as connection:
         caller = await person_calls(
             connection,
             user_id=person.user_id,
@@ -171,18 +173,18 @@ async def test(visit: Visit) -> Response:
             session_id=person.session_id,
         )
         await send_sample(connection, principal, subscription.id, caller.now)
-    return _back(visit, subscription, visit.say("A sample is on its way. Look again in a moment."))
+    return _back(context, subscription, context.say("A sample is on its way. Look again in a moment."))
 
 
-async def again(visit: Visit) -> Response:
+async def again(context: RequestContext) -> Response:
     """Has one delivery made again, or all that failed. Raises NotFound."""
-    subscription, principal = await _subscription(visit), visit.principal
-    delivery = visit.form["delivery"]
+    subscription, principal = await _subscription(context), context.principal
+    delivery = context.form["delivery"]
     try:
-        visit.services.delivery_throttle.count_redelivery(principal.customer_id)
+        context.services.delivery_throttle.count_redelivery(principal.customer_id)
     except TooManyRequests:
-        return _back(visit, subscription, visit.say("That was tried often just now. Wait a minute."))
-    async with visit.writing() as connection:
+        return _back(context, subscription, context.say("That was tried often just now. Wait a minute."))
+    async with context.writing() as connection:
         if delivery == "failed":
             count = await redeliver_failed(connection, principal, subscription.id)
         elif delivery.isdecimal() and len(delivery) < 19:
@@ -191,53 +193,55 @@ async def again(visit: Visit) -> Response:
         else:
             raise NotFound("There is no such delivery.")
         if count:
-            await visit.record(
+            await context.record(
                 connection,
                 "webhook.redelivered",
                 f"subscription {subscription.id}",
                 after={"deliveries": count},
             )
-    said = visit.say("Deliveries that are made again: %(count)s.", count=count)
-    return _back(visit, subscription, said)
+    said = context.say("Deliveries that are made again: %(count)s.", count=count)
+    return _back(context, subscription, said)
 
 
-async def ask_removal(visit: Visit) -> Response:
+async def ask_removal(context: RequestContext) -> Response:
     """Asks whether a subscription is to be removed. Raises NotFound."""
-    return visit.page("remove_webhook.html", subscription=await _subscription(visit))
+    return context.page("remove_webhook.html", subscription=await _subscription(context))
 
 
-async def remove(visit: Visit) -> Response:
+async def remove(context: RequestContext) -> Response:
     """Removes a subscription at once, with what waits for it. Raises NotFound."""
-    subscription_id = visit.uuid("subscription")
-    async with visit.writing() as connection:
-        await delete_subscription(connection, visit.principal, subscription_id)
-        await visit.record(connection, "webhook.deleted", f"subscription {subscription_id}")
-    return visit.see("/app/webhooks", visit.say("The subscription was removed. Nothing more is sent to it."))
+    subscription_id = context.uuid("subscription")
+    async with context.writing() as connection:
+        await delete_subscription(connection, context.principal, subscription_id)
+        await context.record(connection, "webhook.deleted", f"subscription {subscription_id}")
+    return context.see(
+        "/app/webhooks", context.say("The subscription was removed. Nothing more is sent to it.")
+    )
 
 
-async def _subscription(visit: Visit) -> SubscriptionRecord:
-    wanted = visit.uuid("subscription")
-    found = next((each for each in await _subscriptions(visit) if each.id == wanted), None)
+async def _subscription(context: RequestContext) -> SubscriptionRecord:
+    wanted = context.uuid("subscription")
+    found = next((each for each in await _subscriptions(context) if each.id == wanted), None)
     if found is None:
         raise NotFound("There is no such subscription.")
     return found
 
 
-async def _subscriptions(visit: Visit) -> list[SubscriptionRecord]:
-    async with visit.database.connection(visit.person.scope) as connection:
-        return await list_subscription_records(connection, visit.principal)
+async def _subscriptions(context: RequestContext) -> list[SubscriptionRecord]:
+    async with context.database.connection(context.person.scope) as connection:
+        return await list_subscription_records(connection, context.principal)
 
 
-async def _shown(visit: Visit, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext, *, status: int = 200) -> Response:
     events = [(event, event) for event in EVENTS]
-    return visit.page(
+    return context.page(
         "webhooks.html",
         status=status,
-        subscriptions=await _subscriptions(visit),
+        subscriptions=await _subscriptions(context),
         events=events,
         states=STATES,
     )
 
 
-def _back(visit: Visit, subscription: SubscriptionRecord, said: str) -> Response:
-    return visit.see(f"/app/webhooks/{subscription.id}", said)
+def _back(context: RequestContext, subscription: SubscriptionRecord, said: str) -> Response:
+    return context.see(f"/app/webhooks/{subscription.id}", said)

@@ -18,9 +18,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import NotFound, Problem
-from largesse.base.fair_turns import Turns
+from largesse.base.fair_turns import FairTurns
 from largesse.catalogue.pictures import is_name, media_type, picture_path, read_content
-from largesse.catalogue.snapshot import Recent
+from largesse.catalogue.snapshot import RecentlyUsed
 from largesse.db.scope import LOOKUP
 from largesse.web.kit.compression import gzipped, takes_gzip
 from largesse.web.kit.pages import guarded
@@ -112,8 +112,8 @@ _HEADERS = {
 
 def picture_routes(services: Services) -> Sequence[BaseRoute]:
     """The route of all pictures. Those asked for last are kept in memory; few at a time are read from the database."""
-    kept: Recent[bytes] = Recent(max_total=_KEPT_BYTES, max_entries=_KEPT)
-    reads: Turns[None] = Turns(at_once=2, each=2, max_waiting=1_000)
+    kept: RecentlyUsed[bytes] = RecentlyUsed(max_total=_KEPT_BYTES, max_entries=_KEPT)
+    reads: FairTurns[None] = FairTurns(at_once=2, each=2, max_waiting=1_000)
 
     async def picture(request: Request) -> Response:
         name = request.path_params["name"]

@@ -14,7 +14,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
-from largesse.base.cooperative import Slices, Steps, first_slice
+from largesse.base.cooperative import CooperativeRunner, Steps, first_slice
 from largesse.base.errors import InvalidRequest, Problem
 from largesse.web.kit.body import BodyLimits, BodyShare, BodyStream
 from largesse.web.kit.problems import SlowRequest
@@ -106,7 +106,7 @@ class PostedForm:
                 await self._receive()
             self._parse_piece()
 
-    async def read(self, slices: Slices | None = None, key: Hashable = None) -> None:
+    async def read(self, slices: CooperativeRunner | None = None, key: Hashable = None) -> None:
         """Reads the rest; `slices` parses what is long, in the turn of `key`.
 
         Raises BadForm, TooLarge, and what the share of memory raises.

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from largesse.base.errors import Problem
-from largesse.base.timeouts import Patience
+from largesse.base.timeouts import Timeouts
 from largesse.web.kit.problems import problem_of
 from largesse.web.kit.query import require_fit_path
 from largesse.web.kit.refusal_log import PROBLEM
@@ -34,7 +34,7 @@ def see(address: str, headers: Mapping[str, str]) -> Response:
 
 def guarded(
     endpoint: Endpoint,
-    patience: Patience,
+    patience: Timeouts,
     show: Callable[[Request, Problem], Response],
     expected: Mapping[type[Exception], Callable[[Request], Response]],
     *,

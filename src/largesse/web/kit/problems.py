@@ -47,7 +47,7 @@ from largesse.base.errors import (
     Unauthorized,
     Unavailable,
 )
-from largesse.base.timeouts import GivenUp
+from largesse.base.timeouts import TimedOut
 from largesse.db.pool import DATABASE_AWAY, OUT_OF_RESOURCES
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.spelling import spell_detail, spell_pointer
@@ -340,7 +340,7 @@ def _said_by_the_router(error: HTTPException) -> Problem:
 
 
 def _unavailable(error: BaseException) -> Unavailable:
-    if isinstance(error, GivenUp):
+    if isinstance(error, TimedOut):
         return Unavailable(
             "The database did not answer in time. Whether anything was written is not known: look, or repeat an order "
             "with the same `externalReference`.",

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from largesse.base.cooperative import Slices
-from largesse.base.fair_turns import Turns
+from largesse.base.cooperative import CooperativeRunner
+from largesse.base.fair_turns import FairTurns
 from largesse.base.settings import Settings
-from largesse.base.timeouts import Patience
+from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue
 from largesse.customers.authenticator import Authenticator
 from largesse.customers.sign_in import SigningIn
 from largesse.db.pool import Database
-from largesse.drafts.service import Desk
+from largesse.drafts.service import DraftService
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.gifts import ClaimedGifts
 from largesse.lines.claiming import Claiming
 from largesse.orders.listing import OrderLists
 from largesse.orders.quoter import Quoter
-from largesse.orders.service import Intake
+from largesse.orders.service import OrderService
 from largesse.web.kit.body import BodyMemory
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.subscriptions import DeliveryThrottle
@@ -35,9 +35,9 @@ class Services:
     chains: Chains
     catalogue: Catalogue
     authenticator: Authenticator
-    intake: Intake
+    intake: OrderService
     quoter: Quoter
-    drafts: Desk
+    drafts: DraftService
     order_lists: OrderLists
     claiming: Claiming
     gifts: ClaimedGifts
@@ -45,9 +45,9 @@ class Services:
     resolver: Resolver
     delivery_throttle: DeliveryThrottle
     captures: bool  # mail of production, too, as the demo does; staging's always is
-    patience: Patience
+    patience: Timeouts
     # For transactions of requests: some of the pool's connections, so that those who read find one.
-    writing_turns: Turns[int]
+    writing_turns: FairTurns[int]
     # For bodies: how they are parsed, and how many bytes of them are held.
-    slices: Slices = field(default_factory=Slices)
+    slices: CooperativeRunner = field(default_factory=CooperativeRunner)
     body_memory: BodyMemory = field(default_factory=BodyMemory)

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from starlette.responses import Response
 
-from largesse.encryption.vault import SealBroken, Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 
 _LONGEST = 400
 _MARK_BYTES = 12
@@ -34,7 +34,7 @@ def open_cookie(vault: Vault, purpose: str, cookie: str, now: datetime) -> bytes
         sealed = base64.urlsafe_b64decode(cookie.encode("ascii") + b"=" * (-len(cookie) % 4))
         about, _, ends_s = vault.sessions.open(sealed, purpose.encode("ascii")).rpartition(b"/")
         return about if int(ends_s) > now.timestamp() else None
-    except (SealBroken, binascii.Error, UnicodeError, ValueError):
+    except (DecryptionFailed, binascii.Error, UnicodeError, ValueError):
         return None
 
 

@@ -25,7 +25,7 @@ from largesse.events.kinds import ORDER_CREATED, OrderRecord, Sampled
 from largesse.orders.cancelling import cancel_order
 from largesse.orders.lookup import read_order, read_request
 from largesse.orders.options import OPTIONS
-from largesse.orders.request import MAX_REFERENCE, Asked
+from largesse.orders.request import MAX_REFERENCE, SendRequest
 from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.api.shapes.orders import (
     EXAMPLE_RESPONSE,
@@ -118,7 +118,7 @@ def _sending(body: type[SendBody]) -> Handler:
     return send
 
 
-async def _read(services: Services, call: Call, body: type[SendBody]) -> Asked:
+async def _read(services: Services, call: Call, body: type[SendBody]) -> SendRequest:
     """What is asked for. Raises InvalidRequest, and ReferenceUsed first for a body that is wrong elsewhere."""
     principal, raw = call.principal, call.body
     try:

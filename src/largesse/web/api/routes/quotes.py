@@ -7,7 +7,7 @@ from typing import Any
 
 from largesse.base.errors import DailyLimit, InsufficientBalance, OrderLimit, ReferenceUsed
 from largesse.customers.restrictions import SEND
-from largesse.orders.faults import Findings
+from largesse.orders.faults import RequestFaults
 from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.api.shapes.orders import QuoteShape, quote_shape
 from largesse.web.api.shapes.quoting import read_quoted
@@ -37,7 +37,7 @@ _DESCRIPTION = (
 def _quoting(body: type[SendBody]) -> Handler:
     async def quote(services: Services, call: Call) -> Reply:
         assert call.caller is not None
-        found, principal = Findings(), call.principal
+        found, principal = RequestFaults(), call.principal
         read_recipients = partial(services.intake.read_recipients, principal)
         asked = await read_quoted(call.body, body, principal.plan, found, read_recipients, call.ignored)
         return Reply(encode_json(quote_shape(await services.quoter.quote(call.caller, asked, found))))

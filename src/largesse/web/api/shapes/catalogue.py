@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from largesse.base.money import canonical, label, prefix, to_number
-from largesse.catalogue.listing import Told
+from largesse.catalogue.listing import Serialized
 from largesse.catalogue.model import Collection, Details, Product, delivered_minor
 from largesse.catalogue.pictures import picture_path
 
@@ -184,7 +184,7 @@ def product_shape(product: Product, country: str, public_url: str) -> ProductSha
     )
 
 
-def product_in_full(product: Told, said: Details) -> bytes:
+def product_in_full(product: Serialized, said: Details) -> bytes:
     """A ProductInFullShape in JSON, of a product as it was told."""
     return product[:-1] + b"," + _encode(_Texts(said.description, said.how_to_redeem, said.terms))[1:]
 
@@ -222,15 +222,15 @@ class CatalogueInJson:
     def __init__(self, public_url: str) -> None:
         self._public_url = public_url
 
-    def product(self, product: Product, country: str) -> Told:
+    def product(self, product: Product, country: str) -> Serialized:
         """A ProductShape."""
         return _encode(product_shape(product, country, self._public_url))
 
-    def collection(self, collection: Collection) -> Told:
+    def collection(self, collection: Collection) -> Serialized:
         """A CollectionShape."""
         return _encode(collection_shape(collection))
 
-    def listed(self, told: Sequence[Told]) -> Told:
+    def listed(self, told: Sequence[Serialized]) -> Serialized:
         """An array of what has been encoded already."""
         return b"[" + b",".join(told) + b"]"
 

@@ -12,8 +12,8 @@ import msgspec
 
 from largesse.base.decoding import Unreadable, WrongItem, decode_body
 from largesse.base.errors import InvalidRequest
-from largesse.orders.faults import Findings
-from largesse.orders.request import Asked
+from largesse.orders.faults import RequestFaults
+from largesse.orders.request import SendRequest
 from largesse.web.api.shapes.sending import Recipient, SendBody, recipients_in
 from largesse.web.kit.spelling import spell_name
 
@@ -36,10 +36,10 @@ async def read_quoted(
     raw: bytes,
     kind: type[SendBody],
     plan: str,
-    found: Findings,
+    found: RequestFaults,
     read_recipients: ReadRecipients,
     ignored: list[str],
-) -> Asked:
+) -> SendRequest:
     """What the body of a quote asks for; `found` is told of what is wrong, and has something harmless in its place.
 
     `read_recipients` raises InvalidRequest for all recipients that are wrong; `ignored` gets the names of members that there are none

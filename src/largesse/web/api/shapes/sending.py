@@ -22,10 +22,10 @@ from largesse.orders.request import (
     DEFAULT_COUNTRY,
     MAX_QUOTE,
     MAX_REFERENCE,
-    Asked,
     Choice,
     CollectionChoice,
     ProductChoice,
+    SendRequest,
     TemplateChoice,
 )
 
@@ -177,9 +177,9 @@ class SendBody(OptionMembers, kw_only=True, rename="camel"):
         """What is to be sent."""
         raise NotImplementedError
 
-    def asked(self, plan: str) -> Asked:
+    def asked(self, plan: str) -> SendRequest:
         """What is asked for, for a customer on that plan. Raises InvalidRequest."""
-        return Asked(
+        return SendRequest(
             choice=self.choice(),
             source=self.source,
             recipients=self.recipients or (),

@@ -12,59 +12,59 @@ from largesse.catalogue.model import Collection, Product, gift_price
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.roles import Right
 from largesse.orders.request import DEFAULT_COUNTRY
-from largesse.web.console.context import Visit, typed_amount
+from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.form import Form
 
 CARDS = 60
 
 
-def page_number(visit: Visit) -> int:
+def page_number(context: RequestContext) -> int:
     """The page of cards that was asked for, from 1."""
-    return visit.parameters.number("page") or 1
+    return context.parameters.number("page") or 1
 
 
-def products_found(visit: Visit, snapshot: Snapshot, customer_id: int) -> list[Product]:
+def products_found(context: RequestContext, snapshot: Snapshot, customer_id: int) -> list[Product]:
     """The products that fit what was searched for; whatever is no filter is none."""
-    country = country_asked(visit, snapshot, customer_id)
+    country = country_asked(context, snapshot, customer_id)
     found = snapshot.products(
         customer_id,
         country,
-        currency=visit.query("currency").upper() or None,
-        amount=_most(visit, currencies_in(snapshot, customer_id, country)),
-        keyword=visit.query("q").strip() or None,
+        currency=context.query("currency").upper() or None,
+        amount=_most(context, currencies_in(snapshot, customer_id, country)),
+        keyword=context.query("q").strip() or None,
     )
-    kind = visit.query("kind")
+    kind = context.query("kind")
     return [
         one for one in found if kind not in {"digital", "physical"} or one.is_digital == (kind == "digital")
     ]
 
 
-def _most(visit: Visit, currencies: list[str]) -> Decimal | None:
+def _most(context: RequestContext, currencies: list[str]) -> Decimal | None:
     """Returns the amount that gifts are searched for, in major units; what is wrong with it is noted in the form."""
-    if not visit.query("amount").strip():
+    if not context.query("amount").strip():
         return None
-    given = visit.query("currency").upper()
+    given = context.query("currency").upper()
     currency = given if given in currencies else currencies[0] if len(currencies) == 1 else ANY_CURRENCY
-    visit.form = Form({"amount": visit.query("amount")}, visit.say)
-    minor = typed_amount(visit, "amount", currency)
+    context.form = Form({"amount": context.query("amount")}, context.say)
+    minor = typed_amount(context, "amount", currency)
     return to_decimal(minor, currency) if minor else None
 
 
-def search_values(visit: Visit, snapshot: Snapshot, customer_id: int) -> dict[str, Any]:
+def search_values(context: RequestContext, snapshot: Snapshot, customer_id: int) -> dict[str, Any]:
     """What the search form shows."""
-    country = country_asked(visit, snapshot, customer_id)
+    country = country_asked(context, snapshot, customer_id)
     return {
         "country": country,
         "countries": snapshot.countries(customer_id),
         "currencies": currencies_in(snapshot, customer_id, country),
-        "asked": {name: visit.query(name) for name in ("q", "kind", "amount", "currency")},
+        "asked": {name: context.query(name) for name in ("q", "kind", "amount", "currency")},
     }
 
 
-def country_asked(visit: Visit, snapshot: Snapshot, customer_id: int) -> str:
+def country_asked(context: RequestContext, snapshot: Snapshot, customer_id: int) -> str:
     """The country searched in: the one given, else the usual one, else the first there is."""
     countries = snapshot.countries(customer_id)
-    given = visit.query("country").upper()
+    given = context.query("country").upper()
     if given in countries:
         return given
     return DEFAULT_COUNTRY if DEFAULT_COUNTRY in countries or not countries else countries[0]
@@ -75,16 +75,16 @@ def currencies_in(snapshot: Snapshot, customer_id: int, country: str) -> list[st
     return sorted({product.currency for product in snapshot.products(customer_id, country)})
 
 
-def rights(visit: Visit) -> dict[str, bool]:
+def rights(context: RequestContext) -> dict[str, bool]:
     """Which buttons a page about a gift has."""
-    return {"may_send": visit.person.may(Right.SEND), "may_keep": visit.person.may(Right.TEMPLATES)}
+    return {"may_send": context.person.may(Right.SEND), "may_keep": context.person.may(Right.TEMPLATES)}
 
 
-def for_template(visit: Visit) -> str:
+def for_template(context: RequestContext) -> str:
     """Which template a gift is looked for: its id, or `new`; empty where none is."""
-    given = visit.query("template")
+    given = context.query("template")
     is_one = given == "new" or (given.isascii() and given.isdigit() and len(given) < 10)
-    return given if is_one and visit.person.may(Right.TEMPLATES) else ""
+    return given if is_one and context.person.may(Right.TEMPLATES) else ""
 
 
 def delivered(product: Product, country: str) -> int:

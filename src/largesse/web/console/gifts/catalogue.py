@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from largesse.base.errors import NotFound
 from largesse.catalogue.model import NOTHING_SAID, read_details
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import (
     CARDS,
     country_asked,
@@ -20,31 +20,31 @@ from largesse.web.console.gifts.browsing import (
 from largesse.web.console.send.opening import person_as_caller
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """What there is in a country, as cards, by the filters of the address."""
-    caller = await person_as_caller(visit)
-    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
+    caller = await person_as_caller(context)
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
     customer_id = caller.principal.customer_id
-    found, page = products_found(visit, snapshot, customer_id), page_number(visit)
+    found, page = products_found(context, snapshot, customer_id), page_number(context)
     start = (page - 1) * CARDS
-    return visit.page(
+    return context.page(
         "gifts/catalogue.html",
         items=found[start : start + CARDS],
         count=len(found),
-        older=visit.here(page=page + 1) if len(found) > start + CARDS else None,
-        newer=visit.here(page=page - 1) if page > 1 else None,
+        older=context.here(page=page + 1) if len(found) > start + CARDS else None,
+        newer=context.here(page=page - 1) if page > 1 else None,
         delivered=delivered,
-        request_template=for_template(visit),
-        **search_values(visit, snapshot, customer_id),
+        request_template=for_template(context),
+        **search_values(context, snapshot, customer_id),
     )
 
 
-async def one(visit: Visit) -> Response:
+async def one(context: RequestContext) -> Response:
     """One product: its prices, countries, how to redeem it and its terms. Raises NotFound."""
-    caller = await person_as_caller(visit)
-    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
-    customer_id, product_id = caller.principal.customer_id, visit.number("product")
-    country = country_asked(visit, snapshot, customer_id)
+    caller = await person_as_caller(context)
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    customer_id, product_id = caller.principal.customer_id, context.number("product")
+    country = country_asked(context, snapshot, customer_id)
     product = snapshot.product(product_id, country, customer_id)
     if product is None:
         # Somebody has left the country out, or it is sold there no longer.
@@ -55,15 +55,15 @@ async def one(visit: Visit) -> Response:
         if product is None:
             raise NotFound("There is no such gift.")
         country = min(product.sold_countries)
-    async with visit.database.connection(caller.principal.scope) as connection:
+    async with context.database.connection(caller.principal.scope) as connection:
         details = await read_details(connection, [product.id])
-    countries = sorted((visit.language.country(code), code) for code in product.sold_countries)
-    return visit.page(
+    countries = sorted((context.language.country(code), code) for code in product.sold_countries)
+    return context.page(
         "gifts/product.html",
         product=product,
         country=country,
         countries=countries,
         details=details.get(product.id, NOTHING_SAID),
         delivered=delivered,
-        **rights(visit),
+        **rights(context),
     )

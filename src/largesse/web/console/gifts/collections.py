@@ -27,7 +27,7 @@ from largesse.catalogue.store import (
 )
 from largesse.customers.authenticator import Caller
 from largesse.web.claim.pages import Previews
-from largesse.web.console.context import Visit, typed_amount
+from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.gifts.browsing import (
     country_asked,
     currencies_in,
@@ -43,55 +43,55 @@ from largesse.web.kit.pages import page
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """All collections there are, one's own first."""
-    caller, snapshot = await opened(visit)
+    caller, snapshot = await opened(context)
     customer_id = caller.principal.customer_id
     found = snapshot.collections(customer_id)
-    return visit.page(
+    return context.page(
         "gifts/collections.html",
         own=sorted((one for one in found if one.customer_id), key=lambda one: one.name.casefold()),
         curated=[one for one in found if not one.customer_id],
         pictured=pictured(snapshot, found, customer_id),
-        request_template=for_template(visit),
-        **rights(visit),
+        request_template=for_template(context),
+        **rights(context),
     )
 
 
-async def one(visit: Visit) -> Response:
+async def one(context: RequestContext) -> Response:
     """One collection with its gifts, and what recipients choose from. Raises NotFound."""
-    caller, snapshot = await opened(visit)
-    collection = the_collection(visit, caller, snapshot)
+    caller, snapshot = await opened(context)
+    collection = the_collection(context, caller, snapshot)
     customer_id = caller.principal.customer_id
-    response = visit.page(
+    response = context.page(
         "gifts/collection.html",
         collection=collection,
         products=products_of(snapshot, collection, customer_id),
         amounts=[(canonical(minor, collection.currency), minor) for minor in _values(collection)],
-        value_minor=_value(visit, collection),
-        here_value=canonical(_value(visit, collection), collection.currency),
-        shown_in=LANGUAGES.get(visit.query("lang")) or language_of_country(collection.country),
-        **rights(visit),
+        value_minor=_value(context, collection),
+        here_value=canonical(_value(context, collection), collection.currency),
+        shown_in=LANGUAGES.get(context.query("lang")) or language_of_country(collection.country),
+        **rights(context),
     )
     response.headers.update(OF_FORMS_WITH_FRAMES)
     return response
 
 
-async def claim(visit: Visit) -> Response:
+async def claim(context: RequestContext) -> Response:
     """The page on which recipients choose, as a document of its own. Raises NotFound."""
-    caller, snapshot = await opened(visit)
-    collection = the_collection(visit, caller, snapshot)
-    customer_id, value_minor = caller.principal.customer_id, _value(visit, collection)
+    caller, snapshot = await opened(context)
+    collection = the_collection(context, caller, snapshot)
+    customer_id, value_minor = caller.principal.customer_id, _value(context, collection)
     choices = [
         product
         for product in products_of(snapshot, collection, customer_id)
         if can_become(product, collection.country, collection.currency, value_minor, customer_id)
     ]
-    async with visit.database.connection(caller.principal.scope) as connection:
+    async with context.database.connection(caller.principal.scope) as connection:
         details = await read_details(connection, [product.id for product in choices])
-    html = Previews(visit.services.settings).choice(
-        LANGUAGES.get(visit.query("lang")) or language_of_country(collection.country),
-        environment=visit.person.environment,
+    html = Previews(context.services.settings).choice(
+        LANGUAGES.get(context.query("lang")) or language_of_country(collection.country),
+        environment=context.person.environment,
         value_minor=value_minor,
         currency=collection.currency,
         choices=choices,
@@ -100,46 +100,46 @@ async def claim(visit: Visit) -> Response:
     return page(html, OF_CLAIM)
 
 
-async def ask_removal(visit: Visit) -> Response:
+async def ask_removal(context: RequestContext) -> Response:
     """Asks whether a collection of one's own is to be removed. Raises NotFound."""
-    caller, snapshot = await opened(visit)
-    return visit.page("gifts/remove_collection.html", collection=own_collection(visit, caller, snapshot))
+    caller, snapshot = await opened(context)
+    return context.page("gifts/remove_collection.html", collection=own_collection(context, caller, snapshot))
 
 
-async def remove(visit: Visit) -> Response:
+async def remove(context: RequestContext) -> Response:
     """Removes a collection of one's own: it can be sent no more. Raises NotFound."""
-    caller, snapshot = await opened(visit)
-    collection, person = own_collection(visit, caller, snapshot), visit.person
-    async with visit.writing() as connection:
+    caller, snapshot = await opened(context)
+    collection, person = own_collection(context, caller, snapshot), context.person
+    async with context.writing() as connection:
         await remove_collection(connection, person.customer_id, collection.id)
-        await visit.record(
+        await context.record(
             connection,
             "collection.removed",
             f"collection {collection.id}",
             before={"name": collection.name, "products": len(collection.product_ids)},
         )
-    return visit.see(
-        "/app/collections", visit.say("The collection %(name)s was removed.", name=collection.name)
+    return context.see(
+        "/app/collections", context.say("The collection %(name)s was removed.", name=collection.name)
     )
 
 
-async def opened(visit: Visit) -> tuple[Caller, Snapshot]:
+async def opened(context: RequestContext) -> tuple[Caller, Snapshot]:
     """Who asks, and the catalogue as it is now."""
-    caller = await person_as_caller(visit)
-    return caller, await visit.services.catalogue.at(caller.catalogue_version)
+    caller = await person_as_caller(context)
+    return caller, await context.services.catalogue.at(caller.catalogue_version)
 
 
-def the_collection(visit: Visit, caller: Caller, snapshot: Snapshot) -> Collection:
+def the_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
     """The collection of the path. Raises NotFound for one that they may not see."""
-    found = snapshot.collection(visit.number("collection"), caller.principal.customer_id)
+    found = snapshot.collection(context.number("collection"), caller.principal.customer_id)
     if found is None:
         raise NotFound("There is no such collection.")
     return found
 
 
-def own_collection(visit: Visit, caller: Caller, snapshot: Snapshot) -> Collection:
+def own_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
     """The collection of the path, one of the customer's own. Raises NotFound."""
-    found = the_collection(visit, caller, snapshot)
+    found = the_collection(context, caller, snapshot)
     if found.customer_id is None:
         raise NotFound("There is no such collection of your own.")
     return found
@@ -152,10 +152,10 @@ def _values(collection: Collection) -> tuple[int, ...]:
     return collection.value_points_minor
 
 
-def _value(visit: Visit, collection: Collection) -> int:
+def _value(context: RequestContext, collection: Collection) -> int:
     """The value that was asked for, among those that it is usually sent at; else the least of them."""
     offered = {canonical(minor, collection.currency): minor for minor in _values(collection)}
-    return offered.get(visit.query("value")) or next(iter(offered.values()), 0)
+    return offered.get(context.query("value")) or next(iter(offered.values()), 0)
 
 
 MOST_OFFERED = 120  # beside those that are ticked; more are found by their names
@@ -177,61 +177,61 @@ class _Terms(msgspec.Struct, frozen=True):
     value_minor: int | None  # None as long as none is typed, or what was typed is none
 
 
-async def ask(visit: Visit) -> Response:
+async def ask(context: RequestContext) -> Response:
     """The form of a new collection; where the address names one, like that one."""
-    _, snapshot = await opened(visit)
-    customer_id = visit.person.customer_id
-    if like := snapshot.collection(id_of(visit.query("copy")) or 0, customer_id):
+    _, snapshot = await opened(context)
+    customer_id = context.person.customer_id
+    if like := snapshot.collection(id_of(context.query("copy")) or 0, customer_id):
         value = like.value_minor or (like.value_points_minor[0] if like.value_points_minor else None)
         terms = _Terms(like.country, like.currency, value)
-        name = visit.say("Copy of %(name)s", name=like.name)[:MAX_NAME]
-        return _show(visit, snapshot, terms, name=name, ticked=like.product_ids)
-    visit.form = visit.form_of_address
-    terms = _terms(visit, snapshot)
-    if not visit.form["value"]:
-        visit.form.errors.clear()
-    return _show(visit, snapshot, terms, ticked=_ticked(visit))
+        name = context.say("Copy of %(name)s", name=like.name)[:MAX_NAME]
+        return _show(context, snapshot, terms, name=name, ticked=like.product_ids)
+    context.form = context.form_of_address
+    terms = _terms(context, snapshot)
+    if not context.form["value"]:
+        context.form.errors.clear()
+    return _show(context, snapshot, terms, ticked=_ticked(context))
 
 
-async def create(visit: Visit) -> Response:
+async def create(context: RequestContext) -> Response:
     """Makes a collection, which every process knows with the next request it answers."""
-    _, snapshot = await opened(visit)
-    person, form = visit.person, visit.form
-    terms, ticked = _terms(visit, snapshot), _ticked(visit)
+    _, snapshot = await opened(context)
+    person, form = context.person, context.form
+    terms, ticked = _terms(context, snapshot), _ticked(context)
     name = form.text("name", MAX_NAME)
-    chosen = _chosen(visit, snapshot, terms, ticked)
+    chosen = _chosen(context, snapshot, terms, ticked)
     if form.errors or terms.value_minor is None:
-        return _show(visit, snapshot, terms, ticked=chosen, status=422)
+        return _show(context, snapshot, terms, ticked=chosen, status=422)
     wanted = OwnCollection(name, terms.country, terms.currency, terms.value_minor, chosen)
     try:
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             collection_id = await add_collection(connection, person.customer_id, wanted)
             told = {
                 "name": name,
                 "value": canonical(terms.value_minor, terms.currency),
                 "currency": terms.currency,
             }
-            await visit.record(
+            await context.record(
                 connection,
                 "collection.created",
                 f"collection {collection_id}",
                 after={**told, "country": terms.country, "products": len(chosen)},
             )
     except TooManyCollections:
-        form.error("name", visit.say(_TOO_MANY))
-        return _show(visit, snapshot, terms, ticked=chosen, status=422)
-    return visit.see(f"/app/collections/{collection_id}", visit.say(_SAVED))
+        form.error("name", context.say(_TOO_MANY))
+        return _show(context, snapshot, terms, ticked=chosen, status=422)
+    return context.see(f"/app/collections/{collection_id}", context.say(_SAVED))
 
 
-async def edit(visit: Visit) -> Response:
+async def edit(context: RequestContext) -> Response:
     """The form of a collection of one's own. Raises NotFound."""
-    caller, snapshot = await opened(visit)
-    collection = own_collection(visit, caller, snapshot)
-    if "name" in visit.form_of_address:  # looked for more gifts
-        visit.form = visit.form_of_address
-        return _show(visit, snapshot, _terms_of(collection), ticked=_ticked(visit), collection=collection)
+    caller, snapshot = await opened(context)
+    collection = own_collection(context, caller, snapshot)
+    if "name" in context.form_of_address:  # looked for more gifts
+        context.form = context.form_of_address
+        return _show(context, snapshot, _terms_of(collection), ticked=_ticked(context), collection=collection)
     return _show(
-        visit,
+        context,
         snapshot,
         _terms_of(collection),
         name=collection.name,
@@ -240,44 +240,44 @@ async def edit(visit: Visit) -> Response:
     )
 
 
-async def change(visit: Visit) -> Response:
+async def change(context: RequestContext) -> Response:
     """Gives a collection of one's own another name and other gifts. Raises NotFound."""
-    caller, snapshot = await opened(visit)
-    collection, person, form = own_collection(visit, caller, snapshot), visit.person, visit.form
+    caller, snapshot = await opened(context)
+    collection, person, form = own_collection(context, caller, snapshot), context.person, context.form
     terms = _terms_of(collection)
     name = form.text("name", MAX_NAME)
-    chosen = _chosen(visit, snapshot, terms, _ticked(visit))
+    chosen = _chosen(context, snapshot, terms, _ticked(context))
     if form.errors:
-        return _show(visit, snapshot, terms, ticked=chosen, collection=collection, status=422)
-    async with visit.writing() as connection:
+        return _show(context, snapshot, terms, ticked=chosen, collection=collection, status=422)
+    async with context.writing() as connection:
         await change_collection(connection, person.customer_id, collection.id, name=name, product_ids=chosen)
-        await visit.record(
+        await context.record(
             connection,
             "collection.changed",
             f"collection {collection.id}",
             before={"name": collection.name, "products": len(collection.product_ids)},
             after={"name": name, "products": len(chosen)},
         )
-    return visit.see(f"/app/collections/{collection.id}", visit.say(_SAVED))
+    return context.see(f"/app/collections/{collection.id}", context.say(_SAVED))
 
 
 def _terms_of(collection: Collection) -> _Terms:
     return _Terms(collection.country, collection.currency, collection.value_minor)
 
 
-def _terms(visit: Visit, snapshot: Snapshot) -> _Terms:
+def _terms(context: RequestContext, snapshot: Snapshot) -> _Terms:
     """What was typed of country, currency and value; what is wrong with the value is noted in the form."""
-    customer_id, form = visit.person.customer_id, visit.form
+    customer_id, form = context.person.customer_id, context.form
     countries = snapshot.countries(customer_id)
     country = (
         form["country"].upper()
         if form["country"].upper() in countries
-        else country_asked(visit, snapshot, customer_id)
+        else country_asked(context, snapshot, customer_id)
     )
     currency = form["currency"]
     if currency not in currencies_in(snapshot, customer_id, country):
         currency = _usual_currency(snapshot, customer_id, country)
-    value_minor = typed_amount(visit, "value", currency) or None
+    value_minor = typed_amount(context, "value", currency) or None
     return _Terms(country, currency, value_minor)
 
 
@@ -287,22 +287,22 @@ def _usual_currency(snapshot: Snapshot, customer_id: int, country: str) -> str:
     return max(sorted(set(sold)), key=sold.count, default="")
 
 
-def _ticked(visit: Visit) -> list[int]:
+def _ticked(context: RequestContext) -> list[int]:
     """The products that were ticked, each once, in their order."""
-    found = (id_of(given) for given in visit.form.all("product"))
+    found = (id_of(given) for given in context.form.all("product"))
     return list(dict.fromkeys(number for number in found if number))
 
 
-def _fits(visit: Visit, terms: _Terms) -> Callable[[Product], bool]:
-    customer_id, value_minor = visit.person.customer_id, terms.value_minor
+def _fits(context: RequestContext, terms: _Terms) -> Callable[[Product], bool]:
+    customer_id, value_minor = context.person.customer_id, terms.value_minor
     if value_minor is None:
         return lambda _: False
     return lambda product: can_become(product, terms.country, terms.currency, value_minor, customer_id)
 
 
-def _chosen(visit: Visit, snapshot: Snapshot, terms: _Terms, ticked: Sequence[int]) -> list[int]:
+def _chosen(context: RequestContext, snapshot: Snapshot, terms: _Terms, ticked: Sequence[int]) -> list[int]:
     """Those of the ticked products that can be had; what is wrong is noted in the form."""
-    customer_id, form, fits = visit.person.customer_id, visit.form, _fits(visit, terms)
+    customer_id, form, fits = context.person.customer_id, context.form, _fits(context, terms)
     chosen = []
     for product_id in ticked[: MOST_PRODUCTS + 1]:
         product = snapshot.product(product_id, terms.country, customer_id)
@@ -310,16 +310,16 @@ def _chosen(visit: Visit, snapshot: Snapshot, terms: _Terms, ticked: Sequence[in
             chosen.append(product_id)
         elif terms.value_minor is not None:
             name = product.name if product else str(product_id)
-            form.error("product", visit.say(_CANNOT_BE_HAD, name=name))
+            form.error("product", context.say(_CANNOT_BE_HAD, name=name))
     if not ticked:
-        form.error("product", visit.say(_NOTHING_CHOSEN))
+        form.error("product", context.say(_NOTHING_CHOSEN))
     elif len(ticked) > MOST_PRODUCTS:
-        form.error("product", visit.say(_TOO_MANY_CHOSEN, most=MOST_PRODUCTS))
+        form.error("product", context.say(_TOO_MANY_CHOSEN, most=MOST_PRODUCTS))
     return chosen if terms.value_minor is not None else list(ticked)
 
 
 def _show(
-    visit: Visit,
+    context: RequestContext,
     snapshot: Snapshot,
     terms: _Terms,
     *,
@@ -328,18 +328,18 @@ def _show(
     collection: Collection | None = None,
     status: int = 200,
 ) -> Response:
-    customer_id, fits, known_ids = visit.person.customer_id, _fits(visit, terms), set(ticked)
-    keyword = visit.form["q"].strip()[:100]
+    customer_id, fits, known_ids = context.person.customer_id, _fits(context, terms), set(ticked)
+    keyword = context.form["q"].strip()[:100]
     known = (snapshot.product(one, terms.country, customer_id) for one in ticked)
     first = [product for product in known if product is not None and fits(product)]
     found = snapshot.products(customer_id, terms.country, currency=terms.currency, keyword=keyword or None)
     others = [product for product in found if product.id not in known_ids and fits(product)]
-    return visit.page(
+    return context.page(
         "gifts/make_collection.html",
         status=status,
         collection=collection,
         terms=terms,
-        value=visit.language.typed(terms.value_minor, terms.currency) if terms.value_minor else "",
+        value=context.language.typed(terms.value_minor, terms.currency) if terms.value_minor else "",
         name=name,
         ticked=first,
         others=others[:MOST_OFFERED],

@@ -17,7 +17,7 @@ from largesse.drafts.model import Draft, DraftContent
 from largesse.orders.order import Gift
 from largesse.orders.request import DEFAULT_COUNTRY, Choice, CollectionChoice, ProductChoice, TemplateChoice
 from largesse.templates.store import Template, read_template
-from largesse.web.console.context import Visit, typed_amount
+from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.gifts.browsing import delivered
 
 _NOT_THIS_AMOUNT = text("It cannot be sent for this amount.")
@@ -47,7 +47,7 @@ class Picked(msgspec.Struct, frozen=True):
 
 
 async def read_picked(
-    visit: Visit, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
+    context: RequestContext, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
 ) -> Picked:
     """The gift that `given` names by product (and country), collection or template. Raises NotFound."""
     customer_id = caller.principal.customer_id
@@ -60,7 +60,7 @@ async def read_picked(
         collection = snapshot.collection(number, customer_id)
         picked = Picked(collection.country, collection=collection) if collection else None
     elif number := id_of(given("template")):
-        async with visit.database.connection(caller.principal.scope) as connection:
+        async with context.database.connection(caller.principal.scope) as connection:
             template = await read_template(connection, caller.principal, number)
         picked = Picked(template.country or country, template=template) if template else None
     if picked is None:
@@ -68,21 +68,21 @@ async def read_picked(
     return picked
 
 
-async def priced(visit: Visit, caller: Caller, picked: Picked) -> tuple[Choice, Gift | None]:
+async def priced(context: RequestContext, caller: Caller, picked: Picked) -> tuple[Choice, Gift | None]:
     """What was chosen with the amount that was typed, and its price; what is wrong with the amount is noted in the form."""
-    choice = _choice(visit, picked)
-    if visit.form.errors:
+    choice = _choice(context, picked)
+    if context.form.errors:
         return choice, None
     draft = Draft("", DraftContent().chosen(choice), caller.now)
     try:
-        gift, _ = await visit.services.drafts.gift(caller, draft)
+        gift, _ = await context.services.drafts.gift(caller, draft)
     except InvalidRequest:
-        visit.form.error("value", visit.say(_NOT_THIS_AMOUNT))
+        context.form.error("value", context.say(_NOT_THIS_AMOUNT))
         return choice, None
     return choice, gift
 
 
-def amount_values(visit: Visit, picked: Picked) -> dict[str, Any]:
+def amount_values(context: RequestContext, picked: Picked) -> dict[str, Any]:
     """What the field for the amount shows: amounts to choose from, or between which."""
     product, collection = picked.product, picked.collection
     offered: tuple[int, ...] = ()
@@ -95,12 +95,12 @@ def amount_values(visit: Visit, picked: Picked) -> dict[str, Any]:
         "picked": picked,
         "needs_amount": picked.needs_amount,
         "offered": [
-            (visit.language.typed(minor, currency), visit.language.amount(minor, currency))
+            (context.language.typed(minor, currency), context.language.amount(minor, currency))
             for minor in offered
         ],
         "range": product.range_minor if product else None,
         "currency": currency,
-        "country_name": visit.language.country(picked.country),
+        "country_name": context.language.country(picked.country),
         "delivered": delivered,
     }
 
@@ -110,11 +110,11 @@ def id_of(given: str) -> int | None:
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
 
 
-def _choice(visit: Visit, picked: Picked) -> Choice:
+def _choice(context: RequestContext, picked: Picked) -> Choice:
     if picked.template is not None:
         return TemplateChoice(picked.template.id)
-    has_value = picked.needs_amount or visit.form["value"].strip()
-    value = to_number(typed_amount(visit, "value", picked.currency), picked.currency) if has_value else None
+    has_value = picked.needs_amount or context.form["value"].strip()
+    value = to_number(typed_amount(context, "value", picked.currency), picked.currency) if has_value else None
     if picked.product is not None:
         return ProductChoice(picked.product.id, value, picked.country)
     assert picked.collection is not None, "one of the three was picked"

@@ -32,7 +32,7 @@ from largesse.templates.store import (
     list_templates,
     remove_template,
 )
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
 from largesse.web.console.send.message import NAMES
@@ -43,46 +43,48 @@ from largesse.web.kit.security import with_documents
 _SHOWN = 50
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The templates, newest first."""
-    caller = await person_as_caller(visit)
-    principal, page = caller.principal, page_number(visit)
-    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
-    async with visit.database.connection(principal.scope) as connection:
+    caller = await person_as_caller(context)
+    principal, page = caller.principal, page_number(context)
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    async with context.database.connection(principal.scope) as connection:
         found = await list_templates(connection, principal, offset=(page - 1) * _SHOWN, limit=_SHOWN + 1)
         shown = found[:_SHOWN]
         uses = await template_uses(connection, principal, [one.id for one in shown])
-    return visit.page(
+    return context.page(
         "gifts/templates.html",
         templates=shown,
         uses=uses,
         most_counted=MOST_COUNTED,
         gone={one.id for one in shown if not snapshot.has_gift(one.product_id, one.collection_id)},
-        older=visit.here(page=page + 1) if len(found) > _SHOWN else None,
-        newer=visit.here(page=page - 1) if page > 1 else None,
+        older=context.here(page=page + 1) if len(found) > _SHOWN else None,
+        newer=context.here(page=page - 1) if page > 1 else None,
     )
 
 
-async def ask_removal(visit: Visit) -> Response:
+async def ask_removal(context: RequestContext) -> Response:
     """Asks whether a template is to be removed. Raises NotFound."""
-    return visit.page("gifts/remove_template.html", saved=await read_own(visit))
+    return context.page("gifts/remove_template.html", saved=await read_own(context))
 
 
-async def remove(visit: Visit) -> Response:
+async def remove(context: RequestContext) -> Response:
     """Removes a template: it can be sent no more. Raises NotFound."""
-    template, person = await read_own(visit), visit.person
-    async with visit.writing() as connection:
+    template, person = await read_own(context), context.person
+    async with context.writing() as connection:
         await remove_template(connection, person.customer_id, template.id)
-        await visit.record(connection, "template.removed", f"template {template.id}", before=kept(template))
-    return visit.see("/app/templates", visit.say("The template %(name)s was removed.", name=called(template)))
+        await context.record(connection, "template.removed", f"template {template.id}", before=kept(template))
+    return context.see(
+        "/app/templates", context.say("The template %(name)s was removed.", name=called(template))
+    )
 
 
-async def read_own(visit: Visit) -> Template:
+async def read_own(context: RequestContext) -> Template:
     """The customer's template of the path. Raises NotFound."""
-    caller = await person_as_caller(visit)
-    given = {"template": str(visit.number("template"))}
-    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
-    picked = await read_picked(visit, caller, snapshot, lambda name: given.get(name, ""))
+    caller = await person_as_caller(context)
+    given = {"template": str(context.number("template"))}
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    picked = await read_picked(context, caller, snapshot, lambda name: given.get(name, ""))
     assert picked.template is not None, "a template was asked for"
     return picked.template
 
@@ -117,72 +119,72 @@ class _Typed:
     content: TemplateContent | None = None
 
 
-async def ask(visit: Visit) -> Response:
+async def ask(context: RequestContext) -> Response:
     """The form of a new template, of the gift that the address names, or like the template that it names."""
-    caller, snapshot = await _opened(visit)
+    caller, snapshot = await _opened(context)
     like = None
-    given: Callable[[str], str] = visit.query
-    if visit.query("copy"):
-        copied = {"template": visit.query("copy")}
-        like = (await read_picked(visit, caller, snapshot, lambda name: copied.get(name, ""))).template
+    given: Callable[[str], str] = context.query
+    if context.query("copy"):
+        copied = {"template": context.query("copy")}
+        like = (await read_picked(context, caller, snapshot, lambda name: copied.get(name, ""))).template
         given = _gift_of(like) if like else given
-    picked = await _read_gift(visit, caller, snapshot, given)
+    picked = await _read_gift(context, caller, snapshot, given)
     if picked is None and like is None:
-        return visit.see("/app/catalogue?template=new")
-    return await _show(visit, picked, await _said(visit, like) if like else None, like=like)
+        return context.see("/app/catalogue?template=new")
+    return await _show(context, picked, await _said(context, like) if like else None, like=like)
 
 
-async def create(visit: Visit) -> Response:
+async def create(context: RequestContext) -> Response:
     """Makes a template, or shows what is typed. Raises NotFound for a gift that is none."""
-    caller, snapshot = await _opened(visit)
-    typed = await _typed(visit, caller, snapshot, None)
-    if typed.content is None or _looks(visit):
-        return await _show(visit, typed.picked, typed.said)
+    caller, snapshot = await _opened(context)
+    typed = await _typed(context, caller, snapshot, None)
+    if typed.content is None or _looks(context):
+        return await _show(context, typed.picked, typed.said)
     try:
-        async with visit.writing() as connection:
-            template_id = await add_template(connection, visit.person.customer_id, typed.content)
-            await visit.record(
+        async with context.writing() as connection:
+            template_id = await add_template(connection, context.person.customer_id, typed.content)
+            await context.record(
                 connection, "template.created", f"template {template_id}", after=_kept(typed.content)
             )
     except TooManyTemplates:
-        visit.form.error("name", visit.say(_TOO_MANY))
-        return await _show(visit, typed.picked, typed.said)
-    return visit.see(f"/app/templates/{template_id}", visit.say(_SAVED))
+        context.form.error("name", context.say(_TOO_MANY))
+        return await _show(context, typed.picked, typed.said)
+    return context.see(f"/app/templates/{template_id}", context.say(_SAVED))
 
 
-async def edit(visit: Visit) -> Response:
+async def edit(context: RequestContext) -> Response:
     """The form of a template, with another gift where the address names one. Raises NotFound."""
-    template = await read_own(visit)
-    caller, snapshot = await _opened(visit)
-    if visit.query("product") or visit.query("collection"):
-        other = await _read_gift(visit, caller, snapshot, visit.query)
-        return await _show(visit, other, None, template=template)
-    picked = await _read_gift(visit, caller, snapshot, _gift_of(template))
-    return await _show(visit, picked, await _said(visit, template), template=template)
+    template = await read_own(context)
+    caller, snapshot = await _opened(context)
+    if context.query("product") or context.query("collection"):
+        other = await _read_gift(context, caller, snapshot, context.query)
+        return await _show(context, other, None, template=template)
+    picked = await _read_gift(context, caller, snapshot, _gift_of(template))
+    return await _show(context, picked, await _said(context, template), template=template)
 
 
-async def change(visit: Visit) -> Response:
+async def change(context: RequestContext) -> Response:
     """Changes a template, or shows what is typed. Raises NotFound."""
-    template = await read_own(visit)
-    caller, snapshot = await _opened(visit)
-    typed = await _typed(visit, caller, snapshot, template)
-    if typed.content is None or _looks(visit):
-        return await _show(visit, typed.picked, typed.said, template=template)
-    async with visit.writing() as connection:
-        await change_template(connection, visit.person.customer_id, template.id, typed.content)
-        await visit.record(
+    template = await read_own(context)
+    caller, snapshot = await _opened(context)
+    typed = await _typed(context, caller, snapshot, template)
+    if typed.content is None or _looks(context):
+        return await _show(context, typed.picked, typed.said, template=template)
+    async with context.writing() as connection:
+        await change_template(connection, context.person.customer_id, template.id, typed.content)
+        await context.record(
             connection,
             "template.changed",
             f"template {template.id}",
             before=kept(template),
             after=_kept(typed.content),
         )
-    return visit.see(f"/app/templates/{template.id}", visit.say(_SAVED))
+    return context.see(f"/app/templates/{template.id}", context.say(_SAVED))
 
 
-async def _opened(visit: Visit) -> tuple[Caller, Snapshot]:
-    caller = await person_as_caller(visit)
-    return caller, await visit.services.catalogue.at(caller.catalogue_version)
+async def _opened(context: RequestContext) -> tuple[Caller, Snapshot]:
+    caller = await person_as_caller(context)
+    return caller, await context.services.catalogue.at(caller.catalogue_version)
 
 
 def _gift_of(template: Template) -> Callable[[str], str]:
@@ -196,39 +198,41 @@ def _gift_of(template: Template) -> Callable[[str], str]:
 
 
 async def _read_gift(
-    visit: Visit, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
+    context: RequestContext, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
 ) -> Picked | None:
     """The product or collection that is named; None for one that is gone, or none."""
     try:
-        return await read_picked(visit, caller, snapshot, lambda name: given(name) if name in _GIFT else "")
+        return await read_picked(context, caller, snapshot, lambda name: given(name) if name in _GIFT else "")
     except NotFound:
         return None
 
 
-def _looks(visit: Visit) -> bool:
+def _looks(context: RequestContext) -> bool:
     """Whether what is typed is to be shown and not saved; the field holds the language."""
-    return bool(visit.form["look"])
+    return bool(context.form["look"])
 
 
-async def _typed(visit: Visit, caller: Caller, snapshot: Snapshot, before: Template | None) -> _Typed:
+async def _typed(
+    context: RequestContext, caller: Caller, snapshot: Snapshot, before: Template | None
+) -> _Typed:
     """What the form says, with what is wrong noted in it. Raises NotFound for a gift that is none."""
-    form = visit.form
-    picked = await _read_gift(visit, caller, snapshot, form.__getitem__)
+    form = context.form
+    picked = await _read_gift(context, caller, snapshot, form.__getitem__)
     if picked is None:
         raise NotFound("There is no such gift.")
-    choice, gift = await priced(visit, caller, picked)
-    name = form.text("name", MAX_NAME, required=not _looks(visit))
+    choice, gift = await priced(context, caller, picked)
+    name = form.text("name", MAX_NAME, required=not _looks(context))
     draft = DraftContent(
         wrapping_key=form.choice("wrapping_key", WRAPPINGS),
         from_name=form.text("from_name", MAX_FROM_NAME, required=False) or None,
         message=form.text("message", MAX_MESSAGE, required=False, lines=True) or None,
     )
     days = before.expiry_after_days if before else None
-    if visit.person.plan == "enterprise":
-        days = _days(visit)
+    if context.person.plan == "enterprise":
+        days = _days(context)
     if form.errors or gift is None:
         return _Typed(picked)
-    said = await chosen(visit, Open(caller, Draft("", draft.chosen(choice), caller.now), snapshot))
+    said = await chosen(context, Open(caller, Draft("", draft.chosen(choice), caller.now), snapshot))
     return _Typed(picked, said, _content(picked, gift, draft, name, days))
 
 
@@ -251,14 +255,14 @@ def _content(picked: Picked, gift: Gift, draft: DraftContent, name: str, days: i
     )
 
 
-def _days(visit: Visit) -> int | None:
+def _days(context: RequestContext) -> int | None:
     """After how many days the gift expires; None where nothing is said."""
-    typed = visit.form["expiry_after_days"].strip()
+    typed = context.form["expiry_after_days"].strip()
     if not typed:
         return None
     days = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 7 else 0
     if not 1 <= days <= MAX_EXPIRY_DAYS:
-        visit.form.error("expiry_after_days", visit.say(_NO_DAYS, most=MAX_EXPIRY_DAYS))
+        context.form.error("expiry_after_days", context.say(_NO_DAYS, most=MAX_EXPIRY_DAYS))
     return days
 
 
@@ -272,15 +276,15 @@ def _kept(content: TemplateContent) -> dict[str, object]:
     }
 
 
-async def _said(visit: Visit, template: Template) -> Chosen | None:
+async def _said(context: RequestContext, template: Template) -> Chosen | None:
     """What the template sends; None where it cannot be sent any more."""
-    caller, snapshot = await _opened(visit)
+    caller, snapshot = await _opened(context)
     content = DraftContent().chosen(TemplateChoice(template.id))
-    return await chosen(visit, Open(caller, Draft("", content, caller.now), snapshot))
+    return await chosen(context, Open(caller, Draft("", content, caller.now), snapshot))
 
 
 async def _show(
-    visit: Visit,
+    context: RequestContext,
     picked: Picked | None,
     said: Chosen | None,
     *,
@@ -288,22 +292,22 @@ async def _show(
     like: Template | None = None,
 ) -> Response:
     """The form, with what it looks like: as it was saved, and once it was posted as it is typed."""
-    start = None if visit.request.method == "POST" else template or like
-    language = _shown_in(visit, said)
-    shown = await held(visit, said, language) if said else None
+    start = None if context.request.method == "POST" else template or like
+    language = _shown_in(context, said)
+    shown = await held(context, said, language) if said else None
     name = called(start) if start else ""
-    wrapping = visit.form["wrapping_key"] or (start and start.wrapping_key) or DEFAULT_WRAPPING
-    response = visit.page(
+    wrapping = context.form["wrapping_key"] or (start and start.wrapping_key) or DEFAULT_WRAPPING
+    response = context.page(
         "gifts/template.html",
-        status=422 if visit.form.errors else 200,
+        status=422 if context.form.errors else 200,
         saved=template,
         saved_name=called(template) if template else "",
-        amounts=amount_values(visit, picked) if picked else None,
+        amounts=amount_values(context, picked) if picked else None,
         gift=picked and (picked.product or picked.collection),
-        name=visit.say("Copy of %(name)s", name=name)[:MAX_NAME] if like else name,
-        value=_value(visit, start, picked),
+        name=context.say("Copy of %(name)s", name=name)[:MAX_NAME] if like else name,
+        value=_value(context, start, picked),
         wrappings=WRAPPINGS,
-        wrapping_names={key: visit.say(one) for key, one in NAMES.items()},
+        wrapping_names={key: context.say(one) for key, one in NAMES.items()},
         wrapping=known_wrapping(wrapping),
         start=start,
         shown=shown,
@@ -317,14 +321,14 @@ async def _show(
     return response
 
 
-def _shown_in(visit: Visit, said: Chosen | None) -> Language:
+def _shown_in(context: RequestContext, said: Chosen | None) -> Language:
     """The language asked for, else that of the country the gift is for, which is the mail's."""
-    of_mail = language_of_country(said.gift.country) if said else visit.language
-    return LANGUAGES.get(visit.form["look"]) or of_mail
+    of_mail = language_of_country(said.gift.country) if said else context.language
+    return LANGUAGES.get(context.form["look"]) or of_mail
 
 
-def _value(visit: Visit, start: Template | None, picked: Picked | None) -> str:
+def _value(context: RequestContext, start: Template | None, picked: Picked | None) -> str:
     """The amount that the field begins with: that of the template, where the gift has the same currency."""
     if start is None or picked is None or picked.currency != start.currency:
         return ""
-    return visit.language.typed(start.value_minor, start.currency)
+    return context.language.typed(start.value_minor, start.currency)

@@ -11,7 +11,7 @@ from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.store import begin_draft, drop_draft, list_drafts, sent_lately
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.templates.store import Template, list_templates
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import (
     CARDS,
     delivered,
@@ -27,20 +27,20 @@ TABS = ("gifts", "collections", "templates")
 _MAX_TEMPLATES = 200
 
 
-async def choose(visit: Visit) -> Response:
+async def choose(context: RequestContext) -> Response:
     """What there is to send, and the drafts that were begun."""
-    caller = await person_as_caller(visit)
-    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
-    tab = visit.query("tab") if visit.query("tab") in TABS else TABS[0]
+    caller = await person_as_caller(context)
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    tab = context.query("tab") if context.query("tab") in TABS else TABS[0]
     principal = caller.principal
-    async with visit.database.connection(principal.scope) as connection:
+    async with context.database.connection(principal.scope) as connection:
         templates = await list_templates(connection, principal, offset=0, limit=_MAX_TEMPLATES)
         drafts = await list_drafts(connection, principal)
         lately = await sent_lately(connection, principal)
-    page = page_number(visit)
+    page = page_number(context)
     found: list[Any] = []
     if tab == "gifts":
-        found = products_found(visit, snapshot, principal.customer_id)
+        found = products_found(context, snapshot, principal.customer_id)
         found.sort(key=lambda one: lately.index(one.id) if one.id in lately else len(lately))
     elif tab == "collections":
         found = list(snapshot.collections(principal.customer_id))
@@ -48,58 +48,58 @@ async def choose(visit: Visit) -> Response:
         found = [one for one in templates if snapshot.has_gift(one.product_id, one.collection_id)]
     start = (page - 1) * CARDS
     items = found[start : start + CARDS]
-    return visit.page(
+    return context.page(
         "send/gift.html",
         tab=tab,
         items=items,
         pictures=_pictures(snapshot, principal.customer_id, tab, items),
-        older=visit.here(page=page + 1) if len(found) > start + CARDS else None,
-        newer=visit.here(page=page - 1) if page > 1 else None,
-        draft_id=visit.query("draft"),
+        older=context.here(page=page + 1) if len(found) > start + CARDS else None,
+        newer=context.here(page=page - 1) if page > 1 else None,
+        draft_id=context.query("draft"),
         drafts=[(one, _name(one, snapshot, principal.customer_id)) for one in drafts],
         delivered=delivered,
-        **search_values(visit, snapshot, principal.customer_id),
+        **search_values(context, snapshot, principal.customer_id),
     )
 
 
-async def amount(visit: Visit) -> Response:
+async def amount(context: RequestContext) -> Response:
     """The gift that was picked, and for how much it can be sent. Raises NotFound."""
-    caller = await person_as_caller(visit)
-    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
-    return _amount(visit, await read_picked(visit, caller, snapshot, visit.query))
+    caller = await person_as_caller(context)
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    return _amount(context, await read_picked(context, caller, snapshot, context.query))
 
 
-async def take(visit: Visit) -> Response:
+async def take(context: RequestContext) -> Response:
     """Takes gift and amount into a new draft, or the one that is open. Raises NotFound."""
-    caller = await person_as_caller(visit)
-    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
-    picked = await read_picked(visit, caller, snapshot, visit.form.__getitem__)
-    choice, _ = await priced(visit, caller, picked)
-    if visit.form.errors:
-        return _amount(visit, picked, status=422)
+    caller = await person_as_caller(context)
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    picked = await read_picked(context, caller, snapshot, context.form.__getitem__)
+    choice, _ = await priced(context, caller, picked)
+    if context.form.errors:
+        return _amount(context, picked, status=422)
     content = DraftContent().chosen(choice)
-    if visit.form["draft"]:
-        opened = await open_draft(visit, visit.form["draft"])
+    if context.form["draft"]:
+        opened = await open_draft(context, context.form["draft"])
         names = ("product_id", "collection_id", "template_id", "country", "value")
-        await change(visit, opened, **{name: getattr(content, name) for name in names})
-        return visit.see(f"{opened.path}/recipients")
-    async with visit.writing() as connection:
+        await change(context, opened, **{name: getattr(content, name) for name in names})
+        return context.see(f"{opened.path}/recipients")
+    async with context.writing() as connection:
         draft = await begin_draft(connection, caller.principal, caller.now, content)
-    return visit.see(f"/app/send/{draft.id}/recipients")
+    return context.see(f"/app/send/{draft.id}/recipients")
 
 
-async def drop(visit: Visit) -> Response:
+async def drop(context: RequestContext) -> Response:
     """Drops a draft."""
-    opened = await open_draft(visit)
-    async with visit.writing() as connection:
+    opened = await open_draft(context)
+    async with context.writing() as connection:
         await drop_draft(connection, opened.caller.principal, opened.draft.id)
-    return visit.see("/app/send", visit.say("The draft is gone."))
+    return context.see("/app/send", context.say("The draft is gone."))
 
 
-def _amount(visit: Visit, picked: Picked, *, status: int = 200) -> Response:
-    draft_id = visit.form["draft"] or visit.query("draft")
-    amounts = amount_values(visit, picked)
-    return visit.page("send/amount.html", status=status, amounts=amounts, picked=picked, draft_id=draft_id)
+def _amount(context: RequestContext, picked: Picked, *, status: int = 200) -> Response:
+    draft_id = context.form["draft"] or context.query("draft")
+    amounts = amount_values(context, picked)
+    return context.page("send/amount.html", status=status, amounts=amounts, picked=picked, draft_id=draft_id)
 
 
 def _pictures(snapshot: Snapshot, customer_id: int, tab: str, items: list[Any]) -> dict[int, list[str]]:

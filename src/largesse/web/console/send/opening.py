@@ -17,7 +17,7 @@ from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.store import read_draft, save_draft
 from largesse.orders.options import Options
 from largesse.orders.order import Gift
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 
 STEPS = (
     ("gift", text("Gift")),
@@ -59,42 +59,44 @@ class Open:
         return f"/app/send/{self.draft.id}"
 
 
-async def person_as_caller(visit: Visit) -> Caller:
+async def person_as_caller(context: RequestContext) -> Caller:
     """Who asks, as orders are placed for them. Raises Unauthorized for who has just been removed."""
-    person = visit.person
-    async with visit.database.connection(person.scope) as connection:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
         return await person_calls(
             connection,
             user_id=person.user_id,
             customer_id=person.customer_id,
             environment=person.environment,
             session_id=person.session_id,
-            address=visit.origin.address,
+            address=context.origin.address,
         )
 
 
-async def open_draft(visit: Visit, draft_id: str | None = None) -> Open:
+async def open_draft(context: RequestContext, draft_id: str | None = None) -> Open:
     """The draft of the path, or that of the id. Raises NotFound for what is not theirs, or sent."""
-    caller = await person_as_caller(visit)
-    async with visit.database.connection(caller.principal.scope) as connection:
-        draft = await read_draft(connection, caller.principal, draft_id or visit.request.path_params["draft"])
-    return Open(caller, draft, await visit.services.catalogue.at(caller.catalogue_version))
+    caller = await person_as_caller(context)
+    async with context.database.connection(caller.principal.scope) as connection:
+        draft = await read_draft(
+            connection, caller.principal, draft_id or context.request.path_params["draft"]
+        )
+    return Open(caller, draft, await context.services.catalogue.at(caller.catalogue_version))
 
 
-async def change(visit: Visit, opened: Open, **said: object) -> None:
+async def change(context: RequestContext, opened: Open, **said: object) -> None:
     """Keeps what has just been said of the draft, and leaves what another page has said meanwhile. Raises NotFound."""
     principal = opened.caller.principal
-    async with visit.writing() as connection:
+    async with context.writing() as connection:
         draft = await read_draft(connection, principal, opened.draft.id, lock=True)
         await save_draft(connection, principal, draft.id, msgspec.structs.replace(draft.content, **said))
 
 
-async def chosen(visit: Visit, opened: Open) -> Chosen | None:
+async def chosen(context: RequestContext, opened: Open) -> Chosen | None:
     """What the draft sends; None where nothing was chosen, or it cannot be sent any more."""
     if opened.content.choice is None:
         return None
     try:
-        gift, options = await visit.services.drafts.gift(opened.caller, opened.draft)
+        gift, options = await context.services.drafts.gift(opened.caller, opened.draft)
     except InvalidRequest:
         return None
     customer_id = opened.caller.principal.customer_id
@@ -107,17 +109,19 @@ async def chosen(visit: Visit, opened: Open) -> Chosen | None:
     return None if named is None else Chosen(gift, options, named.name, product, collection)
 
 
-async def step(visit: Visit, opened: Open, name: str, *, status: int = 200, **values: object) -> Response:
+async def step(
+    context: RequestContext, opened: Open, name: str, *, status: int = 200, **values: object
+) -> Response:
     """The page of a step."""
-    return visit.page(
+    return context.page(
         f"send/{name}.html",
         status=status,
-        steps=[(one, visit.say(title)) for one, title in STEPS],
+        steps=[(one, context.say(title)) for one, title in STEPS],
         step=name,
-        step_title=visit.say(dict(STEPS)[name]),
+        step_title=context.say(dict(STEPS)[name]),
         draft=opened.draft,
         content=opened.content,
-        chosen=values.pop("chosen", None) or await chosen(visit, opened),
+        chosen=values.pop("chosen", None) or await chosen(context, opened),
         send_path=opened.path,
         **values,
     )

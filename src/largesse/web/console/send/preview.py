@@ -12,7 +12,7 @@ from largesse.catalogue.pictures import picture_path
 from largesse.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
 from largesse.orders.options import DEFAULT_WRAPPING
 from largesse.web.claim.pages import Previews
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Chosen
 from largesse.web.kit.pages import page, public_path
 from largesse.web.kit.security import content_policy, page_headers, with_named_styles
@@ -32,56 +32,56 @@ class Held:
     styles: str  # of the mail, as the page's policy is to name them
 
 
-def language_of(visit: Visit, said: Chosen) -> Language:
+def language_of(context: RequestContext, said: Chosen) -> Language:
     """The language asked for, else that of the country the gift is for, which is the mail's."""
-    return LANGUAGES.get(visit.query("lang")) or language_of_country(said.gift.country)
+    return LANGUAGES.get(context.query("lang")) or language_of_country(said.gift.country)
 
 
-async def mail_document(visit: Visit, said: Chosen | None, name: str | None) -> Response:
+async def mail_document(context: RequestContext, said: Chosen | None, name: str | None) -> Response:
     """The mail to a recipient of that name; nothing where nothing was chosen."""
     html = ""
     if said is not None:
-        html = (await letter_shown(visit, said, language_of(visit, said), name)).html
+        html = (await letter_shown(context, said, language_of(context, said), name)).html
     document, styles = with_named_styles(html)
     # It runs nothing, loads our pictures alone, and leads nowhere.
     policy = content_policy(style_src=styles, img_src="'self'", frame_ancestors="'self'")
     return page(document, page_headers(f"{policy}; sandbox"))
 
 
-def claim_document(visit: Visit, said: Chosen | None, name: str | None) -> Response:
+def claim_document(context: RequestContext, said: Chosen | None, name: str | None) -> Response:
     """The page that the claim link leads to; nothing where nothing was chosen."""
     if said is None:
         return page("", OF_CLAIM)
-    return page(_claim_page(visit, said, language_of(visit, said), name), OF_CLAIM)
+    return page(_claim_page(context, said, language_of(context, said), name), OF_CLAIM)
 
 
-async def held(visit: Visit, said: Chosen, language: Language) -> Held:
+async def held(context: RequestContext, said: Chosen, language: Language) -> Held:
     """The mail and the claim page of what is said, to somebody without a name."""
-    shown = await letter_shown(visit, said, language, None)
+    shown = await letter_shown(context, said, language, None)
     mail, styles = with_named_styles(shown.html)
-    return Held(shown.sender, shown.subject, mail, _claim_page(visit, said, language, None), styles)
+    return Held(shown.sender, shown.subject, mail, _claim_page(context, said, language, None), styles)
 
 
-async def letter_shown(visit: Visit, said: Chosen, language: Language, name: str | None) -> Shown:
+async def letter_shown(context: RequestContext, said: Chosen, language: Language, name: str | None) -> Shown:
     """What the mail shows."""
-    return show(await letter_of(visit, said, language, name), visit.services.settings.mail_from)
+    return show(await letter_of(context, said, language, name), context.services.settings.mail_from)
 
 
-async def letter_of(visit: Visit, said: Chosen, language: Language, name: str | None) -> Letter:
+async def letter_of(context: RequestContext, said: Chosen, language: Language, name: str | None) -> Letter:
     """The mail to a recipient of that name. Its code is none."""
     gift, options, product = said.gift, said.options, said.product
     is_parcel = product is not None and not product.is_digital
     details = NOTHING_SAID
     if product is not None:
-        async with visit.database.connection(visit.person.scope) as connection:
+        async with context.database.connection(context.person.scope) as connection:
             details = (await read_details(connection, [product.id])).get(product.id, details)
     return Letter(
         kind=GIFT,
         reference="",
         edition=0,
-        environment=visit.person.environment,
+        environment=context.person.environment,
         language=language,
-        email=visit.person.email,
+        email=context.person.email,
         name=name,
         sender=options.from_name,
         message=options.message,
@@ -93,20 +93,20 @@ async def letter_of(visit: Visit, said: Chosen, language: Language, name: str | 
         expiry_days=None,
         recipients=1,
         codes=[_HIDDEN],
-        picture=_address(visit, product.picture) if product and product.picture else None,
+        picture=_address(context, product.picture) if product and product.picture else None,
         details=details,
     )
 
 
-def _address(visit: Visit, picture: str) -> str:
+def _address(context: RequestContext, picture: str) -> str:
     """Where a picture is on the host that the page was asked of, by whichever of our names."""
-    return public_path(visit.services.settings.public_url) + picture_path(picture)
+    return public_path(context.services.settings.public_url) + picture_path(picture)
 
 
-def _claim_page(visit: Visit, said: Chosen, language: Language, name: str | None) -> str:
-    return Previews(visit.services.settings).link(
+def _claim_page(context: RequestContext, said: Chosen, language: Language, name: str | None) -> str:
+    return Previews(context.services.settings).link(
         language,
-        environment=visit.person.environment,
+        environment=context.person.environment,
         wrapping=said.options.wrapping_key,
         sender=said.options.from_name,
         recipient=name,

@@ -29,53 +29,53 @@ from largesse.drafts.text_sheet import written_as_text
 from largesse.drafts.workbook import SeveralSheets
 from largesse.orders.recipients import MAX_CODES
 from largesse.reports.usage import earlier_gifts
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
 from largesse.web.kit.security import OF_FORMS
 
 
-async def mend(visit: Visit) -> Response:
+async def mend(context: RequestContext) -> Response:
     """Takes the rows as they were mended; what is still wrong is shown again."""
-    opened = await open_draft(visit)
+    opened = await open_draft(context)
     principal, columns = opened.caller.principal, opened.content.columns
-    back = visit.see(f"{opened.path}/recipients")
+    back = context.see(f"{opened.path}/recipients")
     if columns is None:
         return back
     typed = {
         int(number): cells
         for number, *cells in zip_longest(
-            *(visit.form.all(name) for name in ("number", "email", "name", "quantity")), fillvalue=""
+            *(context.form.all(name) for name in ("number", "email", "name", "quantity")), fillvalue=""
         )
         if number.isascii() and number.isdigit() and len(number) < 10
     }
-    async with visit.database.connection(principal.scope) as connection:
+    async with context.database.connection(principal.scope) as connection:
         sheet = await read_sheet(connection, principal, opened.draft.id)
     try:
         mended = mended_sheet(sheet, columns, typed)
     except SheetRefused as refusal:
-        notice = visit.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
-        return visit.see(f"{opened.path}/recipients", notice)
-    await keep_sheet(visit, opened, mended, columns)
+        notice = context.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
+        return context.see(f"{opened.path}/recipients", notice)
+    await keep_sheet(context, opened, mended, columns)
     return back
 
 
-async def leave_out(visit: Visit) -> Response:
+async def leave_out(context: RequestContext) -> Response:
     """Leaves out all rows that are wrong."""
-    opened = await open_draft(visit)
+    opened = await open_draft(context)
     principal, columns = opened.caller.principal, opened.content.columns
     if columns is not None:
-        checked = await visit.services.drafts.recipients(principal, opened.draft)
+        checked = await context.services.drafts.recipients(principal, opened.draft)
         bad = {row.number for row in checked.bad}
-        async with visit.database.connection(principal.scope) as connection:
+        async with context.database.connection(principal.scope) as connection:
             sheet = await read_sheet(connection, principal, opened.draft.id)
-        await keep_sheet(visit, opened, sheet.without(bad), columns)
-    return visit.see(f"{opened.path}/recipients")
+        await keep_sheet(context, opened, sheet.without(bad), columns)
+    return context.see(f"{opened.path}/recipients")
 
 
-async def bad_rows(visit: Visit) -> Response:
+async def bad_rows(context: RequestContext) -> Response:
     """The rows that are wrong, as a file for a spreadsheet."""
-    opened = await open_draft(visit)
-    checked = await visit.services.drafts.recipients(opened.caller.principal, opened.draft)
+    opened = await open_draft(context)
+    checked = await context.services.drafts.recipients(opened.caller.principal, opened.draft)
     headers = {**OF_FORMS, "Content-Disposition": 'attachment; filename="bad-rows.csv"'}
     return Response(bad_rows_file(checked), media_type="text/csv", headers=headers)
 
@@ -116,97 +116,97 @@ _QUANTITY = text("Type a whole number from 1 to 5000.")
 _COLUMNS = text("Choose another column for each: one of them stands for the e-mail address.")
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """Who it is for so far, or the ways to say so."""
-    return await _show(visit, await open_draft(visit))
+    return await _show(context, await open_draft(context))
 
 
-async def take_typed(visit: Visit) -> Response:
+async def take_typed(context: RequestContext) -> Response:
     """Takes rows that were typed or pasted."""
-    return await _take(visit, await open_draft(visit), "rows", visit.form["rows"].encode())
+    return await _take(context, await open_draft(context), "rows", context.form["rows"].encode())
 
 
-async def take_file(visit: Visit) -> Response:
+async def take_file(context: RequestContext) -> Response:
     """Takes a CSV or XLSX file."""
-    opened = await open_draft(visit)
-    data = visit.files.get("file", b"")
+    opened = await open_draft(context)
+    data = context.files.get("file", b"")
     if not data:
-        visit.form.error("file", visit.say(_EMPTY_FILE if "file" in visit.files else _CHOOSE_FILE))
-        return await _show(visit, opened, status=422)
-    return await _take(visit, opened, "file", data)
+        context.form.error("file", context.say(_EMPTY_FILE if "file" in context.files else _CHOOSE_FILE))
+        return await _show(context, opened, status=422)
+    return await _take(context, opened, "file", data)
 
 
-async def take_quantity(visit: Visit) -> Response:
+async def take_quantity(context: RequestContext) -> Response:
     """Takes how many anonymous codes are wanted."""
-    opened = await open_draft(visit)
-    typed = visit.form["quantity"].strip()
+    opened = await open_draft(context)
+    typed = context.form["quantity"].strip()
     quantity = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 6 else 0
     if not 1 <= quantity <= MAX_CODES:
-        visit.form.error("quantity", visit.say(_QUANTITY))
-        return await _show(visit, opened, status=422)
+        context.form.error("quantity", context.say(_QUANTITY))
+        return await _show(context, opened, status=422)
     principal = opened.caller.principal
-    async with visit.writing() as connection:
+    async with context.writing() as connection:
         draft = await read_draft(connection, principal, opened.draft.id, lock=True)
         said = msgspec.structs.replace(draft.content, code_quantity=quantity, columns=None)
         await save_draft(connection, principal, draft.id, said)
         await save_sheet(connection, principal, draft.id, Sheet([]))
-    return visit.see(f"{opened.path}/message")
+    return context.see(f"{opened.path}/message")
 
 
-async def take_columns(visit: Visit) -> Response:
+async def take_columns(context: RequestContext) -> Response:
     """Takes which column is what, and remembers it for files of the same headings."""
-    opened = await open_draft(visit)
+    opened = await open_draft(context)
     principal = opened.caller.principal
-    async with visit.database.connection(principal.scope) as connection:
+    async with context.database.connection(principal.scope) as connection:
         sheet = await read_sheet(connection, principal, opened.draft.id)
-    names = tuple(at for at in (_column(visit, "name"), _column(visit, "name_2")) if at is not None)
+    names = tuple(at for at in (_column(context, "name"), _column(context, "name_2")) if at is not None)
     columns = Columns(
-        _column(visit, "email"), names, _column(visit, "quantity"), visit.form["heading"] == "yes"
+        _column(context, "email"), names, _column(context, "quantity"), context.form["heading"] == "yes"
     )
     if columns.email is None or not fits(columns, sheet):
-        visit.form.error("email", visit.say(_COLUMNS))
-        return await _show(visit, opened, status=422)
-    await change(visit, opened, columns=columns)
-    async with visit.writing() as connection:
+        context.form.error("email", context.say(_COLUMNS))
+        return await _show(context, opened, status=422)
+    await change(context, opened, columns=columns)
+    async with context.writing() as connection:
         await remember_columns(connection, principal, heading_key(sheet, columns), columns)
-    return visit.see(f"{opened.path}/recipients")
+    return context.see(f"{opened.path}/recipients")
 
 
-async def start_over(visit: Visit) -> Response:
+async def start_over(context: RequestContext) -> Response:
     """Forgets who it was for."""
-    opened = await open_draft(visit)
+    opened = await open_draft(context)
     principal = opened.caller.principal
-    async with visit.writing() as connection:
+    async with context.writing() as connection:
         draft = await read_draft(connection, principal, opened.draft.id, lock=True)
         said = msgspec.structs.replace(draft.content, code_quantity=None, columns=None)
         await save_draft(connection, principal, draft.id, said)
         await save_sheet(connection, principal, draft.id, Sheet([]))
-    return visit.see(f"{opened.path}/recipients")
+    return context.see(f"{opened.path}/recipients")
 
 
-async def _take(visit: Visit, opened: Open, field: str, data: bytes) -> Response:
+async def _take(context: RequestContext, opened: Open, field: str, data: bytes) -> Response:
     """Takes the sheet in `data`; beside the rows that are fine already where the form says so."""
     principal = opened.caller.principal
-    drafts = visit.services.drafts
+    drafts = context.services.drafts
     try:
         sheet = await drafts.read_file(principal, data)
-        async with visit.database.connection(principal.scope) as connection:
+        async with context.database.connection(principal.scope) as connection:
             columns = _guessed(sheet)
             known = await remembered_columns(connection, principal, heading_key(sheet, columns))
         columns = known if known is not None and fits(known, sheet) else columns
         columns = as_labelled(sheet, columns) if field == "rows" else columns
-        if visit.form["add"] == "yes":
+        if context.form["add"] == "yes":
             fine = await drafts.recipients(principal, opened.draft)
             more = await drafts.check(principal, sheet, columns)
             sheet, columns = merged_sheet(fine, more)
     except SheetRefused as refusal:
-        visit.form.error(field, _refused(visit, refusal))
-        return await _show(visit, opened, status=422)
+        context.form.error(field, _refused(context, refusal))
+        return await _show(context, opened, status=422)
     except SeveralSheets as several:
-        visit.form.error("sheet", visit.say(_SEVERAL))
-        return await _show(visit, opened, status=422, sheets=several.sheets)
-    await keep_sheet(visit, opened, sheet, columns)
-    return visit.see(f"{opened.path}/recipients")
+        context.form.error("sheet", context.say(_SEVERAL))
+        return await _show(context, opened, status=422, sheets=several.sheets)
+    await keep_sheet(context, opened, sheet, columns)
+    return context.see(f"{opened.path}/recipients")
 
 
 def _guessed(sheet: Sheet) -> Columns:
@@ -217,15 +217,15 @@ def _guessed(sheet: Sheet) -> Columns:
     return columns
 
 
-def _refused(visit: Visit, refusal: SheetRefused) -> str:
+def _refused(context: RequestContext, refusal: SheetRefused) -> str:
     """Why a sheet is refused, in the language of the page."""
-    return visit.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
+    return context.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
 
 
-async def keep_sheet(visit: Visit, opened: Open, sheet: Sheet, columns: Columns) -> None:
+async def keep_sheet(context: RequestContext, opened: Open, sheet: Sheet, columns: Columns) -> None:
     """Puts the sheet in the place of who the draft was for."""
     principal = opened.caller.principal
-    async with visit.writing() as connection:
+    async with context.writing() as connection:
         draft = await read_draft(connection, principal, opened.draft.id, lock=True)
         said = msgspec.structs.replace(draft.content, code_quantity=None, columns=columns)
         await save_draft(connection, principal, draft.id, said)
@@ -233,7 +233,7 @@ async def keep_sheet(visit: Visit, opened: Open, sheet: Sheet, columns: Columns)
 
 
 async def _show(
-    visit: Visit,
+    context: RequestContext,
     opened: Open,
     *,
     status: int = 200,
@@ -245,38 +245,40 @@ async def _show(
     sheet = Sheet([])
     checked = Checked((), ())
     if columns is not None:
-        async with visit.database.connection(principal.scope) as connection:
+        async with context.database.connection(principal.scope) as connection:
             sheet = await read_sheet(connection, principal, opened.draft.id)
-        checked = await visit.services.drafts.check(principal, sheet, columns)
+        checked = await context.services.drafts.check(principal, sheet, columns)
     first = sheet.rows[0].cells if sheet.rows else []
-    said = await chosen(visit, opened)
+    said = await chosen(context, opened)
     return await step(
-        visit,
+        context,
         opened,
         "recipients",
         status=status,
         chosen=said,
-        earlier=await _earlier(visit, opened, said, checked) if said else [],
+        earlier=await _earlier(context, opened, said, checked) if said else [],
         sheet=sheet,
         checked=checked,
         columns=columns,
         headings=[first[at] if at < len(first) else "" for at in range(sheet.width)],
         shown=checked.bad[:MENDED_AT_ONCE],
-        wrong=lambda problem: visit.say(WRONG[problem.kind], detail=problem.detail),
+        wrong=lambda problem: context.say(WRONG[problem.kind], detail=problem.detail),
         most=MAX_CODES,
         sheets=[
             (name, len(one.rows), written_as_text(one), "")
             if isinstance(one, Sheet)
-            else (name, 0, "", _refused(visit, one))
+            else (name, 0, "", _refused(context, one))
             for name, one in (sheets or {}).items()
         ],
     )
 
 
-async def _earlier(visit: Visit, opened: Open, said: Chosen, checked: Checked) -> list[tuple[str, datetime]]:
+async def _earlier(
+    context: RequestContext, opened: Open, said: Chosen, checked: Checked
+) -> list[tuple[str, datetime]]:
     """Who has had this gift lately, and when, the latest first."""
     principal = opened.caller.principal
-    async with visit.database.connection(principal.scope) as connection:
+    async with context.database.connection(principal.scope) as connection:
         found = await earlier_gifts(
             connection,
             principal,
@@ -288,6 +290,6 @@ async def _earlier(visit: Visit, opened: Open, said: Chosen, checked: Checked) -
     return sorted(found.items(), key=lambda one: one[1], reverse=True)
 
 
-def _column(visit: Visit, name: str) -> int | None:
-    typed = visit.form[name]
+def _column(context: RequestContext, name: str) -> int | None:
+    typed = context.form[name]
     return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 4 else None

@@ -17,7 +17,7 @@ from largesse.drafts.store import begin_draft
 from largesse.orders.lookup import find_order, read_order
 from largesse.orders.row import Receipt
 from largesse.templates.store import MAX_NAME, TemplateContent, TooManyTemplates, add_template
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import person_as_caller
 
 # For so long who has placed a batch has its codes from here; later only with their second step, on the order's page.
@@ -32,39 +32,39 @@ _TOO_MANY = text("Your company has as many templates as it can. Remove one first
 _LATE = text("The codes are an hour old: read them again on the page of the order.")
 
 
-async def show(visit: Visit) -> Response:
+async def show(context: RequestContext) -> Response:
     """The order that was placed, and what happens next. Raises NotFound for one that is not theirs."""
-    caller = await person_as_caller(visit)
-    return await _shown(visit, caller, await _order(visit, caller))
+    caller = await person_as_caller(context)
+    return await _shown(context, caller, await _order(context, caller))
 
 
-async def save_template(visit: Visit) -> Response:
+async def save_template(context: RequestContext) -> Response:
     """Keeps what was sent as a template, under the name that was typed. Raises NotFound."""
-    caller, form = await person_as_caller(visit), visit.form
-    order = await _order(visit, caller)
+    caller, form = await person_as_caller(context), context.form
+    order = await _order(context, caller)
     name = form.text("name", MAX_NAME)
-    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
     gift = snapshot.product(
         order["product_id"] or 0, order["country"], caller.principal.customer_id
     ) or snapshot.collection(order["collection_id"] or 0, caller.principal.customer_id)
     if gift is None:
-        form.error("name", visit.say(_GONE))
+        form.error("name", context.say(_GONE))
     if form.errors or gift is None:
-        return await _shown(visit, caller, order, status=422)
+        return await _shown(context, caller, order, status=422)
     content = TemplateContent(name=name, gift_name=gift.name, **{member: order[member] for member in _KEPT})
     try:
-        async with visit.writing() as connection:
+        async with context.writing() as connection:
             made = await add_template(connection, caller.principal.customer_id, content)
-            await visit.record(connection, "template.created", f"template {made}", after={"name": name})
+            await context.record(connection, "template.created", f"template {made}", after={"name": name})
     except TooManyTemplates:
-        form.error("name", visit.say(_TOO_MANY))
-        return await _shown(visit, caller, order, status=422)
-    said = visit.say("It is kept as the template %(name)s.", name=name)
-    return visit.see(f"/app/send/{order['reference']}/sent", said)
+        form.error("name", context.say(_TOO_MANY))
+        return await _shown(context, caller, order, status=422)
+    said = context.say("It is kept as the template %(name)s.", name=name)
+    return context.see(f"/app/send/{order['reference']}/sent", said)
 
 
-async def _shown(visit: Visit, caller: Caller, order: Row, *, status: int = 200) -> Response:
-    async with visit.database.connection(caller.principal.scope) as connection:
+async def _shown(context: RequestContext, caller: Caller, order: Row, *, status: int = 200) -> Response:
+    async with context.database.connection(caller.principal.scope) as connection:
         rows = await connection.fetch(
             """
             SELECT state, count(*) FROM messages
@@ -74,10 +74,10 @@ async def _shown(visit: Visit, caller: Caller, order: Row, *, status: int = 200)
             order["id"],
         )
     counts = {row["state"]: row["count"] for row in rows}
-    return visit.page(
+    return context.page(
         "send/sent.html",
         status=status,
-        may_keep=visit.person.may(Right.TEMPLATES),
+        may_keep=context.person.may(Right.TEMPLATES),
         most_name=MAX_NAME,
         order=order,
         sent=sum(counts.get(state, 0) for state in ("sent", "captured")),
@@ -87,31 +87,31 @@ async def _shown(visit: Visit, caller: Caller, order: Row, *, status: int = 200)
     )
 
 
-async def codes(visit: Visit) -> Response:
+async def codes(context: RequestContext) -> Response:
     """The codes as a sheet to print. Each reading is recorded."""
-    caller = await person_as_caller(visit)
-    receipt = await _codes(visit, caller)
+    caller = await person_as_caller(context)
+    receipt = await _codes(context, caller)
     if receipt is None:
-        return visit.trouble(403, visit.say(_LATE))
-    return visit.page("send/codes.html", receipt=receipt)
+        return context.trouble(403, context.say(_LATE))
+    return context.page("send/codes.html", receipt=receipt)
 
 
-async def codes_file(visit: Visit) -> Response:
+async def codes_file(context: RequestContext) -> Response:
     """The codes as a file for spreadsheets. Each reading is recorded."""
-    caller = await person_as_caller(visit)
-    receipt = await _codes(visit, caller)
+    caller = await person_as_caller(context)
+    receipt = await _codes(context, caller)
     if receipt is None:
-        return visit.trouble(403, visit.say(_LATE))
+        return context.trouble(403, context.say(_LATE))
     rows = [(one.code, one.pin, one.redemption_url) for one in receipt.codes]
-    return await visit.csv(f"codes-{receipt.order.reference}.csv", ("code", "pin", "link"), rows)
+    return await context.csv(f"codes-{receipt.order.reference}.csv", ("code", "pin", "link"), rows)
 
 
-async def again(visit: Visit) -> Response:
+async def again(context: RequestContext) -> Response:
     """Begins another send like this one, for somebody else."""
-    caller = await person_as_caller(visit)
-    order = await _order(visit, caller)
+    caller = await person_as_caller(context)
+    order = await _order(context, caller)
     is_template = order["template_id"] is not None
-    snapshot = await visit.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
     product = snapshot.product(order["product_id"] or 0, order["country"], caller.principal.customer_id)
     is_implied = is_template or (product is not None and not product.is_digital)
     content = DraftContent(
@@ -125,28 +125,28 @@ async def again(visit: Visit) -> Response:
         message=order["message"],
         account_id=order["account_id"],
     )
-    async with visit.writing() as connection:
+    async with context.writing() as connection:
         draft = await begin_draft(connection, caller.principal, caller.now, content)
-    return visit.see(f"/app/send/{draft.id}/recipients")
+    return context.see(f"/app/send/{draft.id}/recipients")
 
 
-async def _order(visit: Visit, caller: Caller) -> Row:
+async def _order(context: RequestContext, caller: Caller) -> Row:
     """The person's own order of the path. Raises NotFound for any other."""
-    async with visit.database.connection(caller.principal.scope) as connection:
-        order = await find_order(connection, caller.principal, visit.request.path_params["draft"])
+    async with context.database.connection(caller.principal.scope) as connection:
+        order = await find_order(connection, caller.principal, context.request.path_params["draft"])
     if order["user_id"] != caller.principal.user_id:
         raise NotFound("There is no order of that reference.")
     return order
 
 
-async def _codes(visit: Visit, caller: Caller) -> Receipt | None:
+async def _codes(context: RequestContext, caller: Caller) -> Receipt | None:
     """The codes of the order of the path; None when it is too late for that here."""
-    order = await _order(visit, caller)
+    order = await _order(context, caller)
     if not _is_fresh(caller, order):
         return None
-    services, settings = visit.services, visit.services.settings
+    services, settings = context.services, context.services.settings
     is_here = order["environment"] == settings.environment
-    async with visit.writing() as connection:
+    async with context.writing() as connection:
         receipt = await read_order(
             connection,
             caller.principal,
@@ -155,7 +155,7 @@ async def _codes(visit: Visit, caller: Caller) -> Receipt | None:
             order["reference"],
             address=caller.address,
         )
-        await visit.record(connection, "codes.read", f"order {receipt.order.reference}")
+        await context.record(connection, "codes.read", f"order {receipt.order.reference}")
     return receipt
 
 

@@ -12,29 +12,29 @@ from largesse.customers.sign_in_limits import Allowance, spend
 from largesse.jobs.outbox import mail_test
 from largesse.mail.letter import write
 from largesse.mail.mailbox import capture
-from largesse.web.console.context import Visit
+from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Chosen
 from largesse.web.console.send.preview import language_of, letter_of
 
 _OFTEN = text("That was tried often just now. Wait a minute.")
 
 
-def may_try(visit: Visit) -> bool:
+def may_try(context: RequestContext) -> bool:
     """Whether a test reaches anything: a mail server, or the captured mailbox."""
-    return visit.services.settings.smtp_url is not None or _is_captured(visit)
+    return context.services.settings.smtp_url is not None or _is_captured(context)
 
 
-async def send_test(visit: Visit, said: Chosen) -> str:
+async def send_test(context: RequestContext, said: Chosen) -> str:
     """Mails what was chosen to the person who asks, marked as a test; what to say of it. In test mode it is captured, as all mail is."""
-    person, services = visit.person, visit.services
-    if not may_try(visit):
-        return visit.say("No mail server is set here: nothing was sent.")
+    person, services = context.person, context.services
+    if not may_try(context):
+        return context.say("No mail server is set here: nothing was sent.")
     try:
         await spend(services.database, services.vault, Allowance.TESTS, b"%d" % person.person_id)
     except TooManyRequests:
-        return visit.say(_OFTEN)
+        return context.say(_OFTEN)
     house, at = services.settings.public_url_of(person.environment), clock.now().timestamp()
-    letter = await letter_of(visit, said, language_of(visit, said), person.name)
+    letter = await letter_of(context, said, language_of(context, said), person.name)
     test = replace(
         letter,
         is_test=True,
@@ -43,10 +43,10 @@ async def send_test(visit: Visit, said: Chosen) -> str:
         picture=house + picture_path(said.product.picture) if said.product and said.product.picture else None,
     )
     written = write(test, services.settings.mail_from, at=at)
-    async with visit.writing() as connection:
-        if not _is_captured(visit):
+    async with context.writing() as connection:
+        if not _is_captured(context):
             await mail_test(connection, person.user_id, written)
-            return visit.say("A test mail to %(email)s is on its way.", email=person.email)
+            return context.say("A test mail to %(email)s is on its way.", email=person.email)
         await capture(
             connection,
             services.vault,
@@ -56,8 +56,8 @@ async def send_test(visit: Visit, said: Chosen) -> str:
             subject=test.subject,
             written=written,
         )
-    return visit.say("A test mail to %(email)s is in the test mailbox.", email=person.email)
+    return context.say("A test mail to %(email)s is in the test mailbox.", email=person.email)
 
 
-def _is_captured(visit: Visit) -> bool:
-    return visit.person.environment == "staging" or visit.services.captures
+def _is_captured(context: RequestContext) -> bool:
+    return context.person.environment == "staging" or context.services.captures
