@@ -69,9 +69,7 @@ def _postgres_settings(suite: Suite) -> dict[str, str]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument(
-        "--pairs", type=int, default=PAIRS, help="runs of product and reference (%(default)s)"
-    )
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="runs of product and reference (%(default)s)")
     parser.add_argument("--seconds", type=float, default=RUN_S, help="of one run (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="one pair of one second: does it all work?")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"), help="written (%(default)s)")

@@ -54,10 +54,7 @@ def main() -> None:
     batch, at = entries(), datetime.now(UTC)
     chain, accounts = (
         Chain("entries", {1: os.urandom(32)}),
-        {
-            number: Locked(0, START, "production", kind, "GBP")
-            for number, kind in ((1, "funding"), (2, "sales"))
-        },
+        {number: Locked(0, START, "production", kind, "GBP") for number, kind in ((1, "funding"), (2, "sales"))},
     )
     encode = msgspec.json.Encoder().encode
     chained = micros_an_order(lambda: mark_entries(chain, accounts, batch, at).arguments)

@@ -73,14 +73,10 @@ def main() -> None:
     """Runs it, and prints the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.citus", description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="of one load (%(default)s)")
-    parser.add_argument(
-        "--orders", type=int, default=1_000_000, help="of 1,000 customers, as bulk (%(default)s)"
-    )
+    parser.add_argument("--orders", type=int, default=1_000_000, help="of 1,000 customers, as bulk (%(default)s)")
     options = parser.parse_args()
     if not citus_cluster.PROGRAM:
-        raise SystemExit(
-            "bench: no cluster. CLUSTER= names a program that starts one (docs/testing.md, Citus)"
-        )
+        raise SystemExit("bench: no cluster. CLUSTER= names a program that starts one (docs/testing.md, Citus)")
     load.require_wrk()
     say(
         "| ms of processor time an order | orders/s | coordinator | nodes | serving | one PostgreSQL instead | serving |\n"
@@ -118,9 +114,7 @@ def _measure(
         before = [processes.cpu_s(pid) for pid in pids]
         placed = _place(made, server, seconds, CONNECTIONS)
         after = [processes.cpu_s(pid) for pid in pids]
-    *costs, serving = (
-        1000 * (late - early) / placed.requests for early, late in zip(before, after, strict=True)
-    )
+    *costs, serving = (1000 * (late - early) / placed.requests for early, late in zip(before, after, strict=True))
     return placed.rate, costs, serving
 
 

@@ -55,10 +55,7 @@ CHANGES = (
     Change(
         "a hash index for the look-up numbers of codes instead of a b-tree",
         "b-tree: it refuses a second code with the same number, which a hash index cannot.",
-        sql=(
-            "DROP INDEX lines_code_lookup",
-            "CREATE INDEX lines_code_lookup ON lines USING hash (code_lookup)",
-        ),
+        sql=("DROP INDEX lines_code_lookup", "CREATE INDEX lines_code_lookup ON lines USING hash (code_lookup)"),
     ),
     Change(
         "a hash index for the order's reference instead of a b-tree",

@@ -81,9 +81,7 @@ async def _fill(
         ))  # fmt: skip
     # Without, all of it waits for a worker, of which there is none here.
     told = read_models.STATEMENTS if reports else (_CHANGES,)
-    await asyncio.gather(
-        _run(made.url, [*_what_became(orders), *told]), _run(made.url, _ledger(world, orders))
-    )
+    await asyncio.gather(_run(made.url, [*_what_became(orders), *told]), _run(made.url, _ledger(world, orders)))
 
     async def chain() -> None:
         await _build(made.url, [one for one in indexes if one[0] in {"orders", "entries"}])
@@ -92,22 +90,16 @@ async def _fill(
             assert chains is not None, "there were no keys"
             await mark_ledger(connection, chains.entries)
 
-    await asyncio.gather(
-        chain(), _build(made.url, [one for one in indexes if one[0] not in {"orders", "entries"}])
-    )
+    await asyncio.gather(chain(), _build(made.url, [one for one in indexes if one[0] not in {"orders", "entries"}]))
     await _run(made.url, ["VACUUM ANALYZE accounts", "CHECKPOINT"])
 
 
-def copy_orders(
-    url: str, data_dir: str, world: World, times: Times, part: tuple[int, int], reports: bool
-) -> None:
+def copy_orders(url: str, data_dir: str, world: World, times: Times, part: tuple[int, int], reports: bool) -> None:
     """Copies the orders and lines of a range of ids, and the words of their read models; runs in a process of its own."""
     asyncio.run(_copy_orders(url, Path(data_dir), world, times, range(*part), reports=reports))
 
 
-async def _copy_orders(
-    url: str, data_dir: Path, world: World, times: Times, part: range, *, reports: bool
-) -> None:
+async def _copy_orders(url: str, data_dir: Path, world: World, times: Times, part: range, *, reports: bool) -> None:
     vault = load_vault(load_settings({"LARGESSE_DATA_DIR": str(data_dir)}))
     connection = await asyncpg.connect(url)
     try:
@@ -215,9 +207,7 @@ def _ledger(world: World, orders: int) -> list[str]:
     ]
 
 
-async def _take_indexes(
-    connection: asyncpg.Connection[asyncpg.Record], tables: Sequence[str]
-) -> list[tuple[str, str]]:
+async def _take_indexes(connection: asyncpg.Connection[asyncpg.Record], tables: Sequence[str]) -> list[tuple[str, str]]:
     """Drops every index of the tables; gives the statements that make them again, each with its table."""
     constraints = await connection.fetch(
         """
@@ -233,8 +223,7 @@ async def _take_indexes(
             (row["table"], f"ALTER TABLE {row['table']} ADD CONSTRAINT {row['name']} {row['definition']}")
         )
     indexes = await connection.fetch(
-        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE tablename = ANY($1::text[])",
-        list(tables),
+        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE tablename = ANY($1::text[])", list(tables)
     )
     for row in indexes:
         await connection.execute(f"DROP INDEX {row['indexname']}")

@@ -36,22 +36,7 @@ _MESSAGES = (
     "Welcome to the team",
 )
 _FIRST_NAMES = (
-    *(
-        "Ada",
-        "Ben",
-        "Chloe",
-        "Dan",
-        "Emma",
-        "Finn",
-        "Grace",
-        "Hugo",
-        "Iris",
-        "Jack",
-        "Kim",
-        "Liam",
-        "Mia",
-        "Noah",
-    ),
+    *("Ada", "Ben", "Chloe", "Dan", "Emma", "Finn", "Grace", "Hugo", "Iris", "Jack", "Kim", "Liam", "Mia", "Noah"),
 )
 _LAST_NAMES = 4_001
 _GUESTS = 1_700_003

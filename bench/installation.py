@@ -68,11 +68,7 @@ class Installation:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        world: str,
-        peaks_mib: list[float],
-        postgres_settings: Mapping[str, str] | None = None,
+        self, folder: Path, world: str, peaks_mib: list[float], postgres_settings: Mapping[str, str] | None = None
     ) -> None:
         self.folder = folder
         self.data_dir = folder / "data"
@@ -127,9 +123,7 @@ class Installation:
         return self.connected(lambda connection: connection.fetch(query, *arguments, timeout=3600), url)
 
     def connected(
-        self,
-        work: Callable[[asyncpg.Connection[asyncpg.Record]], Coroutine[Any, Any, Any]],
-        url: str | None = None,
+        self, work: Callable[[asyncpg.Connection[asyncpg.Record]], Coroutine[Any, Any, Any]], url: str | None = None
     ) -> Any:
         """What `work` makes of a connection of its own."""
 

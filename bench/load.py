@@ -103,13 +103,7 @@ def order_body(made: Installation, buyer: Buyer) -> dict[str, object]:
 
 
 def orders(
-    made: Installation,
-    server: Server,
-    who: Sequence[Buyer],
-    *,
-    connections: int,
-    seconds: float,
-    every_ms: int = 0,
+    made: Installation, server: Server, who: Sequence[Buyer], *, connections: int, seconds: float, every_ms: int = 0
 ) -> Load:
     """Orders of two recipients by each buyer in turn; every connection pauses `every_ms` between two."""
     pairs = b"".join(_request_around_reference(made, server, buyer) for buyer in who)
@@ -122,15 +116,7 @@ def orders(
         return _wrk(server.url, script, Path(folder), connections=connections, seconds=seconds)
 
 
-def gets(
-    made: Installation,
-    server: Server,
-    path: str,
-    key: str | None,
-    *,
-    connections: int,
-    seconds: float,
-) -> Load:
+def gets(made: Installation, server: Server, path: str, key: str | None, *, connections: int, seconds: float) -> Load:
     """GETs of one path."""
     header = f'wrk.headers["Authorization"] = "Bearer {key}"\n' if key else ""
     with tempfile.TemporaryDirectory(dir=made.folder) as folder:

@@ -111,15 +111,7 @@ def _sample(made: Installation, server: Server) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         stacks = Path(folder, "stacks")
         command = [_py_spy(), "record", "--pid", str(server.pid), "--duration", str(SECONDS)]
-        command += [
-            "--rate",
-            str(_SAMPLES_A_SECOND),
-            "--format",
-            "raw",
-            "--full-filenames",
-            "--output",
-            str(stacks),
-        ]
+        command += ["--rate", str(_SAMPLES_A_SECOND), "--format", "raw", "--full-filenames", "--output", str(stacks)]
         spy = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         _orders(made, server, SECONDS + 1, connections=64)
         _, said = spy.communicate(timeout=60)

@@ -17,12 +17,9 @@ def against_fixed_bytes(suite: Suite, made: Installation, server: Server, path: 
     _get(made, server, path, key, WARM_UP_S)
     _get(made, server, fixed, None, WARM_UP_S)
     return suite.in_turn(
-        lambda: _get(made, server, path, key, suite.seconds),
-        lambda: _get(made, server, fixed, None, suite.seconds),
+        lambda: _get(made, server, path, key, suite.seconds), lambda: _get(made, server, fixed, None, suite.seconds)
     )
 
 
 def _get(made: Installation, server: Server, path: str, key: str | None, seconds: float) -> Sample:
-    return watched(
-        made, server, lambda: load.gets(made, server, path, key, connections=CONNECTIONS, seconds=seconds)
-    )
+    return watched(made, server, lambda: load.gets(made, server, path, key, connections=CONNECTIONS, seconds=seconds))

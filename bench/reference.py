@@ -111,16 +111,12 @@ def run(made: Installation, *, clients: int, seconds: float, times: bool = False
         command += ["-h", made.socket_dir, "-U", "largesse", "reference"]
         password = urlsplit(made.reference_url).password or ""
         environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PGPASSWORD": password}
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0 or "number of failed transactions: 0" not in done.stdout:
             raise Failed(f"pgbench: {done.stdout}{done.stderr}")
         rate = next(line.split()[2] for line in done.stdout.splitlines() if line.startswith("tps = "))
         times_us = [
-            int(line.split()[2])
-            for log in Path(folder).glob("pgbench_log.*")
-            for line in log.read_text().splitlines()
+            int(line.split()[2]) for log in Path(folder).glob("pgbench_log.*") for line in log.read_text().splitlines()
         ]
     return Commits(float(rate), median(times_us) if times else None)
 

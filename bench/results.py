@@ -66,8 +66,7 @@ class Row(msgspec.Struct):
         """The median of everything else that was seen on one side."""
         names = dict.fromkeys(name for pair in self.pairs for name in getattr(pair, side).seen)
         seen = {
-            name: [getattr(p, side).seen[name] for p in self.pairs if name in getattr(p, side).seen]
-            for name in names
+            name: [getattr(p, side).seen[name] for p in self.pairs if name in getattr(p, side).seen] for name in names
         }
         return {name: median(values) for name, values in seen.items()}
 
@@ -102,10 +101,7 @@ def read(path: Path) -> Results:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as a Markdown table."""
-    lines = [
-        "| benchmark | product | reference | ratio | (min to max) | goal | met |",
-        "|---|--:|--:|--:|---|---|---|",
-    ]
+    lines = ["| benchmark | product | reference | ratio | (min to max) | goal | met |", "|---|--:|--:|--:|---|---|---|"]
     lines += [_line(row) for row in rows]
     return "\n".join(_aligned(lines))
 

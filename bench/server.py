@@ -37,10 +37,7 @@ class WithFixedBytes:
     def _answer(self, path: str) -> tuple[Message, Message]:
         if path not in self._answers:
             body = b"x" * int(path.removeprefix("/fixed/"))
-            headers = [
-                (b"content-length", str(len(body)).encode()),
-                (b"content-type", b"application/json"),
-            ]
+            headers = [(b"content-length", str(len(body)).encode()), (b"content-type", b"application/json")]
             self._answers[path] = (
                 {"type": "http.response.start", "status": 200, "headers": headers},
                 {"type": "http.response.body", "body": body},

@@ -29,11 +29,7 @@ def replanned() -> None:
     reading.BEGIN = "BEGIN;"
 
 
-VARIANTS: dict[str, Callable[[], None]] = {
-    "as-it-is": as_it_is,
-    "unfrozen": unfrozen,
-    "replanned": replanned,
-}
+VARIANTS: dict[str, Callable[[], None]] = {"as-it-is": as_it_is, "unfrozen": unfrozen, "replanned": replanned}
 
 
 def main() -> None:

@@ -31,8 +31,7 @@ def one_customer() -> str:
     """One customer with people, several funding accounts and service accounts, and gifts to choose among."""
     customer = _customer(0, accounts=4)
     customer["users"] = [
-        {"email": f"person-{number}@example.com", "name": f"Person {number}", "role": "member"}
-        for number in range(5)
+        {"email": f"person-{number}@example.com", "name": f"Person {number}", "role": "member"} for number in range(5)
     ]
     customer["service_accounts"] = [{"key": f"bot-{number}", "name": f"Bot {number}"} for number in range(6)]
     products = [COFFEE, *(_product(number) for number in range(1, 26, 2))]
@@ -69,9 +68,7 @@ def _customer(number: int, accounts: int) -> dict[str, Any]:
         "plan": "enterprise",
         "funding": "balance",
         "service_accounts": [{"key": f"bot-{number}", "name": "Bot"}],
-        "api_keys": [
-            {"key": f"key-{number}", "service_account": f"bot-{number}", "environment": "production"}
-        ],
+        "api_keys": [{"key": f"key-{number}", "service_account": f"bot-{number}", "environment": "production"}],
         "funding_accounts": [
             {
                 "key": f"account-{number}-{at}",

@@ -68,13 +68,7 @@ def _mark_code(app: Sphinx, what: str, name: str, documented: Any, options: Any,
 
 
 def _tell_what_is_answered(
-    app: Sphinx,
-    what: str,
-    name: str,
-    documented: Any,
-    options: Any,
-    signature: str | None,
-    returns: str | None,
+    app: Sphinx, what: str, name: str, documented: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
     """An operation is written as the request it makes, and called for what that is answered."""
     found = _ANSWERED.search(returns or "")

@@ -112,9 +112,7 @@ def main(arguments: list[str]) -> int:
     for old in BUILT.glob("*.whl"):
         old.unlink()
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", BUILT, ROOT], check=True
-    )
+    subprocess.run([*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", BUILT, ROOT], check=True)
     for end in ends:
         python = install(end)
         print_versions(end, python)

@@ -65,9 +65,7 @@ async def make_early(database: Database, master_key: bytes) -> None:
                 "UPDATE accounts SET chain_head = $3 WHERE customer_id = $1 AND id = $2", *account, head
             )
         sealed = vault.chains.seal(_EARLY_KEY, b"chain-key/\x01")
-        await connection.execute(
-            "INSERT INTO chain_keys (number, sealed, made_at) VALUES (1, $1, now())", sealed
-        )
+        await connection.execute("INSERT INTO chain_keys (number, sealed, made_at) VALUES (1, $1, now())", sealed)
 
 
 async def acting_on(database: Database, vault: Vault) -> Acting:

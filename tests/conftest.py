@@ -59,10 +59,7 @@ for _name in [name for name in os.environ if name.startswith("LARGESSE_")]:
 
 # The same examples in every run, and no verdict on how fast a busy machine tries them.
 hypothesis.settings.register_profile(
-    "largesse",
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    "largesse", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("largesse")
 

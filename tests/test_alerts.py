@@ -60,9 +60,7 @@ CASES = {
         {requests(500): "7x20", requests(200): "0+60x20", requests(503): "0x20"},
     ),
     "LargesseUnavailable": Case(
-        8,
-        {requests(503): "0+3x20", requests(200): "0+97x20"},
-        {requests(503): "0+2x20", requests(200): "0+98x20"},
+        8, {requests(503): "0+3x20", requests(200): "0+97x20"}, {requests(503): "0+2x20", requests(200): "0+98x20"}
     ),
     "LargesseDatabaseFull": Case(
         2,
@@ -159,18 +157,14 @@ def test_every_alert_has_its_case() -> None:
     assert sorted(CASES) == sorted(rule["alert"] for rule in RULES)
 
 
-def unit_test(
-    name: str, alert: str, series: dict[str, str], minutes: range, *, fires: bool
-) -> dict[str, object]:
+def unit_test(name: str, alert: str, series: dict[str, str], minutes: range, *, fires: bool) -> dict[str, object]:
     firing = f'count by (alertname) (ALERTS{{alertname="{alert}",alertstate="firing"}})'
     sample = [{"labels": f'{{alertname="{alert}"}}', "value": 1}] if fires else []
     return {
         "name": name,
         "interval": "1m",
         "input_series": [{"series": one, "values": values} for one, values in series.items()],
-        "promql_expr_test": [
-            {"expr": firing, "eval_time": f"{minute}m", "exp_samples": sample} for minute in minutes
-        ],
+        "promql_expr_test": [{"expr": firing, "eval_time": f"{minute}m", "exp_samples": sample} for minute in minutes],
     }
 
 
@@ -240,6 +234,4 @@ def test_the_series_of_the_cases_are_exported(database_url: str) -> None:
             name, labels = parse(series)
             assert name in OF_OTHERS or re.sub(r"_(total|bucket)$", "", name) in names, series
             if name.endswith("_total") and series in case.fires and labels.get("status") != "200":
-                assert (name, frozenset(item for item in labels.items() if item[0] not in ADDED)) in begun, (
-                    series
-                )
+                assert (name, frozenset(item for item in labels.items() if item[0] not in ADDED)) in begun, series

@@ -32,19 +32,13 @@ def test_a_good_site(site: Path) -> None:
     [
         ('<a href="b.html">', "pages/a.html leads to b.html, which is not there"),
         ('<a href="#there">', "pages/a.html leads to #there, where there is no such place"),
-        (
-            '<a href="../index.html#here">',
-            "pages/a.html leads to ../index.html#here, where there is no such place",
-        ),
+        ('<a href="../index.html#here">', "pages/a.html leads to ../index.html#here, where there is no such place"),
         ('<img src="two.png">', "pages/a.html loads two.png, which is not there"),
         (
             '<script src="https://elsewhere.example/x.js">',
             "pages/a.html loads https://elsewhere.example/x.js from elsewhere",
         ),
-        (
-            '<link href="//elsewhere.example/x.css">',
-            "pages/a.html loads //elsewhere.example/x.css from elsewhere",
-        ),
+        ('<link href="//elsewhere.example/x.css">', "pages/a.html loads //elsewhere.example/x.css from elsewhere"),
     ],
 )
 def test_a_fault_of_a_page(site: Path, page: str, fault: str) -> None:
@@ -55,7 +49,4 @@ def test_a_fault_of_a_page(site: Path, page: str, fault: str) -> None:
 
 def test_a_site_that_cannot_be_searched(site: Path) -> None:
     (site / "searchindex.js").unlink()
-    assert list(faults(site)) == [
-        "searchindex.js is missing",
-        "index.html loads searchindex.js, which is not there",
-    ]
+    assert list(faults(site)) == ["searchindex.js is missing", "index.html loads searchindex.js, which is not there"]

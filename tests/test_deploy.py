@@ -66,9 +66,7 @@ def test_a_service_may_do_little(analyze: Path, unit: Path) -> None:
 
 @services
 def test_a_service_runs_a_command_that_exists(unit: Path) -> None:
-    (line,) = re.findall(
-        r"^ExecStart=/opt/largesse/\.venv/bin/largesse (.+)$", unit.read_text(), re.MULTILINE
-    )
+    (line,) = re.findall(r"^ExecStart=/opt/largesse/\.venv/bin/largesse (.+)$", unit.read_text(), re.MULTILINE)
     name, *arguments = line.split()
     command = commands_in(main)[name]
     command.make_context(name, arguments)  # raises for an option that it does not have
@@ -130,9 +128,7 @@ def test_the_sample_settings_are_settings() -> None:
     assert all(assignment.fullmatch(line) for line in active)
 
 
-def test_the_command_reads_the_settings_as_systemd_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_reads_the_settings_as_systemd_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`deploy/largesse` without sudo, on an environment file with blanks and a value that a shell would take apart."""
     script = (DEPLOY / "largesse").read_text()
     assert script.count("sudo -u largesse ") == 1

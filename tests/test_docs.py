@@ -194,10 +194,7 @@ def test_every_problem_is_in_the_developer_guide(problem: type) -> None:
         ("webhooks on request", f"{REQUESTED_A_MINUTE} samples and redeliveries a customer"),
         ("webhook attempts", f"at most {outcomes.SCHEDULE.cap_s / 3600:g} hours apart"),
         ("mail ", f"after {mailer.SCHEDULE.first_s:g} seconds, twice as long each time up to an hour"),
-        (
-            "mail ",
-            f"for {mailer.GIVE_UP_AFTER_S / 86400:g} days; resent on request {MAX_RESENDS_A_DAY} times",
-        ),
+        ("mail ", f"for {mailer.GIVE_UP_AFTER_S / 86400:g} days; resent on request {MAX_RESENDS_A_DAY} times"),
         (
             "wrong PINs",
             f"{attempts.FAILURES_TO_PAUSE} in a row pause a code for {attempts.FIRST_PAUSE.seconds // 60} minutes",
@@ -242,9 +239,7 @@ def test_commands_that_are_named_exist(path: Path) -> None:
             group = found[1] == "largesse keys" or found[0].strip() == "largesse --version"
             assert name or group, span
             if name:
-                assert set(re.findall(r"--[a-z-]+", found[2].split(" | ")[0])) <= options(COMMANDS[name]), (
-                    span
-                )
+                assert set(re.findall(r"--[a-z-]+", found[2].split(" | ")[0])) <= options(COMMANDS[name]), span
 
 
 @of_each_document
@@ -285,9 +280,7 @@ def test_the_readme_leads_to_every_document() -> None:
 
 def test_the_readme_shows_what_the_demo_prints() -> None:
     printed = welcome("http://127.0.0.1:8000", "lgs_live_…", "", product_id=1, account_id=1)
-    shown = re.findall(
-        r"^```(?:sh)?\n((?:Largesse is running|curl ).*?)^```", README, re.DOTALL | re.MULTILINE
-    )
+    shown = re.findall(r"^```(?:sh)?\n((?:Largesse is running|curl ).*?)^```", README, re.DOTALL | re.MULTILINE)
     assert len(shown) == 2
     for block in shown:
         assert block in printed
@@ -296,11 +289,7 @@ def test_the_readme_shows_what_the_demo_prints() -> None:
 def test_nothing_is_cited_that_is_not_here() -> None:
     """Documents and make targets that comments and docstrings name."""
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    for source in [
-        *(ROOT / "src").rglob("*.py"),
-        *(ROOT / "src").rglob("*.sql"),
-        *(ROOT / "bench").rglob("*.py"),
-    ]:
+    for source in [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.sql"), *(ROOT / "bench").rglob("*.py")]:
         text = source.read_text()
         for name in re.findall(r"[\w/.-]+\.md\b", text):
             assert name in {path.name for path in ALL} or (ROOT / name).is_file(), f"{source}: {name}"
@@ -314,9 +303,7 @@ def test_decisions_are_numbered_without_gaps_and_listed() -> None:
         title = path.read_text().splitlines()[0]
         assert path.name.startswith(f"{number:04}-"), path.name
         assert title.startswith(f"# {number}. "), path.name
-        assert re.search(
-            rf"^\| \[{re.escape(title[2:])}\]\({path.name}\) \| \S.* \|$", listed, re.MULTILINE
-        ), path.name
+        assert re.search(rf"^\| \[{re.escape(title[2:])}\]\({path.name}\) \| \S.* \|$", listed, re.MULTILINE), path.name
 
 
 @of_each_document
@@ -329,9 +316,7 @@ def test_decisions_have_one_form() -> None:
     for path in DECISIONS:
         text = path.read_text()
         assert text.splitlines()[2].startswith("**Status:** "), path.name
-        assert re.findall(r"^## (.+)", text, re.MULTILINE) == ["Context", "Decision", "Consequences"], (
-            path.name
-        )
+        assert re.findall(r"^## (.+)", text, re.MULTILINE) == ["Context", "Decision", "Consequences"], path.name
         words = len(re.findall(r"\S*\w\S*", text))
         assert words <= MOST_WORDS_OF_A_DECISION, f"{path.name}: {words} words"
 

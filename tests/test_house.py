@@ -15,9 +15,7 @@ MOST_LINES_OF_A_FILE = 400
 REASON_OF_A_FUNCTION = re.compile(r"^\s+# Long:( \S+){4,}$", re.MULTILINE)
 REASON_OF_A_FILE = re.compile(r"^# Long:( \S+){4,}$", re.MULTILINE)
 
-FILES = sorted(
-    path for folder in ("src", "bench", "tests", "tools", "sdk") for path in ROOT.glob(f"{folder}/**/*.py")
-)
+FILES = sorted(path for folder in ("src", "bench", "tests", "tools", "sdk") for path in ROOT.glob(f"{folder}/**/*.py"))
 
 
 def too_long(text: str) -> list[str]:
@@ -66,6 +64,4 @@ def test_a_function_too_long_is_found(lines: int, reason: str, mistakes: list[st
     ],
 )
 def test_a_file_too_long_is_found(lines: int, first: str, mistakes: list[str]):
-    assert (
-        too_long("\n".join([first, *["    pass" if ":  #" in first else "pass"] * (lines - 1)])) == mistakes
-    )
+    assert too_long("\n".join([first, *["    pass" if ":  #" in first else "pass"] * (lines - 1)])) == mistakes

@@ -25,12 +25,7 @@ from tests.worker.test_metrics import free_port
 ROOT = Path(__file__).parents[1]
 BACKUPS = (ROOT / "docs/backups.md").read_text()
 INSTALL = (ROOT / "docs/install.md").read_text()
-PATHS = (
-    "/var/lib/postgresql",
-    "/var/lib/largesse",
-    "/etc/largesse.env",
-    "/usr/local/bin",
-)
+PATHS = ("/var/lib/postgresql", "/var/lib/largesse", "/etc/largesse.env", "/usr/local/bin")
 WORLD = """
 customers:
   - key: acme
@@ -55,9 +50,7 @@ exec sudo -u postgres pg_ctl "$1" --silent --wait --mode=fast -D @data@ -l @data
 
 def programs() -> Path:
     """The folder of a PostgreSQL's programs; the test is skipped where there is none, but not in CI with one."""
-    found = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin/pg_basebackup"), key=lambda path: int(path.parts[4])
-    )
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_basebackup"), key=lambda path: int(path.parts[4]))
     if not found:
         pytest.skip("no PostgreSQL is installed here: apt install postgresql")
     return found[-1].parent
@@ -90,9 +83,7 @@ class Machine:
         command = command.replace("/opt/largesse/.venv/bin/largesse", str(largesse))
         (folder / "deploy/largesse").write_text(machine.here(command))
         data = folder / "var/lib/postgresql/15/main"
-        socket = (
-            f"-p {machine.port} -c listen_addresses= -c unix_socket_directories={folder}/run -c fsync=off"
-        )
+        socket = f"-p {machine.port} -c listen_addresses= -c unix_socket_directories={folder}/run -c fsync=off"
         machine._program("sudo", SUDO)
         machine._program("systemctl", SYSTEMCTL.replace("@data@", str(data)).replace("@options@", socket))
         for path in (largesse, folder / "deploy/largesse"):

@@ -21,11 +21,7 @@ SOURCES = ROOT / "src/largesse"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OWNERS = {table: room for room, tables in PYPROJECT["tool"]["largesse"]["tables"].items() for table in tables}
 # Modules whose statements name no table, and the class that is told its name.
-GENERIC = {
-    "db.statements": "Table",
-    "jobs.leases": "Queue",
-    "jobs.retention": "Old",
-}
+GENERIC = {"db.statements": "Table", "jobs.leases": "Queue", "jobs.retention": "Old"}
 
 _TABLE = r'(?:ONLY\s+)?(?:public\.)?"?(?P<table>[a-z_]\w*|\{|\0)?'
 _WRITES = re.compile(
@@ -75,9 +71,7 @@ def texts(node: ast.AST) -> Iterator[str]:
                 yield from texts(part.value)
         return
     for child in ast.iter_child_nodes(node):
-        if not (
-            isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
-        ):  # a docstring is prose
+        if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):  # a docstring is prose
             yield from texts(child)
 
 

@@ -47,9 +47,7 @@ def git(folder: Path, *arguments: str, at: int = SECOND) -> str:
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "PATH": "/usr/local/bin:/usr/bin:/bin",
     }
-    done = subprocess.run(
-        ["git", "-C", folder, *arguments], env=environ, check=True, capture_output=True, text=True
-    )
+    done = subprocess.run(["git", "-C", folder, *arguments], env=environ, check=True, capture_output=True, text=True)
     return done.stdout
 
 

@@ -17,9 +17,7 @@ ROOTS = (Path("tests"), Path("sdk/python/tests"))
 
 
 def main() -> None:
-    modules = [
-        path.resolve() for root in ROOTS for path in root.rglob("*.py") if "node_modules" not in path.parts
-    ]
+    modules = [path.resolve() for root in ROOTS for path in root.rglob("*.py") if "node_modules" not in path.parts]
     # The longest first: none is left to one processor at the end.
     modules.sort(key=lambda path: path.stat().st_size, reverse=True)
     with ProcessPoolExecutor(initializer=get_config) as processes:

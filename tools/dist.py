@@ -64,9 +64,7 @@ def main() -> None:
     epoch = epoch_of(ROOT)
     for project in PROJECTS:
         with tempfile.TemporaryDirectory() as again:
-            for first, second in zip(
-                build(project, folder, epoch), build(project, Path(again), epoch), strict=True
-            ):
+            for first, second in zip(build(project, folder, epoch), build(project, Path(again), epoch), strict=True):
                 if digest(first) != digest(second):
                     sys.exit(f"{first.name} is another one each time it is built")
                 print(digest(first), first.relative_to(folder.parent))

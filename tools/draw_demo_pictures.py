@@ -195,10 +195,7 @@ def png(pixels: bytes) -> bytes:
     """A picture of the commonest colours, each other one as the nearest of them."""
     colours = [tuple(pixels[at : at + 3]) for at in range(0, len(pixels), 3)]
     palette = [colour for colour, _ in Counter(colours).most_common(COLOURS)]
-    nearest = {
-        colour: min(range(len(palette)), key=lambda one: apart(colour, palette[one]))
-        for colour in set(colours)
-    }
+    nearest = {colour: min(range(len(palette)), key=lambda one: apart(colour, palette[one])) for colour in set(colours)}
     rows = [bytes(nearest[one] for one in colours[at : at + WIDTH]) for at in range(0, len(colours), WIDTH)]
     head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 3, 0, 0, 0)
     parts = (
@@ -208,8 +205,7 @@ def png(pixels: bytes) -> bytes:
         (b"IEND", b""),
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in parts
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
     )
 
 

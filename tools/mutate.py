@@ -96,9 +96,7 @@ def _of_tokens(source: str, starts: list[int]) -> Iterator[tuple[int, int, int, 
             yield token.start[0], start, end, str(int(text) + 1)
         elif text == "not" and token.type == tokenize.NAME:
             yield token.start[0], start, end, ""
-        elif text in _OPERATORS and not (
-            text in {"*", "-"} and before in {",", "(", "[", "=", "return", ":"}
-        ):
+        elif text in _OPERATORS and not (text in {"*", "-"} and before in {",", "(", "[", "=", "return", ":"}):
             yield token.start[0], start, end, _OPERATORS[text]
         if text.strip():
             before = text
@@ -135,10 +133,7 @@ def main() -> int:
             passes = _passes(tree, asked.tests)
             (tree / mutant.path).write_text(source)
             survived += passes
-            print(
-                f"{'survived' if passes else 'killed':8} {mutant.path}:{mutant.line} {mutant.said}",
-                flush=True,
-            )
+            print(f"{'survived' if passes else 'killed':8} {mutant.path}:{mutant.line} {mutant.said}", flush=True)
     print(f"{tried - survived} of {tried} killed, drawn from {len(drawn)}")
     return 1 if survived else 0
 
@@ -148,9 +143,7 @@ def _passes(tree: Path, tests: list[str]) -> bool:
     environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
-        done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, timeout=600, check=False
-        )
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=600, check=False)
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0

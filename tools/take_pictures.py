@@ -28,20 +28,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 FOLDER = Path(__file__).parents[1] / "docs/pictures"
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
-PEOPLE = [
-    "Ada",
-    "Grace",
-    "Alan",
-    "Edsger",
-    "Barbara",
-    "Radia",
-    "Tim",
-    "Margaret",
-    "Dennis",
-    "Frances",
-    "Ken",
-    "Joan",
-]
+PEOPLE = ["Ada", "Grace", "Alan", "Edsger", "Barbara", "Radia", "Tim", "Margaret", "Dennis", "Frances", "Ken", "Joan"]
 START_S = 60
 QUALITY = 0.8
 COMPRESS = """async ([png, quality]) => {
@@ -89,16 +76,10 @@ def place_orders(api: httpx.Client) -> dict[str, Any]:
     collections = {one["name"]: one["id"] for one in api.get("/collections").json()}
     gift = {"productId": 1, "accountId": 1}
     for number, value in enumerate((10, 25, 5, 10, 25, 10)):
-        people = [
-            {"email": f"{name.lower()}@example.com", "name": name} for name in PEOPLE[number : 2 * number + 2]
-        ]
+        people = [{"email": f"{name.lower()}@example.com", "name": name} for name in PEOPLE[number : 2 * number + 2]]
         api.post("/send/gift", json={**gift, "value": value, "recipients": people}).raise_for_status()
     chosen = {"collectionId": collections["Everyday treats"], "value": 25, "accountId": 1, "codeQuantity": 1}
-    words = {
-        "wrappingKey": "birthday",
-        "fromName": "Your team",
-        "message": "Happy birthday!\nPick something nice.",
-    }
+    words = {"wrappingKey": "birthday", "fromName": "Your team", "message": "Happy birthday!\nPick something nice."}
     sent = api.post("/send/collection", json=chosen | words)
     sent.raise_for_status()
     code: dict[str, Any] = sent.json()["codes"][0]

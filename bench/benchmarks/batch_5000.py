@@ -60,12 +60,7 @@ def run(suite: Suite) -> list[Row]:
 def _post(made: Installation, server: Server, batches: int) -> Sample:
     buyer = load.buyers(made)[0]
     body = json.dumps(
-        {
-            "productId": made.ids["products"]["coffee"],
-            "value": 10,
-            "codeQuantity": CODES,
-            "accountId": buyer.account_id,
-        }
+        {"productId": made.ids["products"]["coffee"], "value": 10, "codeQuantity": CODES, "accountId": buyer.account_id}
     )
     headers = {"Authorization": f"Bearer {buyer.key}", "Content-Type": "application/json"}
     connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
@@ -92,9 +87,7 @@ class _Copies:
 
     def run(self, batches: int) -> Sample:
         texts = self._made.connected(lambda connection: self._export(connection, batches))
-        times_ms = self._made.connected(
-            lambda connection: _import(connection, texts), self._made.reference_url
-        )
+        times_ms = self._made.connected(lambda connection: _import(connection, texts), self._made.reference_url)
         return Sample(median(times_ms), {"max_ms": max(times_ms)})
 
     async def _export(self, connection: Connection, batches: int) -> list[dict[str, bytes]]:

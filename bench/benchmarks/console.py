@@ -82,11 +82,7 @@ def pages(made: Installation, tries: int) -> list[tuple[str, str, list[str]]]:
         ("orders by two", "Orders, by any two filters,", _lists(twos, orders)),
         ("search", "Orders, by words,", _lists(searches, orders)),
         ("search by two", "Orders, by words and any filter,", _lists(narrowed, orders)),
-        (
-            "statement",
-            "Statement",
-            [f"/app/funding/{account}?month={_day(random):%Y-%m}" for _ in range(tries)],
-        ),
+        ("statement", "Statement", [f"/app/funding/{account}?month={_day(random):%Y-%m}" for _ in range(tries)]),
         ("reports", "Reports", _reports()),
     ]
 
@@ -112,10 +108,7 @@ def _filters(made: Installation) -> Filters:
     return {
         "state": {state: state for state in ("waiting", "claimed", "cancelled", "bounced", "scheduled")},
         "since": {"week": f"{today - timedelta(days=7)}", "year": f"{today - timedelta(days=365)}"},
-        "until": {
-            "year": f"{today - timedelta(days=365)}",
-            "first": f"{today - timedelta(days=365 * YEARS - 3)}",
-        },
+        "until": {"year": f"{today - timedelta(days=365)}", "first": f"{today - timedelta(days=365 * YEARS - 3)}"},
         "source": {name: name for name in ("api", "birthdays", "survey")},
         "account": {name: str(ids["accounts"][at]) for name, at in _FIRST_AND_LAST},
         "gift": {
@@ -168,9 +161,7 @@ def _pair(browser: httpx.Client, paths: Sequence[str]) -> Pair:
     for took_ms, path in took[: -_TOLD - 1 : -1]:
         say(f"  {took_ms:7.1f} ms {path}")
     middle, most = took[len(took) // 2][0], took[-1][0]
-    sample = Sample(
-        took[int(len(took) * 0.95)][0], {"p50_ms": middle, "max_ms": most, "bytes": len(answer.content)}
-    )
+    sample = Sample(took[int(len(took) * 0.95)][0], {"p50_ms": middle, "max_ms": most, "bytes": len(answer.content)})
     return Pair(sample, sample)
 
 
@@ -189,9 +180,7 @@ def sign_in(made: Installation, browser: httpx.Client) -> None:
 
 
 def _command(made: Installation, *arguments: str) -> str:
-    done = subprocess.run(
-        [LARGESSE, *arguments], env=made.environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([LARGESSE, *arguments], env=made.environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(f"largesse {arguments[0]}: {done.stdout}{done.stderr}")
     return done.stdout

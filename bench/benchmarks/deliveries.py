@@ -60,9 +60,7 @@ async def _subscribe(made: Installation, url: str, connection: Connection) -> No
         "SELECT customers.id, accounts.id AS account FROM customers JOIN service_accounts accounts ON customer_id = customers.id"
     )
     assert customer is not None
-    principal = Principal(
-        0, "production", customer["id"], "", "enterprise", "balance", customer["account"], "", True
-    )
+    principal = Principal(0, "production", customer["id"], "", "enterprise", "balance", customer["account"], "", True)
     target = parse_target(url, settings.webhook_allowed_networks)
     for _ in range(SUBSCRIPTIONS):
         await create_subscription(connection, principal, load_vault(settings), target, "order.created")

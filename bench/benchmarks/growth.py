@@ -35,9 +35,7 @@ def run(suite: Suite) -> list[Row]:
         with grown.serve() as old, fresh.serve() as new:
             place(grown, old, WARM_UP_S)
             place(fresh, new, WARM_UP_S)
-            pairs = suite.in_turn(
-                partial(place, grown, old, suite.seconds), partial(place, fresh, new, suite.seconds)
-            )
+            pairs = suite.in_turn(partial(place, grown, old, suite.seconds), partial(place, fresh, new, suite.seconds))
     return [
         row(
             "growth",

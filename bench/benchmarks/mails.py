@@ -47,9 +47,7 @@ _LETTER = Letter(
 
 def run(suite: Suite) -> list[Row]:
     with suite.installation("mails", one_account()) as made, served("bench.mail_server") as port:
-        pairs = suite.in_turn(
-            partial(_mail, made, port, suite.seconds), partial(_hand_over, port, suite.seconds)
-        )
+        pairs = suite.in_turn(partial(_mail, made, port, suite.seconds), partial(_hand_over, port, suite.seconds))
     return [
         row(
             "mails",
@@ -65,9 +63,7 @@ def run(suite: Suite) -> list[Row]:
 def _mail(made: Installation, port: int, seconds: float) -> Sample:
     place_orders(made, seconds / 10)
     settings = {"LARGESSE_SMTP_URL": f"smtp://127.0.0.1:{port}"}
-    return run_worker(
-        made, settings, "messages", "SELECT min(created_at) FROM messages WHERE created_at > $1"
-    )
+    return run_worker(made, settings, "messages", "SELECT min(created_at) FROM messages WHERE created_at > $1")
 
 
 def _hand_over(port: int, seconds: float) -> Sample:

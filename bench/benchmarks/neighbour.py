@@ -58,12 +58,7 @@ def _p99(made: Installation, server: Server, quiet: Buyer, seconds: float) -> Sa
         made,
         server,
         lambda: load.orders(
-            made,
-            server,
-            [quiet],
-            connections=QUIET_CONNECTIONS,
-            seconds=seconds,
-            every_ms=QUIET_EVERY_MS,
+            made, server, [quiet], connections=QUIET_CONNECTIONS, seconds=seconds, every_ms=QUIET_EVERY_MS
         ),
     )
     return Sample(sample.seen["p99_ms"], sample.seen)

@@ -23,8 +23,7 @@ def run(suite: Suite) -> list[Row]:
             reference.prepare(made)
             _commit_and_health(made, server, WARM_UP_S)
             pairs = suite.in_turn(
-                lambda: _order(made, server, suite.seconds),
-                lambda: _commit_and_health(made, server, suite.seconds),
+                lambda: _order(made, server, suite.seconds), lambda: _commit_and_health(made, server, suite.seconds)
             )
         reference.check(made)
     return [

@@ -59,9 +59,7 @@ def run(suite: Suite) -> list[Row]:
 def place(made: Installation, server: Server, seconds: float, *, connections: int = CONNECTIONS) -> Sample:
     """Orders of every buyer in turn."""
     who = load.buyers(made)
-    return watched(
-        made, server, lambda: load.orders(made, server, who, connections=connections, seconds=seconds)
-    )
+    return watched(made, server, lambda: load.orders(made, server, who, connections=connections, seconds=seconds))
 
 
 def commit(made: Installation, seconds: float) -> Sample:

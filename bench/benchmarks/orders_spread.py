@@ -24,9 +24,7 @@ def run(suite: Suite) -> list[Row]:
             place(made, server, WARM_UP_S)
             reference.prepare(made)
             commit(made, WARM_UP_S)
-            pairs = suite.in_turn(
-                partial(place, made, server, suite.seconds), partial(commit, made, suite.seconds)
-            )
+            pairs = suite.in_turn(partial(place, made, server, suite.seconds), partial(commit, made, suite.seconds))
         reference.check(made)
     return [
         row(

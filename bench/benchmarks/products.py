@@ -19,10 +19,7 @@ PRODUCTS = 10_000
 
 
 def run(suite: Suite) -> list[Row]:
-    with (
-        suite.installation("products", large_catalogue(PRODUCTS)) as made,
-        made.serve_with() as server,
-    ):
+    with suite.installation("products", large_catalogue(PRODUCTS)) as made, made.serve_with() as server:
         pairs = against_fixed_bytes(suite, made, server, "/products?limit=100")
     p99 = [Pair(_by_p99(pair.reference), _by_p99(pair.product)) for pair in pairs]
     return [
@@ -34,14 +31,7 @@ def run(suite: Suite) -> list[Row]:
             at_least(0.5),
             pairs,
         ),
-        row(
-            "products, p99",
-            "ms",
-            "p99 of the fixed bytes",
-            "p99 of GET /products?limit=100",
-            at_least(0.5),
-            p99,
-        ),
+        row("products, p99", "ms", "p99 of the fixed bytes", "p99 of GET /products?limit=100", at_least(0.5), p99),
     ]
 
 

@@ -26,16 +26,7 @@ def run(suite: Suite) -> list[Row]:
         _serve(made)
         _import()
         pairs = suite.in_turn(lambda: _serve(made), _import)
-    return [
-        row(
-            "start",
-            "s",
-            "largesse serve to its first answer",
-            'python -c "import litestar"',
-            at_most(6),
-            pairs,
-        )
-    ]
+    return [row("start", "s", "largesse serve to its first answer", 'python -c "import litestar"', at_most(6), pairs)]
 
 
 def _serve(made: Installation) -> Sample:

@@ -86,8 +86,7 @@ async def _subscribe(made: Installation, url: str, connection: Connection) -> No
         "ORDER BY customers.key"
     )
     good, bad = (
-        Principal(0, "production", row["id"], "", "enterprise", "balance", row["account"], "", True)
-        for row in rows
+        Principal(0, "production", row["id"], "", "enterprise", "balance", row["account"], "", True) for row in rows
     )
     paths = [(good, f"well/{number}") for number in range(GOOD_SUBSCRIPTIONS)]
     paths += [(bad, f"{kind}/{number}") for kind in BAD for number in range(OF_EACH_BAD)]
@@ -145,9 +144,7 @@ def _forget(made: Installation) -> None:
     """Makes both customers' subscriptions as good as new; no worker is running."""
     made.sql("UPDATE events SET fanned_out_at = now() WHERE fanned_out_at IS NULL")
     made.sql("UPDATE deliveries SET state = 'cancelled', finished_at = now() WHERE state = 'pending'")
-    made.sql(
-        "UPDATE subscription_queues SET failing = false, due_at = 'infinity', leased_until = '-infinity'"
-    )
+    made.sql("UPDATE subscription_queues SET failing = false, due_at = 'infinity', leased_until = '-infinity'")
 
 
 @contextmanager

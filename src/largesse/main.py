@@ -131,11 +131,7 @@ def _end_with_parent() -> None:
 
 @asynccontextmanager
 async def open_services(
-    settings: Settings,
-    *,
-    is_demo: bool = False,
-    max_orders: int = MAX_ORDERS,
-    wrong_keys: WrongKeys | None = None,
+    settings: Settings, *, is_demo: bool = False, max_orders: int = MAX_ORDERS, wrong_keys: WrongKeys | None = None
 ) -> AsyncIterator[Services]:
     """Everything operations and pages work with; on the way out, what is under way is finished first.
 
@@ -226,12 +222,7 @@ def _recipients(
     turns = RecipientTurns()
     gifts = ClaimedGifts(database, vault, settings.environment, provider, turns)
     claiming = Claiming(
-        database,
-        vault,
-        settings.environment,
-        gifts,
-        default_expiry_days=settings.default_expiry_days,
-        turns=turns,
+        database, vault, settings.environment, gifts, default_expiry_days=settings.default_expiry_days, turns=turns
     )
     return claiming, gifts
 
@@ -242,9 +233,7 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
 
     Raises StartError when the database cannot be reached or its schema is not the current one.
     """
-    async with open_database(
-        settings, role=Role.WORKER, max_connections=DATABASE_CONNECTIONS, limits=WORK
-    ) as database:
+    async with open_database(settings, role=Role.WORKER, max_connections=DATABASE_CONNECTIONS, limits=WORK) as database:
         await check_schema(database)
         vault = await open_vault(database, settings)
         beside = asyncio.create_task(_go_on_beside(database, vault))

@@ -81,9 +81,7 @@ def _serve_in_processes(processes: int, options: dict[str, Any], inherited: sock
     parent = Multiprocess(config, [inherited or config.bind_socket()])
     parent.run()  # ends all of them when one cannot start, and says so nowhere but in the log
     if any(child.exitcode == _COULD_NOT_START for child in parent.processes):
-        raise OperatorError(
-            "a serving process could not start, so all were ended; the log says why (not_started)"
-        )
+        raise OperatorError("a serving process could not start, so all were ended; the log says why (not_started)")
 
 
 def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[str, Any]:
@@ -126,9 +124,7 @@ def inherited_socket(environ: MutableMapping[str, str]) -> socket.socket | None:
     if said["LISTEN_PID"] != str(os.getpid()) or said["LISTEN_FDS"] in {"", "0"}:
         return None
     if said["LISTEN_FDS"] != "1":
-        raise OperatorError(
-            f"systemd handed over {said['LISTEN_FDS']} sockets (LISTEN_FDS): give the unit one"
-        )
+        raise OperatorError(f"systemd handed over {said['LISTEN_FDS']} sockets (LISTEN_FDS): give the unit one")
     try:
         inherited = socket.socket(fileno=_FIRST_FD)
         inherited.set_inheritable(False)  # the embedded database server must not keep it

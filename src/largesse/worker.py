@@ -55,9 +55,7 @@ _SERVE_WAITING_EVERY_S = 30.0
 _RELEASE_EVERY_S = 2.0
 _MAIL_PEOPLE_EVERY_S = 1.0
 _WATCH_BALANCES_EVERY_S = 10.0
-_LONGEST_STEP_S = (
-    DRAIN_S + 15.0
-)  # of a worker that is to end: a message under way, and the database's time-outs
+_LONGEST_STEP_S = DRAIN_S + 15.0  # of a worker that is to end: a message under way, and the database's time-outs
 _LAST_WORDS_S = 5.0
 _CANCEL_AGAIN_S = 0.5
 
@@ -120,9 +118,7 @@ class Worker:
         if settings.smtp_url is not None:
             self._people_mailer = _people_mailer(database, settings)
             self._keeping.append(Loop("mail_people", self._people_mailer.step, every_s=_MAIL_PEOPLE_EVERY_S))
-            self._keeping.append(
-                Loop("watch_balances", self._watch_balances, every_s=_WATCH_BALANCES_EVERY_S)
-            )
+            self._keeping.append(Loop("watch_balances", self._watch_balances, every_s=_WATCH_BALANCES_EVERY_S))
             self._keeping.append(Loop("release_held", self._release_held, every_s=_RELEASE_EVERY_S))
         self._work: list[asyncio.Task[None]] = []
         self._keep: list[asyncio.Task[None]] = []
@@ -304,9 +300,7 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
 def _people_mailer(database: Database, settings: Settings) -> PeopleMailer:
     assert settings.smtp_url is not None, "there is a mail server"
     transport = SmtpTransport(MailServer.from_url(settings.smtp_url))
-    return PeopleMailer(
-        database, transport, public_url=by_name(settings.public_url), mail_from=settings.mail_from
-    )
+    return PeopleMailer(database, transport, public_url=by_name(settings.public_url), mail_from=settings.mail_from)
 
 
 def _mailers(

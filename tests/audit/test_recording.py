@@ -14,16 +14,7 @@ import asyncpg
 import pytest
 
 from largesse.audit.model import ACTS
-from largesse.audit.service import (
-    _AT_ONCE,
-    Acting,
-    AuditEvent,
-    by_command,
-    by_key,
-    by_person,
-    by_worker,
-    list_events,
-)
+from largesse.audit.service import _AT_ONCE, Acting, AuditEvent, by_command, by_key, by_person, by_worker, list_events
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault
 from largesse.verify.audit import audit_snapshot
@@ -99,9 +90,7 @@ async def test_each_kind_of_who(connection: asyncpg.Connection, acting: Acting) 
     ):
         async with connection.transaction():
             await Acting(who, acting.chains).record(connection, "world.loaded", "it", customer_id=1)
-    told = [
-        (event.actor, event.actor_id, event.actor_name, event.address) for event in await events(connection)
-    ]
+    told = [(event.actor, event.actor_id, event.actor_name, event.address) for event in await events(connection)]
     assert told[0] == ("person", 5, "ada@acme.example", "2001:db8::1")
     assert told[1][:2] == ("command", None)
     assert told[1][2].startswith("largesse load (")
@@ -125,9 +114,7 @@ async def test_many_at_once_stand_in_one_chain(database_url: str, acting: Acting
         connection = await asyncpg.connect(database_url)
         for turn in range(5):
             async with connection.transaction():
-                await acting.record(
-                    connection, "codes.read", f"order {number}/{turn}", customer_id=(number + turn) % 3
-                )
+                await acting.record(connection, "codes.read", f"order {number}/{turn}", customer_id=(number + turn) % 3)
         await connection.close()
 
     await asyncio.gather(*(act(number) for number in range(8)))
@@ -155,18 +142,12 @@ async def test_what_is_no_act_and_what_looks_like_a_secret_is_refused(
 async def test_events_cannot_be_changed_or_removed(connection: asyncpg.Connection, acting: Acting) -> None:
     async with connection.transaction():
         await acting.record(connection, "key.created", "API key 1", customer_id=1)
-    for change in (
-        "UPDATE audit_events SET subject = 'other'",
-        "DELETE FROM audit_events",
-        "TRUNCATE audit_events",
-    ):
+    for change in ("UPDATE audit_events SET subject = 'other'", "DELETE FROM audit_events", "TRUNCATE audit_events"):
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="append-only"):
             await connection.execute(change)
 
 
-async def test_the_log_is_read_by_customer_and_time_in_pages(
-    connection: asyncpg.Connection, acting: Acting
-) -> None:
+async def test_the_log_is_read_by_customer_and_time_in_pages(connection: asyncpg.Connection, acting: Acting) -> None:
     count = _AT_ONCE + 1
     await connection.execute(
         """

@@ -5,14 +5,7 @@ from babel.numbers import format_currency
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.base.amounts import (
-    ANY_CURRENCY,
-    LONGEST_AMOUNT,
-    UnreadableAmount,
-    example_amount,
-    number_in,
-    read_amount,
-)
+from largesse.base.amounts import ANY_CURRENCY, LONGEST_AMOUNT, UnreadableAmount, example_amount, number_in, read_amount
 from largesse.base.i18n.languages import LANGUAGES, Language
 from largesse.base.money import MAX_AMOUNT, exponent, to_decimal
 
@@ -22,9 +15,7 @@ EN, FR, DE = (LANGUAGES[tag] for tag in ("en", "fr", "de"))
 
 
 @given(languages, currencies, st.data())
-def test_what_is_written_for_a_reader_is_read_back(
-    language: Language, currency: str, data: st.DataObject
-) -> None:
+def test_what_is_written_for_a_reader_is_read_back(language: Language, currency: str, data: st.DataObject) -> None:
     minor = data.draw(st.integers(1, MAX_AMOUNT * 10 ** exponent(currency)))
     for shown in (
         language.amount(minor, currency),
@@ -42,9 +33,7 @@ def test_the_example_can_be_typed(language: Language, currency: str) -> None:
 
 
 @given(currencies, st.text("0123456789.,' ", min_size=1, max_size=12))
-def test_two_languages_read_one_amount_or_differ_by_a_mark_before_three_digits(
-    currency: str, typed: str
-) -> None:
+def test_two_languages_read_one_amount_or_differ_by_a_mark_before_three_digits(currency: str, typed: str) -> None:
     """What one language reads as another amount than the next is one mark before three digits, in a currency of three decimals."""
     found = set()
     for language in LANGUAGES.values():

@@ -58,9 +58,7 @@ async def test_what_waits_is_handled_together_in_order() -> None:
 async def test_a_batch_is_bounded_by_weight_and_a_heavy_item_goes_alone() -> None:
     recorder = Recorder()
     recorder.gate.clear()
-    batcher = Batcher(
-        recorder.handle, tasks=1, max_items=10, max_waiting=20, max_weight=10, weigh=lambda item: item
-    )
+    batcher = Batcher(recorder.handle, tasks=1, max_items=10, max_waiting=20, max_weight=10, weigh=lambda item: item)
     tasks = await start(batcher, [1])
     tasks += await start(batcher, [4, 6, 1, 50, 3, 10])
     recorder.gate.set()
@@ -301,13 +299,7 @@ async def test_no_group_is_passed_over(max_items: int) -> None:
     recorder = Recorder()
     recorder.gate.clear()
     batcher = Batcher(
-        recorder.handle,
-        tasks=1,
-        max_items=max_items,
-        max_waiting=100,
-        group=lambda item: item,
-        weigh=abs,
-        max_weight=9,
+        recorder.handle, tasks=1, max_items=max_items, max_waiting=100, group=lambda item: item, weigh=abs, max_weight=9
     )
     tasks = await start(batcher, [8, 7, 6, 5])
     recorder.gate.set()

@@ -138,11 +138,7 @@ def test_the_owners_address_is_not_without_the_other() -> None:
 
 
 def test_the_documents_give_addresses_that_can_be_read() -> None:
-    found = [
-        url
-        for page in PAGES
-        for url in re.findall(r"postgres(?:ql)?://[^\s`'\"|)]+", page.read_text("utf-8"))
-    ]
+    found = [url for page in PAGES for url in re.findall(r"postgres(?:ql)?://[^\s`'\"|)]+", page.read_text("utf-8"))]
     assert len(found) > 5
     for url in found:
         if not url.endswith("://…"):
@@ -162,11 +158,7 @@ def test_an_address_keeps_its_password_to_itself() -> None:
             "postgresql://me:a%40b@two:6432/largesse?sslmode=require",
         ),
         ("postgresql://one/largesse", "::1", "postgresql://[::1]:6432/largesse"),
-        (
-            "postgresql://me@/largesse?host=%2Frun%2Fpostgresql&port=5432",
-            "two",
-            "postgresql://me@two:6432/largesse",
-        ),
+        ("postgresql://me@/largesse?host=%2Frun%2Fpostgresql&port=5432", "two", "postgresql://me@two:6432/largesse"),
     ],
 )
 def test_the_same_database_on_another_server(address: str, host: str, other: str) -> None:

@@ -26,9 +26,9 @@ unicode_labels = labels | st.sampled_from(
         "a\u3002b",
     ]
 )
-tops = st.sampled_from(
-    ["com", "Example", "test", "invalid", "localhost", "arpa", "local", "onion", "TEST"]
-) | (st.text("aZ9-", min_size=1, max_size=5))
+tops = st.sampled_from(["com", "Example", "test", "invalid", "localhost", "arpa", "local", "onion", "TEST"]) | (
+    st.text("aZ9-", min_size=1, max_size=5)
+)
 locals_ = st.text("aZ09._+-", min_size=1, max_size=6) | st.sampled_from(
     ["a" * 64, "a" * 65, ".a", "a.", "a..b", "o'neil", '"a b"', "\u00e9"]
 )

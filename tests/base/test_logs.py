@@ -26,9 +26,7 @@ except ZeroDivisionError:
 
 def logged(log_format: str, level: str = "INFO") -> str:
     says = SAYS.format(log_format=log_format, level=level)
-    done = subprocess.run(
-        [sys.executable, "-c", says], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", says], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == ""
     return done.stderr
 

@@ -7,23 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from largesse.base.money import (
-    MAX_AMOUNT,
-    AmountError,
-    canonical,
-    exponent,
-    label,
-    prefix,
-    to_minor,
-    to_number,
-)
+from largesse.base.money import MAX_AMOUNT, AmountError, canonical, exponent, label, prefix, to_minor, to_number
 
 currencies = st.sampled_from(["GBP", "EUR", "USD", "JPY", "KRW", "KWD", "BHD", "CHF", "CLP", "TND"])
 
 
-@pytest.mark.parametrize(
-    ("currency", "decimals"), [("GBP", 2), ("EUR", 2), ("JPY", 0), ("KWD", 3), ("CLF", 4)]
-)
+@pytest.mark.parametrize(("currency", "decimals"), [("GBP", 2), ("EUR", 2), ("JPY", 0), ("KWD", 3), ("CLF", 4)])
 def test_exponents_come_from_the_cldr(currency: str, decimals: int) -> None:
     assert exponent(currency) == decimals
 
@@ -82,9 +71,7 @@ def test_any_double_is_an_exact_amount_or_refused(currency: str, amount: float) 
         (-0.0, "GBP", 0),
     ],
 )
-def test_amounts_that_binary_fractions_would_spoil(
-    amount: float | Decimal, currency: str, minor: int
-) -> None:
+def test_amounts_that_binary_fractions_would_spoil(amount: float | Decimal, currency: str, minor: int) -> None:
     assert to_minor(amount, currency) == minor
 
 

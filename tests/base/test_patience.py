@@ -28,9 +28,7 @@ async def test_a_wait_that_lasts_too_long_is_given_up(patience: Timeouts) -> Non
     await asyncio.sleep(0)  # the task itself goes on as ever
 
 
-async def test_one_wait_may_have_several_blocks_and_what_lies_between_does_not_count(
-    patience: Timeouts,
-) -> None:
+async def test_one_wait_may_have_several_blocks_and_what_lies_between_does_not_count(patience: Timeouts) -> None:
     wait = patience.wait()
     with wait:
         await asyncio.sleep(0.6 * A_WHILE_S)
@@ -95,9 +93,7 @@ async def test_what_was_given_up_while_it_waited_in_a_queue_is_never_begun(patie
 
     batcher = Batcher(handle, tasks=1, max_items=2, max_waiting=10, group=lambda item: item % 2)
     submitted = [asyncio.create_task(submit(item)) for item in (1, 2, 3, 4)]
-    assert [type(outcome) for outcome in await asyncio.gather(*submitted, return_exceptions=True)] == [
-        TimedOut
-    ] * 4
+    assert [type(outcome) for outcome in await asyncio.gather(*submitted, return_exceptions=True)] == [TimedOut] * 4
     gate.set()
     assert await batcher.submit(5) == 5
     await batcher.close()

@@ -37,9 +37,7 @@ def test_each_environment_has_an_address_for_its_links() -> None:
         assert settings.public_url_of("production") == production
         assert settings.public_url_of("staging") == staging
     alone = load_settings({"LARGESSE_PUBLIC_URL": production, "LARGESSE_ENVIRONMENT": "staging"})
-    assert (
-        alone.public_url == alone.public_url_of("production") == alone.public_url_of("staging") == production
-    )
+    assert alone.public_url == alone.public_url_of("production") == alone.public_url_of("staging") == production
 
 
 def test_blank_is_unset() -> None:
@@ -78,10 +76,7 @@ def test_all_that_can_be_set() -> None:
     assert settings.master_keys == (KEY, OTHER)
     assert settings.smtp_url == "smtp://user:password@mail.example.com:587?starttls=required"
     assert settings.mail_from == "Gifts <gifts@example.com>"
-    assert settings.webhook_allowed_networks == (
-        ipaddress.ip_network("127.0.0.0/8"),
-        ipaddress.ip_network("fd00::/8"),
-    )
+    assert settings.webhook_allowed_networks == (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("fd00::/8"))
     assert settings.webhook_timeout_s == 2.5
 
 
@@ -188,7 +183,6 @@ def test_how_long_recipients_are_kept() -> None:
     assert [kept(text) for text in ("0", " ", "35", "36500")] == [0, 0, 35, 36_500]
     for text in ("34", "36501", "-40", "40.5", "1e3", "forty", "٤٠"):
         with pytest.raises(
-            OperatorError,
-            match="LARGESSE_RETENTION_DAYS must be a whole number of days between 35 and 36,500, or 0",
+            OperatorError, match="LARGESSE_RETENTION_DAYS must be a whole number of days between 35 and 36,500, or 0"
         ):
             kept(text)

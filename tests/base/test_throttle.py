@@ -48,12 +48,7 @@ def test_each_key_has_its_own(watch: Watch) -> None:
 
 def test_asking_for_the_wait_takes_nothing(watch: Watch) -> None:
     throttle = Throttle[str](Rate(1, 60.0), now_s=watch)
-    assert [throttle.wait_s("a"), throttle.wait_s("a"), throttle.take("a"), throttle.wait_s("a")] == [
-        0,
-        0,
-        0,
-        60,
-    ]
+    assert [throttle.wait_s("a"), throttle.wait_s("a"), throttle.take("a"), throttle.wait_s("a")] == [0, 0, 0, 60]
 
 
 def test_those_untouched_for_longest_are_forgotten_first(watch: Watch) -> None:

@@ -11,9 +11,7 @@ from largesse.base.fair_turns import FairTurns
 class Room:
     """Takes a turn for each name asked for and keeps it until told; the first letter of a name is its key."""
 
-    def __init__(
-        self, *, at_once: int, each: int, max_waiting: int = 100, alone_after_s: float | None = None
-    ) -> None:
+    def __init__(self, *, at_once: int, each: int, max_waiting: int = 100, alone_after_s: float | None = None) -> None:
         self.turns: FairTurns[str] = FairTurns(
             at_once=at_once, each=each, max_waiting=max_waiting, alone_after_s=alone_after_s
         )

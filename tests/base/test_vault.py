@@ -159,14 +159,7 @@ class TestCompartments:
         before, after = parts(Vault((OLD,)))[purpose], parts(Vault((NEW, OLD)))[purpose]
         assert after.is_name(before.name(b"m"), b"m")
         assert after.is_name(after.name(b"m"), b"m")
-        for wrong in (
-            "",
-            "é",
-            "\ud800",
-            before.name(b"n"),
-            before.name(b"m").upper(),
-            before.name(b"m") + "0",
-        ):
+        for wrong in ("", "é", "\ud800", before.name(b"n"), before.name(b"m").upper(), before.name(b"m") + "0"):
             assert not after.is_name(wrong, b"m")
         assert not before.is_name(after.name(b"m"), b"m")
 

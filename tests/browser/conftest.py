@@ -86,10 +86,9 @@ class Demo:
 
     def send(self, what: str, name: str, **members: Any) -> dict[str, Any]:
         """Sends one anonymous code of the demo's gift or collection of that name; gives the code, PIN and link."""
-        path, member = {
-            "gift": ("/products?limit=200", "productId"),
-            "collection": ("/collections", "collectionId"),
-        }[what]
+        path, member = {"gift": ("/products?limit=200", "productId"), "collection": ("/collections", "collectionId")}[
+            what
+        ]
         body = {
             member: self.id_of(path, name),
             "accountId": self.id_of("/funding-accounts", "Acme float"),
@@ -241,8 +240,7 @@ def visit(browser: Browser, demo: Demo) -> Iterator[Callable[..., Visit]]:
     def start(window: str = "phone", scheme: str = "light", **options: Any) -> Visit:
         name = "-".join(part for part in (window, scheme, options.pop("name", "")) if part)
         context = browser.new_context(
-            color_scheme=scheme,
-            **({"locale": "en-GB", "reduced_motion": "reduce"} | WINDOWS[window] | options),
+            color_scheme=scheme, **({"locale": "en-GB", "reduced_motion": "reduce"} | WINDOWS[window] | options)
         )
         contexts.append(context)
         page = context.new_page()

@@ -54,9 +54,7 @@ def member(browser: Any, demo: Any, admin: Any) -> dict[str, Any]:
 def test_the_menu_of_a_phone_opens_without_script_and_shows_what_the_role_may(
     visit: Visits, app: str, member: dict[str, Any]
 ) -> None:
-    one = visit(
-        "phone", "light", name="console-menu", storage_state=member, java_script_enabled=False, locale="de-DE"
-    )
+    one = visit("phone", "light", name="console-menu", storage_state=member, java_script_enabled=False, locale="de-DE")
     one.page.goto(f"{app}/app")
     menu = one.page.locator(".bar")
     assert not menu.get_by_role("link", name="Start").is_visible()
@@ -67,9 +65,7 @@ def test_the_menu_of_a_phone_opens_without_script_and_shows_what_the_role_may(
     one.page.get_by_text("Testmodus: Nichts wird versandt oder berechnet.").wait_for()
 
 
-def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(
-    visit: Visits, app: str, admin: dict[str, Any]
-) -> None:
+def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(visit: Visits, app: str, admin: dict[str, Any]) -> None:
     one = visit("desktop", "light", name="console-wrong", storage_state=admin)
     one.open(f"{app}/app/people")
     page = one.page
@@ -82,9 +78,7 @@ def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(
     one.check("people-wrong")
 
 
-def test_a_passkey_is_made_and_asked_for(
-    visit: Visits, demo: Any, browser: Any, admin: dict[str, Any]
-) -> None:
+def test_a_passkey_is_made_and_asked_for(visit: Visits, demo: Any, browser: Any, admin: dict[str, Any]) -> None:
     """With Chromium's own authenticator and by keyboard: from an invitation to signing in by password and passkey."""
     app = demo.url.replace("127.0.0.1", "localhost")
     inviting = visit("desktop", "light", name="console-inviting", storage_state=admin)

@@ -66,9 +66,7 @@ def saved_a_template(page: Any, url: str) -> None:
 
 def sent_two_hundred(page: Any, url: str, file: Path) -> None:
     """Gifts to two hundred from a file, three rows of which are wrong at first."""
-    rows = [
-        f"p{n}@example.com,Person {n}" if n % 66 else f"p{n}.example.com,Person {n}" for n in range(1, 201)
-    ]
+    rows = [f"p{n}@example.com,Person {n}" if n % 66 else f"p{n}.example.com,Person {n}" for n in range(1, 201)]
     file.write_text("\n".join(["email,name", *rows]))
     page.goto(f"{url}/app/send")
     page.get_by_role("link", name=re.compile("Coffee")).first.click()
@@ -105,15 +103,8 @@ def topped_up(page: Any, demo: Any) -> None:
     page.get_by_label("Amount", exact=True).fill("2500")
     page.get_by_role("button", name="Ask for it").click()
     page.get_by_role("main").get_by_text("Waits for the transfer").wait_for()
-    confirm = [
-        str(Path(sys.executable).with_name("largesse")),
-        "top-ups",
-        "confirm",
-        page.url.rpartition("/")[2],
-    ]
-    done = subprocess.run(
-        confirm, env=demo.environment, capture_output=True, text=True, timeout=60, check=False
-    )
+    confirm = [str(Path(sys.executable).with_name("largesse")), "top-ups", "confirm", page.url.rpartition("/")[2]]
+    done = subprocess.run(confirm, env=demo.environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     page.reload()
     assert page.get_by_text("Waits for the transfer").count() == 0

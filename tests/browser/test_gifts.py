@@ -39,11 +39,7 @@ def test_a_collection_and_a_template_of_it_are_made_without_script_by_keyboard(
     assert page.frame_locator("iframe[title='The mail']").get_by_text("Pick one!").is_visible()
 
     sent = next(found for found in demo.call("GET", "/templates") if found["name"] == "Browser preset")
-    body = {
-        "templateId": sent["id"],
-        "accountId": demo.id_of("/funding-accounts", "Acme float"),
-        "codeQuantity": 1,
-    }
+    body = {"templateId": sent["id"], "accountId": demo.id_of("/funding-accounts", "Acme float"), "codeQuantity": 1}
     assert demo.call("POST", "/send/template", json=body)["totalCost"] == 25.0
     assert one.said == []
 

@@ -39,9 +39,7 @@ def test_letters_fit_a_phone_and_can_be_read_by_all(browser: Browser, scheme: st
         width, window = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width <= window, kind
         found = Axe().run(
-            page,
-            options=AXE_OPTIONS
-            | {"rules": {one: {"enabled": False} for one in ("landmark-one-main", "region")}},
+            page, options=AXE_OPTIONS | {"rules": {one: {"enabled": False} for one in ("landmark-one-main", "region")}}
         )
         assert found.violations_count == 0, found.generate_report()
     page.close()

@@ -35,9 +35,7 @@ def other(pin: str) -> str:
 
 
 @pytest.mark.parametrize(("window", "scheme"), LOOKS)
-def test_a_collection_from_its_link_to_the_voucher(
-    demo: Any, visit: Visits, window: str, scheme: str
-) -> None:
+def test_a_collection_from_its_link_to_the_voucher(demo: Any, visit: Visits, window: str, scheme: str) -> None:
     code = birthday(demo)
     one = visit(window, scheme)
     page = one.page
@@ -62,12 +60,8 @@ def test_a_collection_from_its_link_to_the_voucher(
 
 
 @pytest.mark.parametrize(("window", "scheme"), LOOKS[:2])
-def test_a_parcel_from_a_typed_code_to_its_address(
-    demo: Any, visit: Visits, window: str, scheme: str
-) -> None:
-    code = demo.send(
-        "gift", "Autumn hamper", wrappingKey="garden", fromName="Acme", message="Five years. Thank you!"
-    )
+def test_a_parcel_from_a_typed_code_to_its_address(demo: Any, visit: Visits, window: str, scheme: str) -> None:
+    code = demo.send("gift", "Autumn hamper", wrappingKey="garden", fromName="Acme", message="Five years. Thank you!")
     one = visit(window, scheme, name="parcel")
     page = one.page
     one.open(f"{demo.url}/claim")
@@ -211,9 +205,7 @@ def test_loading_a_page_opens_nothing_and_touching_it_does(demo: Any, visit: Vis
 def test_every_wrapping_is_readable(demo: Any, visit: Visits) -> None:
     one = visit("phone", name="wrapping")
     for wrapping in WRAPPINGS:
-        code = demo.send(
-            "gift", "Coffee House e-gift", value=10, wrappingKey=wrapping, fromName="Everyone at Acme"
-        )
+        code = demo.send("gift", "Coffee House e-gift", value=10, wrappingKey=wrapping, fromName="Everyone at Acme")
         one.open(code["redemptionUrl"])
         for scheme in ("light", "dark"):
             one.page.emulate_media(color_scheme=scheme)
@@ -222,9 +214,7 @@ def test_every_wrapping_is_readable(demo: Any, visit: Visits) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("locale", "heading"), [("fr-FR", "Un cadeau pour vous"), ("de-DE", "Ein Geschenk für Sie")]
-)
+@pytest.mark.parametrize(("locale", "heading"), [("fr-FR", "Un cadeau pour vous"), ("de-DE", "Ein Geschenk für Sie")])
 def test_the_other_languages_fit_the_page(demo: Any, visit: Visits, locale: str, heading: str) -> None:
     code = birthday(demo)
     one = visit("phone", locale=locale, name=locale)
@@ -255,9 +245,7 @@ def test_the_pages_read_from_right_to_left_and_on_the_smallest_window(demo: Any,
 
 
 def test_the_demo_from_the_printed_curl_line_to_the_voucher(demo: Any, visit: Visits) -> None:
-    subprocess.run(
-        ["bash", "-c", f"{demo.curls[0]} --fail --silent --show-error"], check=True, capture_output=True
-    )
+    subprocess.run(["bash", "-c", f"{demo.curls[0]} --fail --silent --show-error"], check=True, capture_output=True)
     one = visit("desktop", name="demo")
     page = one.page
     page.goto(f"{demo.url}/mailbox")

@@ -25,9 +25,7 @@ GB = frozenset({"GB"})
 
 
 def digital(**fields: Any) -> Product:
-    return Product(
-        **({"id": 7, "name": "Voucher", "is_digital": True, "currency": "GBP", "countries": GB} | fields)
-    )
+    return Product(**({"id": 7, "name": "Voucher", "is_digital": True, "currency": "GBP", "countries": GB} | fields))
 
 
 def physical(**fields: Any) -> Product:
@@ -98,17 +96,9 @@ def test_gift_at_an_allowed_value(
         (RANGE, 10**400, f"`value` must be at most {MAX_AMOUNT}."),
         (HAMPER, 52.14, "`value` must be 38.50 or left out."),
         (HAMPER, 38.501, "`value` must have at most 2 decimals in GBP."),
-        (
-            digital(currency="JPY", range_minor=(500, 1000)),
-            500.5,
-            "`value` must have at most 0 decimals in JPY.",
-        ),
+        (digital(currency="JPY", range_minor=(500, 1000)), 500.5, "`value` must have at most 0 decimals in JPY."),
         (digital(currency="KWD", range_minor=(1500, 9999)), 1.499, "`value` must be from 1.50 to 9.999."),
-        (
-            digital(currency="KWD", range_minor=(1500, 9999)),
-            1.5001,
-            "`value` must have at most 3 decimals in KWD.",
-        ),
+        (digital(currency="KWD", range_minor=(1500, 9999)), 1.5001, "`value` must have at most 3 decimals in KWD."),
         (digital(), 10, "`product_id` 7 has no amount it can be sent for."),
     ],
 )
@@ -166,17 +156,11 @@ def test_collection_at_an_allowed_value(chosen: Collection, value: float | None,
         (OPEN_CURATED, -0.01, "`value` must be more than 0."),
         (OPEN_CURATED, 0.001, "`value` must have at most 2 decimals in GBP."),
         (OPEN_CURATED, MAX_AMOUNT + 1, f"`value` must be at most {MAX_AMOUNT}."),
-        (
-            collection(allow_custom_value=True, currency="JPY"),
-            0.5,
-            "`value` must have at most 0 decimals in JPY.",
-        ),
+        (collection(allow_custom_value=True, currency="JPY"), 0.5, "`value` must have at most 0 decimals in JPY."),
         (collection(), 10, "`collection_id` 9 has no amount it can be sent for."),
     ],
 )
-def test_collection_at_a_value_it_cannot_be_sent_for(
-    chosen: Collection, value: float | None, detail: str
-) -> None:
+def test_collection_at_a_value_it_cannot_be_sent_for(chosen: Collection, value: float | None, detail: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         collection_price(chosen, value)
     assert refused.value.detail == detail
@@ -187,9 +171,7 @@ amounts_minor = st.integers(1, 10**9)
 
 
 @given(currencies, amounts_minor, amounts_minor, amounts_minor)
-def test_range_takes_all_amounts_in_it_and_no_other(
-    currency: str, one: int, other: int, value_minor: int
-) -> None:
+def test_range_takes_all_amounts_in_it_and_no_other(currency: str, one: int, other: int, value_minor: int) -> None:
     lowest, highest = sorted((one, other))
     product = digital(currency=currency, range_minor=(lowest, highest))
     value = to_number(value_minor, currency)
@@ -206,10 +188,7 @@ def test_each_listed_number_comes_back_as_its_minor_units(currency: str, points:
     ascending = tuple(sorted(points))
     value_minor = data.draw(st.sampled_from(ascending))
     value = to_number(value_minor, currency)
-    assert (
-        gift_price(digital(currency=currency, denominations_minor=ascending), "GB", value).value_minor
-        == value_minor
-    )
+    assert gift_price(digital(currency=currency, denominations_minor=ascending), "GB", value).value_minor == value_minor
     curated = collection(currency=currency, value_points_minor=ascending)
     assert collection_price(curated, value).value_minor == value_minor
 

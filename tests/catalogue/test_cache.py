@@ -190,13 +190,7 @@ class TestLoading:
             product_ids=(1, 2),
         )
         assert snapshot.collection(custom, acme) == Collection(
-            id=custom,
-            name="Thanks",
-            country="IE",
-            currency="EUR",
-            customer_id=acme,
-            value_minor=2500,
-            product_ids=(3,),
+            id=custom, name="Thanks", country="IE", currency="EUR", customer_id=acme, value_minor=2500, product_ids=(3,)
         )
         assert snapshot.collection(custom, acme + 1) is None
         assert snapshot.collection(retired, acme) is None
@@ -245,9 +239,7 @@ class TestLoading:
 
 
 class TestVersions:
-    async def test_one_load_serves_until_the_version_grows(
-        self, database: CountingDatabase, other: Connection
-    ) -> None:
+    async def test_one_load_serves_until_the_version_grows(self, database: CountingDatabase, other: Connection) -> None:
         catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         first = await catalogue.at(version)
@@ -287,9 +279,7 @@ class TestVersions:
         await other.execute(change)
         assert await version_in(other) == version + 1
 
-    async def test_version_and_rows_belong_together(
-        self, database: CountingDatabase, other: Connection
-    ) -> None:
+    async def test_version_and_rows_belong_together(self, database: CountingDatabase, other: Connection) -> None:
         """A load caught between the version and the rows by a change gives the old of both, and whoever has
         seen the new version waits for another load."""
         catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))

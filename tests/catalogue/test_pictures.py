@@ -8,15 +8,7 @@ from importlib import resources
 import pytest
 from tests.catalogue.images import jpeg, png, webp_extended, webp_lossless, webp_lossy
 
-from largesse.catalogue.pictures import (
-    MAX_BYTES,
-    Image,
-    PictureRefused,
-    is_name,
-    media_type,
-    read_image,
-    read_picture,
-)
+from largesse.catalogue.pictures import MAX_BYTES, Image, PictureRefused, is_name, media_type, read_image, read_picture
 
 MAKERS: dict[Callable[..., bytes], str] = {
     png: "png",
@@ -45,9 +37,7 @@ def test_what_was_cut_short_or_goes_on_is_no_image(make: Callable[..., bytes]) -
     assert read_image(whole + b"<script>") is None
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"GIF89a", b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"\xff\xd8\xff\xd9"]
-)
+@pytest.mark.parametrize("content", [b"", b"GIF89a", b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"\xff\xd8\xff\xd9"])
 def test_other_files_are_refused(content: bytes) -> None:
     with pytest.raises(PictureRefused, match="must be a whole PNG, JPEG or WebP file"):
         read_picture(content)
@@ -55,14 +45,7 @@ def test_other_files_are_refused(content: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("width", "height", "fits"),
-    [
-        (64, 64, True),
-        (63, 64, False),
-        (64, 63, False),
-        (2_000, 64, True),
-        (2_001, 64, False),
-        (64, 2_001, False),
-    ],
+    [(64, 64, True), (63, 64, False), (64, 63, False), (2_000, 64, True), (2_001, 64, False), (64, 2_001, False)],
 )
 def test_sides_have_limits(width: int, height: int, fits: bool) -> None:
     content = png(width, height)
@@ -93,9 +76,7 @@ def test_a_name_is_of_the_content() -> None:
     assert is_name(first.name)
     assert media_type(first.name) == "image/png"
     assert media_type(read_picture(jpeg()).name) == "image/jpeg"
-    assert not any(
-        is_name(name) for name in ("", "a.png", f"{first.name}x", f"../{first.name}", first.name.upper())
-    )
+    assert not any(is_name(name) for name in ("", "a.png", f"{first.name}x", f"../{first.name}", first.name.upper()))
 
 
 def test_the_pictures_of_the_demo_are_some() -> None:

@@ -16,12 +16,7 @@ percents = st.decimals(min_value=0, max_value=400, places=4)
 
 
 def hamper(
-    *,
-    cost_minor: int,
-    markup: Decimal | str,
-    postage_minor: int,
-    vat: Decimal | str | None,
-    currency: str = "GBP",
+    *, cost_minor: int, markup: Decimal | str, postage_minor: int, vat: Decimal | str | None, currency: str = "GBP"
 ) -> Product:
     return Product(
         id=1,
@@ -50,14 +45,7 @@ def half_up(exact: Fraction) -> int:
         (4, "10", 0, "0", 4, 4),  # 4.4
         (10, "0", 5, "10", 10, 17),  # 16.5 is halfway: up
         (1000, "12.345", 0, "0", 1123, 1123),  # 1123.45
-        (
-            1000,
-            "12.35",
-            0,
-            "5.5",
-            1124,
-            1185,
-        ),  # 1123.5, and 1185.2925: the total is rounded once, not the value first
+        (1000, "12.35", 0, "5.5", 1124, 1185),  # 1123.5, and 1185.2925: the total is rounded once, not the value first
     ],
 )
 def test_price_to_the_minor_unit(

@@ -62,9 +62,7 @@ class TestProducts:
         assert product_ids(shop, country="US") == []
 
     def test_listed_by_id_whatever_the_order_they_came_in(self) -> None:
-        shop = snapshot(
-            [voucher(30), voucher(10), voucher(20, customer_ids=frozenset({ACME})), hamper(5), voucher(25)]
-        )
+        shop = snapshot([voucher(30), voucher(10), voucher(20, customer_ids=frozenset({ACME})), hamper(5), voucher(25)])
         assert product_ids(shop, ACME) == [5, 10, 20, 25, 30]
         assert product_ids(shop, GLOBEX) == [5, 10, 25, 30]
 
@@ -110,10 +108,7 @@ class TestProducts:
 
     def test_physical_is_listed_at_the_price_of_each_country(self) -> None:
         shop = snapshot([hamper(1)])
-        prices = [
-            msgspec.json.decode(shop.tell_products(ACME, country))[0]["totalPrice"]
-            for country in ("GB", "IE")
-        ]
+        prices = [msgspec.json.decode(shop.tell_products(ACME, country))[0]["totalPrice"] for country in ("GB", "IE")]
         assert prices == [52.14, 48.45]
 
     def test_currency(self) -> None:
@@ -136,9 +131,7 @@ class TestProducts:
         ],
     )
     def test_keyword_is_found_anywhere_in_any_case(self, keyword: str | None, found: list[int]) -> None:
-        shop = snapshot(
-            [voucher(1, "Coffee House"), voucher(2, "Best coffee"), voucher(3, "Café Goethestraße")]
-        )
+        shop = snapshot([voucher(1, "Coffee House"), voucher(2, "Best coffee"), voucher(3, "Café Goethestraße")])
         assert product_ids(shop, keyword=keyword) == found
 
     @pytest.mark.parametrize(
@@ -197,10 +190,7 @@ class TestProducts:
         assert product_ids(shop, GLOBEX, **filters) == [1, 6]
 
     @given(
-        st.lists(st.booleans(), max_size=40),
-        st.integers(1, 50),
-        st.integers(1, 200),
-        st.sampled_from([None, "GBP"]),
+        st.lists(st.booleans(), max_size=40), st.integers(1, 50), st.integers(1, 200), st.sampled_from([None, "GBP"])
     )
     def test_pages_are_slices_of_the_whole(
         self, restricted: list[bool], page: int, limit: int, currency: str | None
@@ -230,9 +220,7 @@ class TestProducts:
         assert product_ids(shop, country="IE", page=50) == list(range(9802, 10_001, 2))
 
     @given(st.sampled_from(["GBP", "JPY", "KWD"]), st.integers(1, 10**9), st.integers(-1, 1))
-    def test_the_least_amount_is_the_edge_of_the_filter(
-        self, currency: str, least_minor: int, off: int
-    ) -> None:
+    def test_the_least_amount_is_the_edge_of_the_filter(self, currency: str, least_minor: int, off: int) -> None:
         shop = snapshot([voucher(1, currency=currency, denominations_minor=(least_minor,))])
         amount = Decimal(repr(to_number(least_minor + off, currency)))
         assert product_ids(shop, amount=amount) == ([1] if off >= 0 else [])
@@ -282,9 +270,7 @@ class TestCollections:
         assert msgspec.json.decode(self.SHOP.tell_collection(4, ACME))["value"] == 25.0
         assert msgspec.json.decode(self.SHOP.tell_collection(1, OTHER))["kind"] == "curated"
 
-    @pytest.mark.parametrize(
-        ("collection_id", "customer_id"), [(9, ACME), (4, GLOBEX), (5, ACME), (2**70, ACME)]
-    )
+    @pytest.mark.parametrize(("collection_id", "customer_id"), [(9, ACME), (4, GLOBEX), (5, ACME), (2**70, ACME)])
     def test_unavailable_is_not_found(self, collection_id: int, customer_id: int) -> None:
         assert self.SHOP.collection(collection_id, customer_id) is None
         with pytest.raises(NotFound, match=f"no collection {collection_id}"):

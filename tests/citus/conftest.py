@@ -151,9 +151,7 @@ async def spread(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 def principal_of(customer_id: int) -> Principal:
     """The API key of a customer: ids of customers, service accounts and keys go together."""
     name = f"Customer {customer_id}"
-    return Principal(
-        customer_id, "production", customer_id, name, "enterprise", "invoiced", customer_id, "Bot", True
-    )
+    return Principal(customer_id, "production", customer_id, name, "enterprise", "invoiced", customer_id, "Bot", True)
 
 
 async def own_accounts_of(database: Database, principal: Principal) -> OwnAccounts:
@@ -171,9 +169,7 @@ async def place(spread: Overheard, customer_id: int, **more: Any) -> Any:
     principal = principal_of(customer_id)
     placer = Placer(spread, CHAIN)
     try:
-        return (
-            await placer.place(build_order(principal, await own_accounts_of(spread, principal), **more))
-        ).order
+        return (await placer.place(build_order(principal, await own_accounts_of(spread, principal), **more))).order
     finally:
         await placer.close()
 

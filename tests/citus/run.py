@@ -44,9 +44,7 @@ KILLED = "tests/citus/test_killed.py"
 def main() -> None:
     """Ends with an exit code of pytest."""
     if not PROGRAM:
-        sys.stdout.write(
-            "Skipped: no cluster. CLUSTER= names a program that starts one (docs/testing.md, Citus).\n"
-        )
+        sys.stdout.write("Skipped: no cluster. CLUSTER= names a program that starts one (docs/testing.md, Citus).\n")
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # who is told to stop stops the cluster, too
     with running() as cluster:

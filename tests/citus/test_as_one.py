@@ -69,9 +69,7 @@ async def test_a_cancellation_and_the_mail_that_it_holds_back(spread: Overheard)
         await cancel_order(connection, principal_of(CUSTOMER), CHAIN, order.reference)
 
 
-async def test_a_claim_and_the_parcel_that_leaves(
-    spread: Overheard, operator: Overheard, tmp_path: Path
-) -> None:
+async def test_a_claim_and_the_parcel_that_leaves(spread: Overheard, operator: Overheard, tmp_path: Path) -> None:
     line = await claimed(spread, HAMPER)
     _, gifts = recipients(spread)
     async with as_one(spread):
@@ -113,9 +111,7 @@ async def test_mail_that_is_sent_again_and_who_asked_for_it(
             await resend(connection, principal, order.reference, "mia@example.com")
 
 
-async def test_what_is_done_and_what_the_audit_log_keeps_of_it(
-    spread: Overheard, operator: Overheard
-) -> None:
+async def test_what_is_done_and_what_the_audit_log_keeps_of_it(spread: Overheard, operator: Overheard) -> None:
     acting = await acting_on(operator, VAULT)
     funding = "SELECT id FROM accounts WHERE customer_id = $1 AND kind = 'funding' ORDER BY id"
     master, other = [row["id"] for row in await operator.fetch(OPERATOR, funding, CUSTOMER)]

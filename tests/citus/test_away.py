@@ -38,9 +38,7 @@ def away(node: str, database_url: str) -> Iterator[None]:
 
 
 def send(service: Service, customer: int, reference: str) -> Any:
-    return service.send(
-        "gift", "coffee", key=f"key{customer}", account=None, value=1, externalReference=reference
-    )
+    return service.send("gift", "coffee", key=f"key{customer}", account=None, value=1, externalReference=reference)
 
 
 def require_away(answer: Any) -> None:

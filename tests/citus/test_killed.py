@@ -146,8 +146,7 @@ async def check(killable: Killable, loads: Mapping[int, Load], sender: str) -> s
     """No order that was acknowledged is lost and none is there twice, and the database agrees with itself; says how many there were."""
     connection = await asyncpg.connect(killable.cluster.url)
     rows = await connection.fetch(
-        "SELECT customer_id, external_reference, count(*) FROM orders WHERE from_name = $1 GROUP BY 1, 2",
-        sender,
+        "SELECT customer_id, external_reference, count(*) FROM orders WHERE from_name = $1 GROUP BY 1, 2", sender
     )
     await connection.close()
     found = {(row[0], row[1]): row[2] for row in rows}
@@ -156,16 +155,12 @@ async def check(killable: Killable, loads: Mapping[int, Load], sender: str) -> s
         id_ = killable.installation.id("customers", f"c{customer}")
         acknowledged = {reply.number for reply in load.replies if reply.status == 200}
         placed += len(acknowledged)
-        named = [
-            found.get((id_, f"{sender}-{number}"), 0) for number in acknowledged if has_reference(number)
-        ]
+        named = [found.get((id_, f"{sender}-{number}"), 0) for number in acknowledged if has_reference(number)]
         lost += named.count(0)
         doubled += sum(count > 1 for count in named)
         # Those without a reference are told apart by their number alone: but for the ones of which nobody could be told.
         doubts = sum(
-            reply.status == 503
-            and "before it said" in reply.body["detail"]
-            and not has_reference(reply.number)
+            reply.status == 503 and "before it said" in reply.body["detail"] and not has_reference(reply.number)
             for reply in load.replies
         )
         more = found.get((id_, None), 0) - sum(not has_reference(number) for number in acknowledged)
@@ -211,9 +206,9 @@ async def test_no_order_is_lost_or_doubled_however_often_a_node_goes(
             f"\n{KILLS} nodes killed: {told}; {statuses}; p99 of the others {before_ms:.0f} ms before, {meanwhile_ms:.0f} ms meanwhile\n"
         )
     assert statuses.keys() <= {200, 409, 503}
-    assert all(
-        reply.retry_after for load in loads.values() for reply in load.replies if reply.status == 503
-    ), "each 503 says when to come back"
+    assert all(reply.retry_after for load in loads.values() for reply in load.replies if reply.status == 503), (
+        "each 503 says when to come back"
+    )
     assert meanwhile_ms <= 2 * before_ms
 
 

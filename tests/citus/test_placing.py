@@ -66,22 +66,16 @@ async def test_orders_of_many_customers_at_once_are_each_placed(spread: Overhear
     finally:
         await placer.close()
     for customer_id in range(1, CUSTOMERS + 1):
-        count = (
-            "SELECT count(*) FROM orders"  # of whom the transaction is for, as the nodes' policies hold it
-        )
+        count = "SELECT count(*) FROM orders"  # of whom the transaction is for, as the nodes' policies hold it
         assert await spread.fetchval(for_customer(customer_id, "production"), count) == 10
 
 
 async def test_a_role_may_no_more_where_its_rows_are_on_nodes(spread: Overheard) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
-        await spread.execute(
-            for_customer(1, "production"), "UPDATE entries SET amount_minor = 1 WHERE customer_id = 1"
-        )
+        await spread.execute(for_customer(1, "production"), "UPDATE entries SET amount_minor = 1 WHERE customer_id = 1")
 
 
-async def test_rows_of_others_are_refused_by_the_node_and_nothing_is_seen_without_a_scope(
-    spread: Overheard,
-) -> None:
+async def test_rows_of_others_are_refused_by_the_node_and_nothing_is_seen_without_a_scope(spread: Overheard) -> None:
     forged = """
         INSERT INTO mail_jobs (customer_id, order_id, environment, due_at) VALUES (2, 1, 'production', now())
     """

@@ -44,28 +44,18 @@ async def execute(url: str, *statements: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        (
-            "DELETE FROM pg_dist_node",
-            "has the extension citus and no cluster: SELECT citus_set_coordinator_host",
-        ),
-        (
-            "DELETE FROM pg_dist_node WHERE groupid <> 0",
-            "no nodes to keep customers on: SELECT citus_add_node",
-        ),
+        ("DELETE FROM pg_dist_node", "has the extension citus and no cluster: SELECT citus_set_coordinator_host"),
+        ("DELETE FROM pg_dist_node WHERE groupid <> 0", "no nodes to keep customers on: SELECT citus_add_node"),
         ("DROP EXTENSION citus CASCADE", "tables are missing, as after DROP EXTENSION citus"),
     ],
 )
-async def test_a_coordinator_that_lost_its_nodes_or_its_tables(
-    database_url: str, statement: str, said: str
-) -> None:
+async def test_a_coordinator_that_lost_its_nodes_or_its_tables(database_url: str, statement: str, said: str) -> None:
     await execute(database_url, statement)
     await require_refused(database_url, said)
 
 
 async def test_a_coordinator_without_nodes_is_left_without_tables(database_url: str) -> None:
-    await execute(
-        database_url, "DROP EXTENSION citus CASCADE", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"
-    )
+    await execute(database_url, "DROP EXTENSION citus CASCADE", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
     await execute(database_url, "CREATE EXTENSION citus")
     with pytest.raises(OperatorError, match="no cluster"):
         await migrate.upgrade(database_url)
@@ -84,9 +74,7 @@ async def test_a_coordinator_without_nodes_is_left_without_tables(database_url: 
 async def test_a_node_of_another_version(database_url: str, statement: str, version: str) -> None:
     node = urlsplit(NODES[1])
     await execute(node._replace(path=urlsplit(database_url).path).geturl(), statement)
-    await require_refused(
-        database_url, f"{node.hostname}:{node.port} has {version}: bring all to one version"
-    )
+    await require_refused(database_url, f"{node.hostname}:{node.port} has {version}: bring all to one version")
 
 
 async def test_servers_that_did_not_load_the_extension() -> None:
@@ -97,9 +85,7 @@ async def test_servers_that_did_not_load_the_extension() -> None:
             (node, f":{node['port']} has .*, not loaded: bring all to one version"),
             (coordinator, "which its server has not loaded: put citus into shared_preload_libraries"),
         ):
-            await execute(
-                cluster.url_of(server, "postgres"), "ALTER SYSTEM SET shared_preload_libraries = plpgsql"
-            )
+            await execute(cluster.url_of(server, "postgres"), "ALTER SYSTEM SET shared_preload_libraries = plpgsql")
             cluster.stop()
             cluster.start()
             with pytest.raises(OperatorError, match=said):

@@ -54,9 +54,7 @@ async def test_what_follows_from_an_event_is_committed_with_its_mark_in_two_phas
     assert await told(worker) == [1]
 
 
-async def test_a_node_that_is_away_stops_no_other_and_loses_nothing(
-    worker: Overheard, database_url: str
-) -> None:
+async def test_a_node_that_is_away_stops_no_other_and_loses_nothing(worker: Overheard, database_url: str) -> None:
     name = database_url.rpartition("/")[2]
     async with worker.connection(OPERATOR) as connection:
         homes = await sharding.shard_groups_of(connection, range(1, CUSTOMERS + 1))
@@ -70,9 +68,7 @@ async def test_a_node_that_is_away_stops_no_other_and_loses_nothing(
 
     with closing(Statements(node)) as server:
         server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
-        server.execute(
-            f"SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '{name}'"
-        )
+        server.execute(f"SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '{name}'")
         try:
             await rounds.go(CUSTOMERS_WAITING, step)
             assert await told(worker) == sorted(set(homes) - away)

@@ -9,15 +9,10 @@ import pytest
 from tests.cli.conftest import Run, assert_refused, sql
 
 
-def test_an_account_is_made_renamed_closed_and_opened(
-    run: Run, database: str, loaded: dict[str, Any]
-) -> None:
+def test_an_account_is_made_renamed_closed_and_opened(run: Run, database: str, loaded: dict[str, Any]) -> None:
     made = run("accounts", "create", "acme", "People team", "--currency", "gbp")
     assert made.stdout.startswith("People team is acme/people-team (id ")
-    assert (
-        run("accounts", "rename", "acme/people-team", " Team ").stdout
-        == "acme/people-team is called Team now.\n"
-    )
+    assert run("accounts", "rename", "acme/people-team", " Team ").stdout == "acme/people-team is called Team now.\n"
     assert run("accounts", "close", "acme/people-team").stdout == "Team is closed.\n"
     assert_refused(run("top-up", "acme/people-team", "1"), "the account is closed: open it again first")
     listed = json.loads(run("accounts", "list", "--customer", "acme", "--json").stdout)

@@ -99,10 +99,7 @@ def test_chains_that_were_made_anew_are_found(run: Run, database: str, anchored:
 
 
 def test_an_account_that_was_emptied_and_looks_new_is_found(run: Run, database: str, anchored: Path) -> None:
-    script(
-        database,
-        "DELETE FROM entries; UPDATE accounts SET balance_minor = 0, chain_head = DEFAULT",
-    )
+    script(database, "DELETE FROM entries; UPDATE accounts SET balance_minor = 0, chain_head = DEFAULT")
     assert run("verify").exit_code == 0
     assert len(missed(run, anchored)) == 2
 

@@ -30,15 +30,10 @@ def test_accounts_are_assigned_and_taken_away(run: Run, database: str, closed: i
     said = run("accounts", "unassign", "acme/shared", "--user", "cem@acme.example").stdout
     assert said == "cem@acme.example may not use Acme shared.\n"
     assert (
-        sql(
-            database,
-            "SELECT account_id FROM account_users UNION ALL SELECT account_id FROM account_service_accounts",
-        )
+        sql(database, "SELECT account_id FROM account_users UNION ALL SELECT account_id FROM account_service_accounts")
         == []
     )
-    acts = sql(
-        database, "SELECT subject, before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id"
-    )
+    acts = sql(database, "SELECT subject, before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id")
     none, shared = '{"accounts":[]}', '{"accounts":["Acme shared"]}'
     account = "service account 1"
     assert [tuple(act) for act in acts] == [
@@ -59,19 +54,14 @@ def test_who_belongs_to_the_customer_no_longer_has_none(run: Run, database: str,
 
 def test_a_closed_account_is_assigned_to_nobody(run: Run, database: str, closed: int) -> None:
     sql(database, "UPDATE accounts SET closed_at = clock_now() WHERE key = 'shared'")
-    assert_refused(
-        run("accounts", "assign", "acme/shared", "--service-account", "hr-bot"), "Acme shared is closed"
-    )
+    assert_refused(run("accounts", "assign", "acme/shared", "--service-account", "hr-bot"), "Acme shared is closed")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("acme/shared",), "--service-account or --user"),
-        (
-            ("acme/shared", "--user", "cem@acme.example", "--service-account", "hr-bot"),
-            "--service-account or --user",
-        ),
+        (("acme/shared", "--user", "cem@acme.example", "--service-account", "hr-bot"), "--service-account or --user"),
         (("acme/shared", "--user", "nobody@acme.example"), "nobody belongs to 'acme'"),
         (("acme/shared", "--service-account", "rewards"), "no service account 'rewards'"),
         (("globex/shared", "--user", "cem@acme.example"), "nobody belongs to 'globex'"),
@@ -79,14 +69,9 @@ def test_a_closed_account_is_assigned_to_nobody(run: Run, database: str, closed:
         (("acme/no", "--service-account", "hr-bot"), "no funding account"),
     ],
 )
-def test_what_cannot_be_assigned(
-    run: Run, database: str, closed: int, arguments: tuple[str, ...], said: str
-) -> None:
+def test_what_cannot_be_assigned(run: Run, database: str, closed: int, arguments: tuple[str, ...], said: str) -> None:
     assert_refused(run("accounts", "assign", *arguments), said)
     assert (
-        sql(
-            database,
-            "SELECT account_id FROM account_users UNION ALL SELECT account_id FROM account_service_accounts",
-        )
+        sql(database, "SELECT account_id FROM account_users UNION ALL SELECT account_id FROM account_service_accounts")
         == []
     )

@@ -39,17 +39,7 @@ def test_every_command_explains_itself(run: Run, command: Sequence[str]) -> None
 
 def test_the_commands_are_those_of_the_design(run: Run) -> None:
     names = {" ".join(command) for command in _commands(main)}
-    assert names >= {
-        "demo",
-        "migrate",
-        "load",
-        "serve",
-        "keys create",
-        "keys list",
-        "keys delete",
-        "top-up",
-        "verify",
-    }
+    assert names >= {"demo", "migrate", "load", "serve", "keys create", "keys list", "keys delete", "top-up", "verify"}
 
 
 def test_the_version(run: Run) -> None:
@@ -93,14 +83,7 @@ def test_wrong_usage_is_one_line_that_names_the_help(run: Run, arguments: Sequen
         ("keys", "list"),
         ("keys", "delete", "1"),
         ("top-up", "gbp", "1"),
-        (
-            "keys",
-            "create",
-            "--customer=acme",
-            "--service-account=hr-bot",
-            "--environment=production",
-            "--name=n",
-        ),
+        ("keys", "create", "--customer=acme", "--service-account=hr-bot", "--environment=production", "--name=n"),
     ],
     ids=" ".join,
 )
@@ -172,16 +155,12 @@ def test_a_lost_key_of_an_embedded_database_is_not_replaced_by_another(
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("migrate",), ("verify",), ("keys", "list"), ("top-up", "gbp", "1")],
-    ids=" ".join,
+    "arguments", [("migrate",), ("verify",), ("keys", "list"), ("top-up", "gbp", "1")], ids=" ".join
 )
 def test_a_database_that_cannot_be_reached_is_one_line(
     run: Run, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str]
 ) -> None:
-    monkeypatch.setenv(
-        "LARGESSE_DATABASE_URL", "postgresql://user:hidden-password@127.0.0.1:1,127.0.0.1:2/largesse"
-    )
+    monkeypatch.setenv("LARGESSE_DATABASE_URL", "postgresql://user:hidden-password@127.0.0.1:1,127.0.0.1:2/largesse")
     monkeypatch.setenv("LARGESSE_MASTER_KEY", MASTER_KEY)
     result = run(*arguments)
     assert_refused(result, "database")
@@ -295,14 +274,7 @@ def test_a_world_file_that_is_not_there(run: Run, database: str, tmp_path: Path)
 def test_load_prints_ids_and_the_secrets_of_new_keys(run: Run, loaded: dict[str, Any]) -> None:
     ids = loaded["ids"]
     assert loaded.keys() == {"ids", "api_keys"}
-    assert ids.keys() == {
-        "products",
-        "collections",
-        "templates",
-        "funding_accounts",
-        "customers",
-        "service_accounts",
-    }
+    assert ids.keys() == {"products", "collections", "templates", "funding_accounts", "customers", "service_accounts"}
     assert ids["products"].keys() == {"coffee"}
     assert ids["funding_accounts"].keys() == {"gbp", "jpy", "acme/shared", "globex/shared"}
     assert all(isinstance(number, int) for kind in ids.values() for number in kind.values())

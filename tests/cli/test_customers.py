@@ -14,16 +14,8 @@ TERMS = ("--plan", "pro", "--funding", "balance")
 
 def test_a_customer_is_made_and_works(run: Run, database: str, loaded: dict[str, Any]) -> None:
     made = json.loads(run(*CREATE, "Initech Ltd", *TERMS, "--json").stdout)
-    assert made == {
-        "id": made["id"],
-        "key": "initech-ltd",
-        "name": "Initech Ltd",
-        "plan": "pro",
-        "funding": "balance",
-    }
-    assert (
-        "largesse users invite EMAIL --customer initech-ltd-2" in run(*CREATE, "Initech Ltd", *TERMS).stdout
-    )
+    assert made == {"id": made["id"], "key": "initech-ltd", "name": "Initech Ltd", "plan": "pro", "funding": "balance"}
+    assert "largesse users invite EMAIL --customer initech-ltd-2" in run(*CREATE, "Initech Ltd", *TERMS).stdout
     invited = run("users", "invite", "ida@initech.example", "--customer", "initech-ltd", "--role", "admin")
     assert "lets in once" in invited.stdout
     assert run("accounts", "create", "initech-ltd", "Float", "--currency", "GBP").exit_code == 0
@@ -39,10 +31,7 @@ def test_a_customer_is_made_and_works(run: Run, database: str, loaded: dict[str,
 
 
 def test_a_customer_is_changed(run: Run, database: str, loaded: dict[str, Any]) -> None:
-    assert (
-        run("customers", "set", "acme", "--plan", "enterprise").stdout
-        == "acme is Acme Ltd, enterprise, balance.\n"
-    )
+    assert run("customers", "set", "acme", "--plan", "enterprise").stdout == "acme is Acme Ltd, enterprise, balance.\n"
     run("customers", "set", "acme", "--plan", "enterprise")  # changes nothing, and is no act
     run("customers", "set", "acme", "--name", "Acme plc", "--funding", "invoiced")
     acts = sql(database, "SELECT before, after FROM audit_events WHERE act = 'customer.changed' ORDER BY id")
@@ -100,7 +89,9 @@ def test_new_people_of_a_world_file_are_invited_once(
     (tmp_path / "people.yaml").write_text(PEOPLE)
     monkeypatch.setenv("LARGESSE_SMTP_URL", "smtp://mail.example")
     assert "New people, 2, are invited by mail." in run("load", "people.yaml").stderr
-    invited = "SELECT u.email FROM people_mails m JOIN users u ON u.id = m.user_id WHERE m.kind = 'invitation' ORDER BY 1"
+    invited = (
+        "SELECT u.email FROM people_mails m JOIN users u ON u.id = m.user_id WHERE m.kind = 'invitation' ORDER BY 1"
+    )
     assert [row["email"] for row in sql(database, invited)] == ["ada@acme.example", "cem@acme.example"]
     assert "New people" not in run("load", "people.yaml").stderr
     assert len(sql(database, invited)) == 2
@@ -108,13 +99,8 @@ def test_new_people_of_a_world_file_are_invited_once(
     assert json.loads(act["after"])["invitations"] == 2
 
 
-def test_without_a_mail_server_a_load_says_that_nobody_was_invited(
-    run: Run, database: str, tmp_path: Any
-) -> None:
+def test_without_a_mail_server_a_load_says_that_nobody_was_invited(run: Run, database: str, tmp_path: Any) -> None:
     (tmp_path / "people.yaml").write_text(PEOPLE)
     said = run("load", "people.yaml").stderr
-    assert (
-        "New people, 2, are not invited, since no mail server is set: `largesse users invite` prints a link."
-        in said
-    )
+    assert "New people, 2, are not invited, since no mail server is set: `largesse users invite` prints a link." in said
     assert sql(database, "SELECT 1 FROM people_mails") == []

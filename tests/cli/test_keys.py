@@ -10,9 +10,7 @@ from tests.cli.conftest import Run, assert_refused
 CREATE = ("keys", "create", "--customer", "acme", "--service-account", "hr-bot", "--environment", "staging")
 
 
-def test_a_key_is_made_listed_without_its_secret_and_deleted(
-    run: Run, database: str, loaded: dict[str, Any]
-) -> None:
+def test_a_key_is_made_listed_without_its_secret_and_deleted(run: Run, database: str, loaded: dict[str, Any]) -> None:
     made = json.loads(run(*CREATE, "--name", "trial", "--json").stdout)
     assert made["secret"].startswith("lgs_test_")
     listed = json.loads(run("keys", "list", "--json").stdout)
@@ -43,10 +41,7 @@ def test_a_key_is_made_listed_without_its_secret_and_deleted(
     assert "trial" not in run("keys", "list").stdout
     assert_refused(run("keys", "delete", str(made["id"])), "there is no API key")
     with_deleted = json.loads(run("keys", "list", "--deleted", "--json").stdout)
-    assert [(key["name"], key["deleted_at"] is None) for key in with_deleted] == [
-        ("acme-prod", True),
-        ("trial", False),
-    ]
+    assert [(key["name"], key["deleted_at"] is None) for key in with_deleted] == [("acme-prod", True), ("trial", False)]
     assert " UTC" in run("keys", "list", "--deleted").stdout.partition("  deleted ")[2]
 
 
@@ -71,9 +66,7 @@ def test_keys_that_cannot_be_made(run: Run, loaded: dict[str, Any]) -> None:
     assert_refused(run(*CREATE, "--name", "a\nb"), "--name")
 
 
-def test_a_key_is_narrowed_as_it_is_made_and_afterwards(
-    run: Run, database: str, loaded: dict[str, Any]
-) -> None:
+def test_a_key_is_narrowed_as_it_is_made_and_afterwards(run: Run, database: str, loaded: dict[str, Any]) -> None:
     narrow = ("--scope", "read", "--scope", "send", "--network", "192.0.2.0/24", "--network", "2001:db8::/32")
     made = json.loads(run(*CREATE, "--name", "narrow", *narrow, "--json").stdout)
     key = json.loads(run("keys", "list", "--json").stdout)[-1]
@@ -81,9 +74,7 @@ def test_a_key_is_narrowed_as_it_is_made_and_afterwards(
     assert "for read, send  from 192.0.2.0/24, 2001:db8::/32" in run("keys", "list").stdout
     set_ = ("keys", "set", str(made["id"]))
     done = run(*set_, "--all-scopes")
-    assert (
-        done.stdout == f"API key {made['id']} (narrow) is for everything, from 192.0.2.0/24, 2001:db8::/32.\n"
-    )
+    assert done.stdout == f"API key {made['id']} (narrow) is for everything, from 192.0.2.0/24, 2001:db8::/32.\n"
     assert run(*set_, "--scope", "codes", "--any-network").stdout.endswith("is for codes, from everywhere.\n")
     key = json.loads(run("keys", "list", "--json").stdout)[-1]
     assert (key["scopes"], key["networks"]) == (["codes"], None)
@@ -122,9 +113,7 @@ def test_a_key_is_replaced_by_a_second_one(run: Run, database: str, loaded: dict
     assert "shop 3" in run("keys", "replace", str(second["id"])).stdout
 
 
-def test_a_number_that_a_key_is_called_by_is_part_of_its_name(
-    run: Run, database: str, loaded: dict[str, Any]
-) -> None:
+def test_a_number_that_a_key_is_called_by_is_part_of_its_name(run: Run, database: str, loaded: dict[str, Any]) -> None:
     made = json.loads(run(*CREATE, "--name", "Till 7", "--json").stdout)
     names = []
     for _ in range(3):

@@ -168,14 +168,8 @@ def test_what_is_owed_is_paid_once(run: Run, service: Service, placed: list[str]
     assert_refused(run(*other, "0"), "is not above zero")
     assert_refused(run(*other, "-1"), "is not above zero")
     assert_refused(run(*other, "1.001"), "AMOUNT: “1.001” can mean")
-    assert_refused(
-        run("receivables", "settle", "acme", "1", "--currency", "CHF", "--reference", "x"), "never invoiced"
-    )
-    assert_refused(
-        run("receivables", "settle", "no", "1", "--currency", "GBP", "--reference", "x"), "no customer 'no'"
-    )
-    assert_refused(
-        run("receivables", "settle", "initech", "1", "--currency", "ZZZ", "--reference", "x"), "ZZZ"
-    )
+    assert_refused(run("receivables", "settle", "acme", "1", "--currency", "CHF", "--reference", "x"), "never invoiced")
+    assert_refused(run("receivables", "settle", "no", "1", "--currency", "GBP", "--reference", "x"), "no customer 'no'")
+    assert_refused(run("receivables", "settle", "initech", "1", "--currency", "ZZZ", "--reference", "x"), "ZZZ")
     assert run(*other, "44.50").stdout == "initech now owes £0.00.\n"
     assert run("verify").exit_code == 0

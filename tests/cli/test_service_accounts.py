@@ -17,9 +17,7 @@ def limits(run: Run) -> list[tuple[Any, ...]]:
 
 
 def named(run: Run, name: str) -> list[dict[str, Any]]:
-    return [
-        one for one in json.loads(run("service-accounts", "list", "--json").stdout) if one["name"] == name
-    ]
+    return [one for one in json.loads(run("service-accounts", "list", "--json").stdout) if one["name"] == name]
 
 
 def test_limits_are_set_listed_and_taken_away(run: Run, database: str, loaded: dict[str, Any]) -> None:
@@ -47,10 +45,7 @@ def test_limits_are_set_listed_and_taken_away(run: Run, database: str, loaded: d
         (("acme/hr-bot", "--currency", "GBP", "--daily", "1.005"), "--daily"),
         (("acme/hr-bot", "--currency", "JPY", "--daily", "0.5"), "--daily"),
         (("acme/hr-bot", "--currency", "GBP", "--daily", "0"), "--daily: “0” is not above zero"),
-        (
-            ("acme/hr-bot", "--currency", "GBP", "--largest-order", "much"),
-            "--largest-order: “much” is not an amount",
-        ),
+        (("acme/hr-bot", "--currency", "GBP", "--largest-order", "much"), "--largest-order: “much” is not an amount"),
     ],
 )
 def test_what_is_refused(

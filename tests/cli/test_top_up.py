@@ -58,7 +58,5 @@ def test_a_top_up_that_cannot_be(
 
 
 @pytest.mark.parametrize("reference", ["", " ", "x" * 129])
-def test_a_reference_of_a_top_up_has_1_to_128_characters(
-    run: Run, loaded: dict[str, Any], reference: str
-) -> None:
+def test_a_reference_of_a_top_up_has_1_to_128_characters(run: Run, loaded: dict[str, Any], reference: str) -> None:
     assert_refused(run("top-up", "gbp", "1", "--reference", reference), "--reference")

@@ -128,14 +128,7 @@ def test_a_reference_that_is_none(run: Run, database: str, ask: Ask) -> None:
 
 
 def test_a_banks_file_is_matched_line_by_line(run: Run, database: str, ask: Ask, tmp_path: Path) -> None:
-    paid, short, late, gone, yen, twice = (
-        ask(),
-        ask(),
-        ask(),
-        ask(),
-        ask("jpy", 5_000),
-        ask(amount_minor=30_00),
-    )
+    paid, short, late, gone, yen, twice = (ask(), ask(), ask(), ask(), ask("jpy", 5_000), ask(amount_minor=30_00))
     cancel(database, gone)
     sql(
         database,
@@ -188,8 +181,7 @@ def test_a_banks_file_is_matched_line_by_line(run: Run, database: str, ask: Ask,
 def test_a_file_that_is_wholly_taken_ends_well(run: Run, database: str, ask: Ask, tmp_path: Path) -> None:
     asked = [ask(amount_minor=amount) for amount in range(1, 13)]
     (tmp_path / "bank.csv").write_text(
-        "Text;Betrag\n"
-        + "".join(f"{one.reference};{one.amount_minor / 100:.2f}\n".replace(".", ",") for one in asked)
+        "Text;Betrag\n" + "".join(f"{one.reference};{one.amount_minor / 100:.2f}\n".replace(".", ",") for one in asked)
     )
     done = run("top-ups", "import", "bank.csv", "--currency", "gbp")
     assert (done.exit_code, balance(database)) == (0, 100_78)

@@ -86,9 +86,7 @@ def test_who_has_their_second_step_forgotten_is_told_by_mail(
     assert [tuple(row) for row in sql(database, told)] == [("second_step", "forgotten")]
 
 
-def test_an_invitation_without_a_role_leaves_the_one_there_is(
-    run: Run, database: str, loaded: dict[str, Any]
-) -> None:
+def test_an_invitation_without_a_role_leaves_the_one_there_is(run: Run, database: str, loaded: dict[str, Any]) -> None:
     def role_of(email: str) -> str:
         listed = json.loads(run("users", "list", "--json").stdout)
         return str(next(one["role"] for one in listed if one["email"] == email))

@@ -51,9 +51,7 @@ async def test_so_many_and_no_more(database: Database, allowance: Allowance, mos
         await spend(database, VAULT, allowance, b"edge")
 
 
-async def test_a_try_that_began_first_and_is_counted_last_costs_no_more_than_itself(
-    database: Database,
-) -> None:
+async def test_a_try_that_began_first_and_is_counted_last_costs_no_more_than_itself(database: Database) -> None:
     """Its transaction's time lies before that of the others: no allowance is taken back for the time between."""
     await database.execute(OPERATOR, "UPDATE clock SET ahead_by = interval '30 seconds'")
     assert await tries(database, 9, b"race") == 9
@@ -71,9 +69,7 @@ async def test_guessing_on_keeps_the_owner_out_no_longer(database: Database) -> 
         with pytest.raises(TooManyRequests) as refused:
             await spend(database, VAULT, Allowance.ACCOUNT, b"guessed")
         assert 0 < refused.value.retry_after_s <= 90
-    await database.execute(
-        OPERATOR, "UPDATE sign_in_allowances SET counted_at = counted_at - interval '91 seconds'"
-    )
+    await database.execute(OPERATOR, "UPDATE sign_in_allowances SET counted_at = counted_at - interval '91 seconds'")
     assert await tries(database, 5, b"guessed") in {1, 2}
 
 

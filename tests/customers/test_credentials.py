@@ -24,9 +24,7 @@ from largesse.encryption.vault import Vault
 
 VAULT = Vault((bytes(range(32)),))
 OTHER = Vault((bytes(32),))
-SCOPE = (
-    "set_config('largesse.customers', '{1}', true), set_config('largesse.environments', '{production}', true)"
-)
+SCOPE = "set_config('largesse.customers', '{1}', true), set_config('largesse.environments', '{production}', true)"
 HASH = "decode(repeat('ab', 32), 'hex')"
 
 # What somebody with the database's password tries, on rows of the fixture; each is refused.
@@ -187,9 +185,7 @@ async def test_what_is_kept_is_told_for_the_key_alone(filled: str, app: Database
         try:
             for function in ("password_of", "totp_of"):
                 with pytest.raises(asyncpg.InsufficientPrivilegeError):
-                    await other.fetchval(
-                        WORKER, f"SELECT {function}($1, $2)", VAULT.credentials_key, person_id
-                    )
+                    await other.fetchval(WORKER, f"SELECT {function}($1, $2)", VAULT.credentials_key, person_id)
         finally:
             await other.close()
 
@@ -250,9 +246,7 @@ async def test_who_has_the_key_changes_them(app: Database) -> None:
         user_id = await add_user(connection, 1, "b@acme.example", "B", "member")
         await bind_user(connection, user_id, person_id)
         await set_user_role(connection, 1, user_id, "viewer")
-        secret = await begin_session(
-            connection, person_id, user_id, "production", address=None, browser="Test"
-        )
+        secret = await begin_session(connection, person_id, user_id, "production", address=None, browser="Test")
         link = await new_link(connection, "reset", person_id=person_id)
         await use_link(connection, await find_link(connection, link))
         await new_recovery_codes(connection, person_id)

@@ -43,17 +43,10 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 async def make(
-    database: Database,
-    name: str,
-    *,
-    customer: str = "acme",
-    bot: str = "bot",
-    environment: str = "production",
+    database: Database, name: str, *, customer: str = "acme", bot: str = "bot", environment: str = "production"
 ) -> tuple[int, str]:
     async with database.connection(OPERATOR) as connection:
-        return await create_key(
-            connection, customer=customer, service_account=bot, environment=environment, key=name
-        )
+        return await create_key(connection, customer=customer, service_account=bot, environment=environment, key=name)
 
 
 @pytest.fixture
@@ -76,16 +69,12 @@ async def test_a_key_tells_whom_it_acts_for(database: Database, authenticator: A
     assert (await authenticator.authenticate(idle)).principal.service_account_active is False
 
 
-async def test_many_at_once_each_get_their_own_answer(
-    database: Database, authenticator: Authenticator
-) -> None:
+async def test_many_at_once_each_get_their_own_answer(database: Database, authenticator: Authenticator) -> None:
     made = [await make(database, f"key-{n}") for n in range(10)]
     secrets = [secret for _, secret in made]
     unknown = [new_secret("production") for _ in range(10)]
     asked = [secret for pair in zip(secrets, unknown, strict=True) for secret in pair] * 5
-    answers = await asyncio.gather(
-        *(authenticator.authenticate(secret) for secret in asked), return_exceptions=True
-    )
+    answers = await asyncio.gather(*(authenticator.authenticate(secret) for secret in asked), return_exceptions=True)
     for secret, answer in zip(asked, answers, strict=True):
         if secret in unknown:
             assert isinstance(answer, Unauthorized)
@@ -108,9 +97,7 @@ async def test_a_deleted_key_and_one_of_the_other_environment_are_unknown(
         assert secret not in refused.value.detail
 
 
-async def test_what_changes_holds_for_the_next_request(
-    database: Database, authenticator: Authenticator
-) -> None:
+async def test_what_changes_holds_for_the_next_request(database: Database, authenticator: Authenticator) -> None:
     _, secret = await make(database, "one")
     first = await authenticator.authenticate(secret)
     await database.execute(OPERATOR, "UPDATE service_accounts SET active = false")
@@ -166,12 +153,7 @@ async def test_a_deleted_key_keeps_its_row_and_frees_its_name(database: Database
     assert first.deleted_at is not None
     assert (second.id, second.deleted_at) == (again, None)
     assert await database.fetchval(OPERATOR, "SELECT hash FROM api_keys WHERE id = $1", key_id) is None
-    assert (
-        await database.fetchval(
-            OPERATOR, "SELECT count(*) FROM api_keys WHERE hash = $1", secret_hash(secret)
-        )
-        == 0
-    )
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM api_keys WHERE hash = $1", secret_hash(secret)) == 0
 
 
 async def test_keys_are_listed_without_their_secrets(database: Database) -> None:

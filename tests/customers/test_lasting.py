@@ -52,9 +52,7 @@ async def session_of(database: Database, email: str) -> str:
         return await begin_session(connection, person_id, user_id, "production", address=None, browser="Test")
 
 
-@pytest.mark.parametrize(
-    ("kind", "lasts_s"), [("invitation", 7 * DAY), ("sign_in", 24 * HOUR), ("reset", HOUR)]
-)
+@pytest.mark.parametrize(("kind", "lasts_s"), [("invitation", 7 * DAY), ("sign_in", 24 * HOUR), ("reset", HOUR)])
 async def test_a_link(database: Database, kind: str, lasts_s: int) -> None:
     user_id, person_id = await somebody(database, f"{kind}@acme.example")
     of = {"person_id": person_id} if kind == "reset" else {"user_id": user_id}

@@ -48,9 +48,7 @@ async def test_what_is_kept_from_before_is_noticed(passwords: Passwords) -> None
 
 async def test_too_many_at_once_are_told_to_come_back(passwords: Passwords) -> None:
     for _ in range(2):  # who is done makes room for one
-        done = await asyncio.gather(
-            *(passwords.is_right(None, "x") for _ in range(120)), return_exceptions=True
-        )
+        done = await asyncio.gather(*(passwords.is_right(None, "x") for _ in range(120)), return_exceptions=True)
         assert {type(one) for one in done} == {bool, Unavailable}
         assert done.count(False) == 100
 

@@ -23,7 +23,5 @@ SIGNS = {Reach.ALL: "A", Reach.OWN: "o", None: "-"}
 def test_each_role_has_its_rights_and_no_other() -> None:
     assert ROLES == ("admin", "member", "finance", "viewer")
     assert set(RIGHTS) == set(Right)
-    assert {
-        right: "".join(SIGNS[reaches.get(role)] for role in ROLES) for right, reaches in RIGHTS.items()
-    } == EXPECTED
+    assert {right: "".join(SIGNS[reaches.get(role)] for role in ROLES) for right, reaches in RIGHTS.items()} == EXPECTED
     assert all(set(reaches) <= set(ROLES) for reaches in RIGHTS.values())

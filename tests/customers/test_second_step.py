@@ -51,8 +51,7 @@ async def turned_on(connection: Connection, email: str) -> tuple[int, bytes, lis
 
 
 @pytest.mark.parametrize(
-    ("at_s", "code"),
-    [(59, "287082"), (1111111109, "081804"), (1111111111, "050471"), (20000000000, "353130")],
+    ("at_s", "code"), [(59, "287082"), (1111111109, "081804"), (1111111111, "050471"), (20000000000, "353130")]
 )
 def test_codes_are_those_of_the_standard(at_s: int, code: str) -> None:
     """RFC 6238, appendix B, the last six digits; a clock may be a step off, and no more."""
@@ -100,9 +99,7 @@ async def test_recovery_codes_hold_once_each_and_until_there_are_new_ones(databa
         assert not {row["hash"] for row in kept} & set(fresh)
 
 
-async def test_a_wrong_code_turns_nothing_on_and_without_a_second_step_none_is_right(
-    database: Database,
-) -> None:
+async def test_a_wrong_code_turns_nothing_on_and_without_a_second_step_none_is_right(database: Database) -> None:
     async with database.transaction(OPERATOR) as connection:
         person_id, secret = await add_person(connection, "without@acme.example"), new_totp_secret()
         for wrong in ("", "12345", "abcdef", "\uff11\uff12\uff13\uff14\uff15\uff16"):

@@ -54,8 +54,7 @@ def test_the_checksum_covers_the_environment() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "lgs_live_", "Bearer", "lgs_prod_" + "0" * 49, "lgs_live_" + "0" * 48, "lgs_live_" + "é" * 49],
+    "text", ["", "lgs_live_", "Bearer", "lgs_prod_" + "0" * 49, "lgs_live_" + "0" * 48, "lgs_live_" + "é" * 49]
 )
 def test_other_text_is_not_well_formed(text: str) -> None:
     assert not well_formed(text)

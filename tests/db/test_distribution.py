@@ -65,9 +65,7 @@ async def test_the_customer_is_in_every_unique_key_of_what_is_spread(connection:
     assert [row["key"] for row in rows if not row["names_customer"]] == []
 
 
-async def test_what_is_spread_refers_to_nothing_but_what_is_spread_or_copied(
-    connection: asyncpg.Connection,
-) -> None:
+async def test_what_is_spread_refers_to_nothing_but_what_is_spread_or_copied(connection: asyncpg.Connection) -> None:
     parents = await connection.fetch(
         """
         SELECT DISTINCT confrelid::regclass::text AS parent FROM pg_constraint

@@ -31,10 +31,7 @@ class Holder:
 
     def __init__(self, data_dir: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(HOLDER), str(data_dir)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, str(HOLDER), str(data_dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def answer(self) -> str:
@@ -120,9 +117,7 @@ def test_processes_share_one_server_and_the_last_stops_it(data_dir: Path, hold: 
     assert postmaster.read(data_dir / "postgres") is None  # a clean stop
 
 
-def test_a_server_left_by_a_killed_process_is_used_and_stopped(
-    data_dir: Path, hold: Callable[[], Holder]
-) -> None:
+def test_a_server_left_by_a_killed_process_is_used_and_stopped(data_dir: Path, hold: Callable[[], Holder]) -> None:
     first = hold()
     query(first.answer(), "CREATE TABLE kept ()")
     pid = server_pid(data_dir)
@@ -136,9 +131,7 @@ def test_a_server_left_by_a_killed_process_is_used_and_stopped(
     assert server_pid(data_dir) is None
 
 
-def test_a_killed_server_is_started_again_once_for_all_who_ask(
-    data_dir: Path, hold: Callable[[], Holder]
-) -> None:
+def test_a_killed_server_is_started_again_once_for_all_who_ask(data_dir: Path, hold: Callable[[], Holder]) -> None:
     holders = [hold(), hold()]
     url, _ = [holder.answer() for holder in holders]
     query(url, "CREATE TABLE kept ()")
@@ -210,8 +203,7 @@ def test_any_path_will_do(tmp_path: Path, name: str) -> None:
 def test_the_server_is_durable_private_and_survives_a_terminal(data_dir: Path) -> None:
     with EmbeddedServer(data_dir) as server:
         shown = {
-            name: query(server.url(), f"SHOW {name}")
-            for name in ("fsync", "synchronous_commit", "listen_addresses")
+            name: query(server.url(), f"SHOW {name}") for name in ("fsync", "synchronous_commit", "listen_addresses")
         }
         assert shown == {"fsync": "on", "synchronous_commit": "on", "listen_addresses": ""}
         assert query(server.url(), "SELECT upper('é') = 'É' AND 'Z' < 'a'")

@@ -139,9 +139,7 @@ async def test_a_login_that_is_no_superuser_migrates(
         assert bool((await differences(connection)).missing) != may_make
         # Row-level security comes with the roles: without them it would show nobody anything.
         assert await check_policies(connection) == []
-        secured = (
-            "SELECT count(*) FILTER (WHERE relforcerowsecurity) FROM pg_class WHERE relname = ANY($1::text[])"
-        )
+        secured = "SELECT count(*) FILTER (WHERE relforcerowsecurity) FROM pg_class WHERE relname = ANY($1::text[])"
         assert await connection.fetchval(secured, list(HELD_APART)) == (len(HELD_APART) if may_make else 0)
         for check in RIGHTS:
             assert await connection.fetch(check.sql) == [], check.name

@@ -54,10 +54,7 @@ async def test_the_list_is_what_the_migrations_make(connection: asyncpg.Connecti
             ["changed constraint accounts.accounts_not_overdrawn"],
         ),
         ("DROP INDEX entries_reference", ["missing index entries.entries_reference"]),
-        (
-            "CREATE RULE lost AS ON INSERT TO line_events DO INSTEAD NOTHING",
-            ["unknown rule line_events.lost"],
-        ),
+        ("CREATE RULE lost AS ON INSERT TO line_events DO INSTEAD NOTHING", ["unknown rule line_events.lost"]),
         ("CREATE FUNCTION help() RETURNS int LANGUAGE sql AS 'SELECT 1'", []),
     ],
 )

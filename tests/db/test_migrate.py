@@ -68,9 +68,7 @@ async def test_who_has_a_second_step_already_keeps_it(
     empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = tmp_path / "before"
-    newer = shutil.ignore_patterns(
-        *(f"{number:04}_*" for number in range(45, int(migrate.head_revision()) + 1))
-    )
+    newer = shutil.ignore_patterns(*(f"{number:04}_*" for number in range(45, int(migrate.head_revision()) + 1)))
     shutil.copytree(migrate.MIGRATIONS, before, ignore=newer)
     with monkeypatch.context() as at_0044:
         at_0044.setattr(migrate, "MIGRATIONS", before)
@@ -88,9 +86,7 @@ async def test_who_has_a_second_step_already_keeps_it(
         """
     )
     await migrate.upgrade(empty_url)
-    confirmed = await connection.fetch(
-        "SELECT email FROM people WHERE confirmed_at IS NOT NULL ORDER BY email"
-    )
+    confirmed = await connection.fetch("SELECT email FROM people WHERE confirmed_at IS NOT NULL ORDER BY email")
     assert [row["email"] for row in confirmed] == ["app@acme.example", "key@acme.example"]
     await connection.close()
 

@@ -32,9 +32,7 @@ customers:
 """
 # What somebody says who acts for another customer than the one there is.
 OTHERS = "SET largesse.customers = '{2}'; SET largesse.environments = '{production}';"
-KEPT = (
-    "SELECT (SELECT count(*) FROM customers), (SELECT count(*) FROM accounts), (SELECT count(*) FROM entries)"
-)
+KEPT = "SELECT (SELECT count(*) FROM customers), (SELECT count(*) FROM accounts), (SELECT count(*) FROM entries)"
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +70,7 @@ def address(data_dir: Path, role: str) -> str:
 
 def psql(url: str, sql: str, *, user: str | None = None) -> tuple[int, str, str]:
     """The exit code of psql, what it printed and what it complained of; `user` of the machine runs it."""
-    program = (
-        shutil.which("psql") if user else str(programs() / "psql")
-    )  # ours may lie where others cannot go
+    program = shutil.which("psql") if user else str(programs() / "psql")  # ours may lie where others cannot go
     assert program is not None
     drop = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []} if user else {}
     done = subprocess.run(
@@ -116,21 +112,12 @@ def test_each_role_logs_in_as_itself_and_is_no_superuser(installation: Path, rol
         ("CREATE TABLE mine ()", "permission denied for schema public"),
         ("ALTER ROLE largesse_app SUPERUSER", "permission denied to alter role"),
         ("SELECT rolpassword FROM pg_authid", "permission denied for table pg_authid"),
-        (
-            "INSERT INTO order_acts (customer_id, order_id, act) VALUES (1, 1, 'x')",
-            "violates row-level",
-        ),
-        (
-            "SET row_security = off; SELECT FROM accounts",
-            "query would be affected by row-level security",
-        ),
+        ("INSERT INTO order_acts (customer_id, order_id, act) VALUES (1, 1, 'x')", "violates row-level"),
+        ("SET row_security = off; SELECT FROM accounts", "query would be affected by row-level security"),
         ("ALTER TABLE accounts NO FORCE ROW LEVEL SECURITY", "must be owner of table accounts"),
         ("DROP POLICY own_rows ON accounts", "must be owner of relation accounts"),
         ("CREATE POLICY mine ON accounts USING (true)", "must be owner of table accounts"),
-        (
-            "COPY accounts FROM STDIN",
-            "COPY FROM not supported with row-level",
-        ),
+        ("COPY accounts FROM STDIN", "COPY FROM not supported with row-level"),
         ("ALTER FUNCTION callers RESET ALL", "must be owner of function callers"),
     ],
 )
@@ -175,9 +162,7 @@ def test_another_user_of_the_machine_does_not_get_in(installation: Path) -> None
             parent.chmod(parent.stat().st_mode | 0o11)  # so that it is the password alone that keeps them out
     for user in ("nobody", "daemon"):
         for name in ("largesse", Role.APP, Role.OWNER):
-            code, _, complained = psql(
-                f"postgresql://{name}@/largesse?host={socket_dir}", "SELECT 1", user=user
-            )
+            code, _, complained = psql(f"postgresql://{name}@/largesse?host={socket_dir}", "SELECT 1", user=user)
             assert code == 2
             assert ("no password supplied" in complained) == (user == "nobody"), complained
         code, _, complained = psql(f"postgresql://{Role.APP}@127.0.0.1/largesse", "SELECT 1", user=user)
@@ -222,9 +207,7 @@ def test_a_dump_by_the_owner_restores_whole(installation: Path, tmp_path: Path) 
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
-def test_an_owner_who_was_given_no_bypass_dumps_every_row_all_the_same(
-    installation: Path, tmp_path: Path
-) -> None:
+def test_an_owner_who_was_given_no_bypass_dumps_every_row_all_the_same(installation: Path, tmp_path: Path) -> None:
     """Its policies let it, once pg_dump is told that security may stay on."""
     with EmbeddedServer(installation) as server:
         administrator = server.url()
@@ -238,7 +221,5 @@ def test_an_owner_who_was_given_no_bypass_dumps_every_row_all_the_same(
         )
     finally:
         psql(administrator, f"ALTER ROLE {Role.OWNER} BYPASSRLS")
-    rows = (
-        done.stdout.partition("COPY public.accounts")[2].partition("FROM stdin;\n")[2].partition("\n\\.")[0]
-    )
+    rows = done.stdout.partition("COPY public.accounts")[2].partition("FROM stdin;\n")[2].partition("\n\\.")[0]
     assert len(rows.splitlines()) == 4

@@ -74,9 +74,7 @@ async def insertion(connection: Session, table: str, customer: int, environment:
         value = "'{}'" if type_ in {"json", "jsonb"} else VALUES.get(category.decode(), "''")
         value = f"'{label}'" if label else "gen_random_uuid()" if type_ == "uuid" else value
         row[name] = {key: str(customer), "environment": f"'{environment}'"}.get(name, value)
-    return (
-        f"INSERT INTO {table} ({', '.join(row)}) OVERRIDING SYSTEM VALUE VALUES ({', '.join(row.values())})"
-    )
+    return f"INSERT INTO {table} ({', '.join(row)}) OVERRIDING SYSTEM VALUE VALUES ({', '.join(row.values())})"
 
 
 @pytest.fixture
@@ -212,9 +210,7 @@ async def test_behind_pgbouncer_each_transaction_takes_the_role(filled: str) -> 
     """Of sessions that are nobody's for long: the address says that it is PgBouncer's."""
     pooled = await Database.connect(f"{filled}{'&' if '?' in filled else '?'}pgbouncer=true", role=Role.APP)
     try:
-        who: list[Any] = [
-            await pooled.fetchval(scope, "SELECT current_user") for scope in (ACME, LOOKUP, ACME)
-        ]
+        who: list[Any] = [await pooled.fetchval(scope, "SELECT current_user") for scope in (ACME, LOOKUP, ACME)]
         assert [who[0], who[2]] == [Role.APP, Role.APP] != [who[1]] * 2
         async with pooled.transaction(LOOKUP) as connection:
             assert await connection.fetchval("SELECT current_user") == Role.APP

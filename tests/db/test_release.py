@@ -102,9 +102,7 @@ async def test_its_codes_open_with_its_key(release_url: str, connection: asyncpg
     assert (opened.code_text, opened.pin_text) == (CODE, PIN)
 
 
-async def test_all_its_other_secrets_open_with_its_key(
-    release_url: str, connection: asyncpg.Connection
-) -> None:
+async def test_all_its_other_secrets_open_with_its_key(release_url: str, connection: asyncpg.Connection) -> None:
     await migrate.upgrade(release_url)
     vault = Vault((bytes.fromhex(MASTER_KEY),))
     for row in await connection.fetch("SELECT product_id, lookup, sealed, is_test FROM vouchers"):
@@ -123,9 +121,7 @@ async def test_all_its_other_secrets_open_with_its_key(
     )
     assert all(open_email(vault, sealed, LineKey(*line)).endswith(".example") for sealed, *line in emails)
     secrets = await connection.fetch("SELECT sealed_secret, id FROM webhook_subscriptions")
-    assert all(
-        vault.webhooks.open(sealed, secret_context(key)).startswith(b"whsec_") for sealed, key in secrets
-    )
+    assert all(vault.webhooks.open(sealed, secret_context(key)).startswith(b"whsec_") for sealed, key in secrets)
     counted = [
         await connection.fetchval(f"SELECT count(*) FROM {table}")
         for table in ("vouchers", "shipments", "captured_mail")
@@ -136,11 +132,7 @@ async def test_all_its_other_secrets_open_with_its_key(
 def command(*arguments: str) -> tuple[int, str]:
     """The exit code of a command, and what it said."""
     done = subprocess.run(
-        [sys.executable, "-m", "largesse", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [sys.executable, "-m", "largesse", *arguments], capture_output=True, text=True, timeout=60, check=False
     )
     return done.returncode, done.stdout or done.stderr
 

@@ -16,17 +16,7 @@ from alembic.config import Config
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
-from tests.db.revision_0044.facts import (
-    API_KEY,
-    AT,
-    CODE,
-    MASTER_KEY,
-    NUMBER,
-    PASSWORD,
-    PIN,
-    REFERENCE,
-    SESSION,
-)
+from tests.db.revision_0044.facts import API_KEY, AT, CODE, MASTER_KEY, NUMBER, PASSWORD, PIN, REFERENCE, SESSION
 from tests.db.test_release import SUMS, summed
 from tests.db.test_release import command as largesse
 

@@ -25,11 +25,7 @@ Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 KEY_CHANGES = [
     f"{change} {table} {rest}"
     for table in ("chain_keys", "master_keys")
-    for change, rest in (
-        ("UPDATE", "SET sealed = sealed"),
-        ("INSERT INTO", "DEFAULT VALUES"),
-        ("DELETE FROM", ""),
-    )
+    for change, rest in (("UPDATE", "SET sealed = sealed"), ("INSERT INTO", "DEFAULT VALUES"), ("DELETE FROM", ""))
 ]
 APPEND_ONLY = ("entries", "audit_events", "code_readings", "order_acts", "line_events", "orders")
 
@@ -90,9 +86,7 @@ async def test_rights_that_were_changed_are_put_right_and_those_of_others_left(d
 
 
 @pytest.mark.parametrize("role", [Role.APP, Role.WORKER, Role.OPERATOR, Role.READ])
-async def test_no_role_changes_what_only_grows_or_what_guards_it(
-    module_database_url: str, role: Role
-) -> None:
+async def test_no_role_changes_what_only_grows_or_what_guards_it(module_database_url: str, role: Role) -> None:
     statements = [
         *(f"DELETE FROM {table}" for table in APPEND_ONLY),
         *(f"TRUNCATE {table}" for table in TABLES if "TRUNCATE" not in TABLES[table].of(role)),

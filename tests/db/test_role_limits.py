@@ -59,8 +59,7 @@ async def test_a_login_has_time_limits_without_asking_for_any(server: EmbeddedSe
     session = await asyncpg.connect(server.url(role=role))
     wanted = LIMITS[role].settings
     said = {
-        name: await session.fetchval("SELECT setting::int FROM pg_settings WHERE name = $1", name)
-        for name in wanted
+        name: await session.fetchval("SELECT setting::int FROM pg_settings WHERE name = $1", name) for name in wanted
     }
     await session.close()
     assert said == {name: int(value.removesuffix("s")) * 1000 for name, value in wanted.items()}

@@ -46,9 +46,7 @@ async def test_no_transaction_begins_without_a_scope(database: Database) -> None
     assert await database.fetchval(OPERATOR, "SELECT to_regclass('never')") is None
 
 
-async def test_a_connection_keeps_its_scope_as_long_as_it_is_lent(
-    database: Database, database_url: str
-) -> None:
+async def test_a_connection_keeps_its_scope_as_long_as_it_is_lent(database: Database, database_url: str) -> None:
     acme = for_customer(7, "staging")
     async with database.transaction(acme) as connection:
         assert scope_of(connection) == acme
@@ -99,9 +97,7 @@ async def test_the_database_is_told_with_begin_and_for_the_transaction_alone(dat
     for scope in (LOOKUP, WORKER, OPERATOR):
         async with database.transaction(scope) as connection:
             assert await connection.fetchrow(TOLD) == (None, None)
-    assert [
-        query.partition(";")[0] for query in sent if "SELECT" not in query and "SAVEPOINT" not in query
-    ] == [
+    assert [query.partition(";")[0] for query in sent if "SELECT" not in query and "SAVEPOINT" not in query] == [
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         "COMMIT",
     ]
@@ -164,10 +160,7 @@ def test_an_environment_is_no_place_for_sql() -> None:
 
 
 def test_only_customers_are_acted_for_by_name() -> None:
-    assert for_customers([(7, "staging"), (8, "staging"), (7, "staging")]).customers == {
-        (7, "staging"),
-        (8, "staging"),
-    }
+    assert for_customers([(7, "staging"), (8, "staging"), (7, "staging")]).customers == {(7, "staging"), (8, "staging")}
     for actor, customers in ((Actor.CUSTOMERS, frozenset()), (Actor.WORKER, frozenset({(7, "staging")}))):
         with pytest.raises(ValueError, match="customers act"):
             Scope(actor, customers)

@@ -47,12 +47,7 @@ async def test_the_server_knows_the_limits(database_url: str) -> None:
 async def test_both_ends_of_a_connection_notice_that_the_other_has_vanished(database: Database) -> None:
     shown = {
         name: await database.fetchval(OPERATOR, f"SHOW {name}")
-        for name in (
-            "tcp_keepalives_idle",
-            "tcp_keepalives_interval",
-            "tcp_keepalives_count",
-            "tcp_user_timeout",
-        )
+        for name in ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
     }
     async with database.connection(OPERATOR) as connection:
         sock = connection._transport.get_extra_info("socket")
@@ -161,9 +156,7 @@ async def test_a_transaction_that_meets_a_silent_server_fails_once(proxy: Proxy,
 
 
 @pytest.mark.parametrize("borrow", [Database.transaction, Database.connection])
-async def test_a_statement_may_be_cancelled(
-    borrow: Any, database: Database, beside: asyncpg.Connection
-) -> None:
+async def test_a_statement_may_be_cancelled(borrow: Any, database: Database, beside: asyncpg.Connection) -> None:
     async def wait() -> None:
         async with borrow(database, OPERATOR) as connection:
             await connection.fetch("SELECT pg_advisory_lock($1)", 42)
@@ -187,9 +180,7 @@ async def test_a_server_that_is_silent_from_the_start_is_not_waited_for_long(
             await Database.connect(proxy.url)
 
 
-async def test_closing_does_not_wait_for_a_silent_server(
-    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_closing_does_not_wait_for_a_silent_server(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_CLOSE_TIMEOUT_S", 0.2)
     database = await Database.connect(proxy.url)
     proxy.swallow()
@@ -218,9 +209,7 @@ async def test_a_commit_is_never_cancelled(database: Database, beside: asyncpg.C
     await _until(beside, "SELECT count(*) = 1 FROM held")
 
 
-async def test_an_interrupted_command_is_stopped_at_the_server(
-    database_url: str, beside: asyncpg.Connection
-) -> None:
+async def test_an_interrupted_command_is_stopped_at_the_server(database_url: str, beside: asyncpg.Connection) -> None:
     sleeping = """
         SELECT count(*) = {} FROM pg_stat_activity
         WHERE datname = current_database() AND query ~ '^SELECT pg_sleep' AND state = 'active'
@@ -233,9 +222,7 @@ async def test_an_interrupted_command_is_stopped_at_the_server(
         await _until(beside, sleeping.format(0))
 
 
-async def test_a_silent_host_is_passed_by_and_tried_last_from_then_on(
-    proxy: Proxy, database_url: str
-) -> None:
+async def test_a_silent_host_is_passed_by_and_tried_last_from_then_on(proxy: Proxy, database_url: str) -> None:
     silent = Proxy(database_url)
     await silent.restore()
     silent.swallow(new=True)

@@ -46,15 +46,8 @@ async def test_a_configuration_that_works(database_url: str, tmp_path: Path) -> 
     assert code == 0, printed
     assert report["ok"] is True
     assert levels(report, "error") == set()
-    assert levels(report, "warning") <= {"LARGESSE_DATABASE_URL", "RLIMIT_NOFILE"}, (
-        "the tests' server need not be safe"
-    )
-    assert levels(report, "ok") >= {
-        "LARGESSE_…",
-        "LARGESSE_DATABASE_URL",
-        "LARGESSE_MASTER_KEY",
-        "LARGESSE_SMTP_URL",
-    }
+    assert levels(report, "warning") <= {"LARGESSE_DATABASE_URL", "RLIMIT_NOFILE"}, "the tests' server need not be safe"
+    assert levels(report, "ok") >= {"LARGESSE_…", "LARGESSE_DATABASE_URL", "LARGESSE_MASTER_KEY", "LARGESSE_SMTP_URL"}
     code, printed = await check(tmp_path, **environ)
     await server.close()
     assert code == 0
@@ -92,11 +85,7 @@ async def test_a_configuration_that_cannot_work(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_what_a_malformed_setting_leads_to_is_not_looked_at(tmp_path: Path) -> None:
     code, printed = await check(
-        tmp_path,
-        "--json",
-        LARGESSE_DATABASE_URL="mysql://x",
-        LARGESSE_SMTP_URL="http://x",
-        LARGESSE_DATA_DIR="data",
+        tmp_path, "--json", LARGESSE_DATABASE_URL="mysql://x", LARGESSE_SMTP_URL="http://x", LARGESSE_DATA_DIR="data"
     )
     assert code == 1
     errors = [f for f in json.loads(printed)["findings"] if f["level"] == "error"]

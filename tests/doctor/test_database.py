@@ -58,18 +58,10 @@ async def test_a_database_that_will_do(looked: Looked) -> None:
 @pytest.mark.parametrize(
     ("statement", "level", "said"),
     [
-        (
-            "ALTER DATABASE {database} SET synchronous_commit = off",
-            Level.WARNING,
-            "synchronous_commit is off",
-        ),
+        ("ALTER DATABASE {database} SET synchronous_commit = off", Level.WARNING, "synchronous_commit is off"),
         ("ALTER DATABASE {database} SET default_transaction_read_only = on", Level.ERROR, "read-only"),
         ("ALTER DATABASE {database} CONNECTION LIMIT 38", Level.WARNING, "allows 38 connections"),
-        (
-            "UPDATE alembic_version SET version_num = '0001'",
-            Level.ERROR,
-            "at revision 0001: run `largesse migrate`",
-        ),
+        ("UPDATE alembic_version SET version_num = '0001'", Level.ERROR, "at revision 0001: run `largesse migrate`"),
         ("UPDATE alembic_version SET version_num = '9999'", Level.ERROR, "newer than this release"),
         ("DROP TABLE alembic_version", Level.ERROR, "schema is empty: run `largesse migrate`"),
         ("UPDATE clock SET ahead_by = '3 days'", Level.WARNING, "moved by 3 days"),
@@ -79,9 +71,7 @@ async def test_a_database_that_will_do(looked: Looked) -> None:
         ("SELECT setval('orders_id_seq', 2147483647)", Level.ERROR, "No id of an order is left"),
     ],
 )
-async def test_what_is_set_otherwise_is_named(
-    looked: Looked, statement: str, level: Level, said: str
-) -> None:
+async def test_what_is_set_otherwise_is_named(looked: Looked, statement: str, level: Level, said: str) -> None:
     await looked.set(statement)
     assert [(f.level, f.text) for f in await looked.trouble() if said in f.text] != []
     assert [f.level for f in await looked.trouble() if said in f.text] == [level]
@@ -104,17 +94,13 @@ async def test_enough_ids_and_connections_are_enough(looked: Looked) -> None:
         ("LOGIN SUPERUSER", "who is a superuser"),
     ],
 )
-async def test_who_may_do_more_than_a_process_needs_is_told(
-    looked: Looked, made_of: str, said: str | None
-) -> None:
+async def test_who_may_do_more_than_a_process_needs_is_told(looked: Looked, made_of: str, said: str | None) -> None:
     name = f"test_checkup_{secrets.token_hex(4)}"
     await looked.set(f"CREATE ROLE {name} PASSWORD '{name}' {made_of}")
     parts = urlsplit(looked.url)
     hosts = parts.netloc.rpartition("@")[2]
     try:
-        found = await Looked(
-            looked.url.replace(f"//{parts.netloc}/", f"//{name}:{name}@{hosts}/", 1)
-        ).trouble()
+        found = await Looked(looked.url.replace(f"//{parts.netloc}/", f"//{name}:{name}@{hosts}/", 1)).trouble()
     finally:
         await looked.set(f"DROP ROLE {name}")
     assert [said in finding.text for finding in found if "is off" not in finding.text] == [True] * bool(said)

@@ -31,9 +31,7 @@ def test_a_key_is_not_made_by_looking(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("mode", "level"), [(0o600, Level.OK), (0o640, Level.WARNING), (0o604, Level.WARNING)]
-)
+@pytest.mark.parametrize(("mode", "level"), [(0o600, Level.OK), (0o640, Level.WARNING), (0o604, Level.WARNING)])
 def test_a_generated_key_is_its_owners_alone(tmp_path: Path, mode: int, level: Level) -> None:
     load_vault(embedded(tmp_path))
     (tmp_path / "master-key").chmod(mode)

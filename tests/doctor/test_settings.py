@@ -17,9 +17,7 @@ GOOD = {
 
 def doubts(**changes: str | None) -> list[CheckResult]:
     environ = {**GOOD, **{f"LARGESSE_{name}": value for name, value in changes.items()}}
-    return doubtful_settings(
-        load_settings({name: value for name, value in environ.items() if value is not None})
-    )
+    return doubtful_settings(load_settings({name: value for name, value in environ.items() if value is not None}))
 
 
 def test_a_good_configuration_is_left_in_peace() -> None:
@@ -96,12 +94,7 @@ def test_every_setting_is_known_and_blanks_are_unset() -> None:
 
 def test_all_malformed_settings_are_named_and_the_others_are_read() -> None:
     settings, findings = read_settings(
-        {
-            **GOOD,
-            "LARGESSE_WEBHOOK_TIMEOUT": "secret",
-            "LARGESSE_DATABASE_URL": "secret",
-            "LARGESSE_RATE_LIMIT": "7",
-        }
+        {**GOOD, "LARGESSE_WEBHOOK_TIMEOUT": "secret", "LARGESSE_DATABASE_URL": "secret", "LARGESSE_RATE_LIMIT": "7"}
     )
     assert [(f.level, f.setting) for f in findings] == [
         (Level.ERROR, "LARGESSE_DATABASE_URL"),

@@ -56,19 +56,12 @@ def _lines(log: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["serve", "serve --processes 2 --with-worker", "worker"])
-def test_production_with_nothing_set_is_doubted(
-    installation: Installation, tmp_path: Path, command: str
-) -> None:
+def test_production_with_nothing_set_is_doubted(installation: Installation, tmp_path: Path, command: str) -> None:
     arguments = command.split()
     if arguments[0] == "serve":
         arguments += ["--port", str(free_port())]
     said = doubts(installation, tmp_path, arguments, LARGESSE_SMPT_URL="smtp://secret.example")
-    assert said.keys() == {
-        "LARGESSE_PUBLIC_URL",
-        "LARGESSE_MAIL_FROM",
-        "LARGESSE_SMTP_URL",
-        "LARGESSE_SMPT_URL",
-    }
+    assert said.keys() == {"LARGESSE_PUBLIC_URL", "LARGESSE_MAIL_FROM", "LARGESSE_SMTP_URL", "LARGESSE_SMPT_URL"}
     assert "Did you mean LARGESSE_SMTP_URL?" in said["LARGESSE_SMPT_URL"]
     assert "held" in said["LARGESSE_SMTP_URL"]
 
@@ -83,11 +76,7 @@ def test_production_with_nothing_set_is_doubted(
     ],
 )
 def test_what_is_as_it_should_be_is_not_doubted(
-    installation: Installation,
-    tmp_path: Path,
-    arguments: list[str],
-    environ: dict[str, str],
-    doubted: set[str],
+    installation: Installation, tmp_path: Path, arguments: list[str], environ: dict[str, str], doubted: set[str]
 ) -> None:
     said = doubts(installation, tmp_path, [*arguments, "--port", str(free_port())], **environ)
     assert said.keys() == doubted

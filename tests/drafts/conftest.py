@@ -91,9 +91,7 @@ class House:
                 session_id=await open_session(connection, row["id"]),
             )
 
-    async def draft(
-        self, caller: Caller, sheet: Sheet | None = None, *, gift: str = "coffee", **said: Any
-    ) -> Draft:
+    async def draft(self, caller: Caller, sheet: Sheet | None = None, *, gift: str = "coffee", **said: Any) -> Draft:
         """A draft of somebody's, for 10 pounds of coffee unless something else is said."""
         content = DraftContent(
             **{
@@ -126,9 +124,7 @@ def replace_columns(draft: Draft, sheet: Sheet) -> Draft:
 
 @pytest.fixture
 async def house(database_url: str, tmp_path: Path) -> AsyncIterator[House]:
-    settings = replace(
-        load_settings({}), database_url=database_url, data_dir=tmp_path, master_keys=(bytes(range(32)),)
-    )
+    settings = replace(load_settings({}), database_url=database_url, data_dir=tmp_path, master_keys=(bytes(range(32)),))
     async with AsyncExitStack() as stack:
         services = await stack.enter_async_context(open_services(settings))
         async with connect_once(database_url, OPERATOR) as connection:

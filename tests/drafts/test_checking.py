@@ -64,9 +64,7 @@ def test_each_rule_is_told_of_each_cell() -> None:
     ]
     assert {problem.kind for row in found.rows for problem in row.problems} == set(PROBLEMS)
     assert found.recipients == (OrderRecipient("b@example.com", "Fine", 1000),)
-    assert (
-        found.rows[2].problems[0].told == "This is no e-mail address. An email address must have an @-sign."
-    )
+    assert found.rows[2].problems[0].told == "This is no e-mail address. An email address must have an @-sign."
 
 
 def test_who_is_there_twice_is_noted_and_gets_both() -> None:

@@ -53,11 +53,7 @@ async def test_a_draft_is_sent_as_its_persons(house: House) -> None:
     assert await house.desk.send(caller, draft.id, quote.token) == Placed(draft.id, is_new=True)
 
     (order,) = await house.sql("SELECT * FROM orders")
-    assert (order["reference"], order["source"], order["user_id"]) == (
-        draft.id,
-        "web",
-        caller.principal.user_id,
-    )
+    assert (order["reference"], order["source"], order["user_id"]) == (draft.id, "web", caller.principal.user_id)
     assert (order["service_account_id"], order["api_key_id"]) == (None, None)
     (event,) = await house.sql("SELECT body FROM events")
     told = msgspec.json.decode(event["body"])
@@ -218,10 +214,7 @@ async def test_orders_of_people_are_theirs_and_the_administrators_to_decide_over
     async with database.transaction(cem.principal.scope) as connection:
         assert (await cancel_order(connection, cem.principal, chain, reference)).cancelled_count == 2
     readers = await house.sql("SELECT user_id, service_account_id FROM code_readings ORDER BY id")
-    assert [tuple(row) for row in readers] == [
-        (cem.principal.user_id, None),
-        (admin.principal.user_id, None),
-    ]
+    assert [tuple(row) for row in readers] == [(cem.principal.user_id, None), (admin.principal.user_id, None)]
     acts = await house.sql("SELECT act, user_id, api_key_id FROM order_acts")
     assert [tuple(row) for row in acts] == [("cancel", cem.principal.user_id, None)]
 

@@ -80,11 +80,7 @@ async def test_the_limits_are_those_of_other_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        (b"PK\x03\x04nothing", "kind"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "old"),
-    ],
+    ("data", "why"), [(b"PK\x03\x04nothing", "kind"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "old")]
 )
 async def test_what_is_no_workbook_of_ours_is_refused(data: bytes, why: str) -> None:
     assert is_workbook(data)

@@ -38,9 +38,7 @@ async def start(settings: Settings) -> None:
         await chains_of(database, await open_vault(database, settings), settings)
 
 
-async def test_a_login_that_only_serves_is_told_to_migrate_and_starts_then(
-    database_url: str, login: str
-) -> None:
+async def test_a_login_that_only_serves_is_told_to_migrate_and_starts_then(database_url: str, login: str) -> None:
     serves = replace(load_settings({}), database_url=login, master_keys=(OLD,))
     with pytest.raises(OperatorError, match="run `largesse migrate` with it first"):
         await start(serves)

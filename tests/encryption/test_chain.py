@@ -105,14 +105,7 @@ def test_purposes_share_no_marks() -> None:
 
 
 def test_columns_cannot_run_into_each_other() -> None:
-    rows = [
-        ("a", "b", None),
-        ("ab", "", None),
-        ("a", "b"),
-        ("a", 'b",null'),
-        ("a", "b", ""),
-        ("a", "b", "null"),
-    ]
+    rows = [("a", "b", None), ("ab", "", None), ("a", "b"), ("a", 'b",null'), ("a", "b", ""), ("a", "b", "null")]
     assert len({content(*row) for row in rows}) == len(rows)
 
 

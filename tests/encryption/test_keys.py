@@ -41,9 +41,7 @@ async def test_the_first_who_comes_makes_the_key_and_all_others_have_it(database
     assert not any(one.audit.fits(START, ROW, mac) for one in chains)
 
 
-async def test_two_installations_have_different_keys(
-    connection: asyncpg.Connection, clone_database: object
-) -> None:
+async def test_two_installations_have_different_keys(connection: asyncpg.Connection, clone_database: object) -> None:
     other = await asyncpg.connect(clone_database())  # type: ignore[operator]
     try:
         mac, _ = (await opened(connection, OLD)).entries.add(START, ROW)
@@ -59,9 +57,7 @@ async def test_an_audit_makes_none(connection: asyncpg.Connection) -> None:
         chains.entries.add(START, ROW)
 
 
-async def test_a_new_master_key_brings_a_new_key_and_the_old_one_can_go(
-    connection: asyncpg.Connection,
-) -> None:
+async def test_a_new_master_key_brings_a_new_key_and_the_old_one_can_go(connection: asyncpg.Connection) -> None:
     before, _ = (await opened(connection, OLD)).entries.add(START, ROW)
     both = await opened(connection, NEW, OLD)
     after, _ = both.entries.add(START, ROW)

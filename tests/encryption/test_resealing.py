@@ -112,16 +112,10 @@ def opened(place: Place, vault: Vault, filled: dict[str, object]) -> list[object
     (voucher,) = place.sql("SELECT sealed, lookup FROM vouchers")
     number = open_voucher(vault, voucher["sealed"], product).number
     return [
-        open_email(
-            vault,
-            place.sql("SELECT sealed_email FROM line_states WHERE sealed_email IS NOT NULL")[0][0],
-            line,
-        ),
+        open_email(vault, place.sql("SELECT sealed_email FROM line_states WHERE sealed_email IS NOT NULL")[0][0], line),
         number,
         voucher["lookup"] in seal_voucher(vault, Voucher(number), product).lookups,
-        vault.addresses.open(
-            place.sql("SELECT sealed_address FROM shipments")[0][0], b"address/%d/3" % line.order_id
-        ),
+        vault.addresses.open(place.sql("SELECT sealed_address FROM shipments")[0][0], b"address/%d/3" % line.order_id),
         vault.webhooks.open(
             place.sql("SELECT sealed_secret FROM webhook_subscriptions")[0][0], secret_context(subscription)
         ),
@@ -145,8 +139,7 @@ def ordering(service: Service, clients: int = 3) -> Iterator[list[int]]:
             reference = f"beside-{number}-{at}"
             client = service.client("hr")
             answer = client.post(
-                "/send/gift",
-                json=service.body("gift", "coffee", value=5, codeQuantity=2, externalReference=reference),
+                "/send/gift", json=service.body("gift", "coffee", value=5, codeQuantity=2, externalReference=reference)
             )
             again = client.get(f"/orders/{answer.json()['reference']}")
             answers.extend((answer.status_code, again.status_code))
@@ -203,11 +196,7 @@ OLD_NAME = BEFORE.key_ids[0].hex()
 def test_whoever_is_killed_goes_on_where_it_was(place: Place) -> None:
     put_lines(place, 3_000, OLD)
     place.sql("UPDATE master_keys SET sealing_at = NULL")  # a minute is over
-    environ = {
-        **os.environ,
-        "LARGESSE_DATABASE_URL": place.url,
-        "LARGESSE_MASTER_KEY": f"{NEW.hex()},{OLD.hex()}",
-    }
+    environ = {**os.environ, "LARGESSE_DATABASE_URL": place.url, "LARGESSE_MASTER_KEY": f"{NEW.hex()},{OLD.hex()}"}
     process = subprocess.Popen(
         [sys.executable, "-m", "largesse", "reseal", "--rest", "20"],
         env=environ,

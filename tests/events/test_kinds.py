@@ -60,9 +60,7 @@ def test_the_guide_and_the_contract_tell_of_the_event(event: EventType[Any]) -> 
     assert f"`{event.name}`" in CONTRACT
     assert f"| `{event.name}` | {event.summary} | `{event.shape}` |" in GUIDE.splitlines()
     (table,) = (table for table in read_tables(DOCUMENT) if table.name == event.shape)
-    wanted = [
-        f"| `{field.name}` | {plain(field.kind)} | {plain(field.description)} |" for field in table.fields
-    ]
+    wanted = [f"| `{field.name}` | {plain(field.kind)} | {plain(field.description)} |" for field in table.fields]
     section = GUIDE.partition(f"\n### `{event.shape}`\n")[2].partition("\n#")[0]
     assert [line for line in section.splitlines() if line.startswith("| `")] == wanted
 

@@ -21,17 +21,9 @@ async def record(world: World, connection: Connection, environment: str = "produ
     """Records a sample as an order's event; returns the body."""
     now = await connection.fetchval("SELECT clock_now()")
     customer_id = world.principal.customer_id
-    payload = ORDER_CREATED.sample(
-        Sampled(customer_id, world.principal.service_account_id, datetime.now(UTC))
-    )
+    payload = ORDER_CREATED.sample(Sampled(customer_id, world.principal.service_account_id, datetime.now(UTC)))
     await record_event(
-        connection,
-        ORDER_CREATED,
-        payload,
-        order_id=7,
-        customer_id=customer_id,
-        environment=environment,
-        at=now,
+        connection, ORDER_CREATED, payload, order_id=7, customer_id=customer_id, environment=environment, at=now
     )
     return ORDER_CREATED.body(payload)
 

@@ -29,9 +29,7 @@ def filled_installation(tmp_path_factory: pytest.TempPathFactory) -> Installatio
 
 
 @pytest.fixture
-def start_installation(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[Callable[..., Installation]]:
+def start_installation(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Installation]]:
     """Makes an installation with the world in it: embedded, or on the external server when one is given.
 
     Every process it starts is ended with the test.

@@ -113,9 +113,7 @@ class Load:
         path, key, body = self._ordering(self._installation, number)
         sent_at = time.monotonic()
         try:
-            async with session.post(
-                f"{url}{path}", json=body, headers={"Authorization": f"Bearer {key}"}
-            ) as response:
+            async with session.post(f"{url}{path}", json=body, headers={"Authorization": f"Bearer {key}"}) as response:
                 status, body = response.status, await response.json()
                 retry_after = response.headers.get("Retry-After")
         except (aiohttp.ClientError, OSError):
@@ -142,11 +140,7 @@ def order(installation: Installation, number: int) -> tuple[str, str, dict[str, 
         ),
         ("/send/gift", "globex-prod", {**coffee, **two, **common}),
         ("/send/gift", "acme-prod", {"productId": installation.id("products", "hamper"), **two, **account}),
-        (
-            "/send/template",
-            "acme-prod",
-            {"templateId": installation.id("templates", "welcome"), **two, **account},
-        ),
+        ("/send/template", "acme-prod", {"templateId": installation.id("templates", "welcome"), **two, **account}),
         # Large enough for the lane of its own.
         ("/send/gift", "globex-prod", {**coffee, **common, "codeQuantity": 150 if number % 5 == 0 else 1}),
     )

@@ -37,9 +37,7 @@ SILENT = [*KILLS, *COMMITS, "swallow", "silence"]
 
 FORMS = [
     pytest.param(BROKEN, id="broken"),
-    pytest.param(
-        SILENT, id="silent", marks=pytest.mark.skipif(not IS_LONG, reason="only with CHAOS_SECONDS")
-    ),
+    pytest.param(SILENT, id="silent", marks=pytest.mark.skipif(not IS_LONG, reason="only with CHAOS_SECONDS")),
 ]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600 + 4 * SECONDS)]
@@ -114,9 +112,7 @@ async def test_whatever_breaks_nothing_is_lost(
             sys.stdout.write(
                 f"\nchaos, seed {seed}, {SECONDS:.0f} s: {found}; {_replies(load)}, slowest {slowest_s:.1f} s; "
             )
-            sys.stdout.write(
-                f"{delivered}; {', '.join(f'{n} {kind}' for kind, n in sorted(chaos.faults.items()))}\n"
-            )
+            sys.stdout.write(f"{delivered}; {', '.join(f'{n} {kind}' for kind, n in sorted(chaos.faults.items()))}\n")
         assert found.is_right
         assert load.statuses() <= {0, 200, 409, 503}
         if "stop serve" not in kinds:

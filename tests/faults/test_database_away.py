@@ -51,11 +51,7 @@ async def test_while_the_database_is_away_everything_says_so(proxy: Proxy, start
         await proxy.cut()
         status, _, answer = await ask("GET", "/health")
         assert (status, answer["status"]) == (503, "fail")
-        for method, path, more in (
-            ("POST", "/send/gift", {"json": body}),
-            ("GET", "/me", {}),
-            ("GET", "/orders", {}),
-        ):
+        for method, path, more in (("POST", "/send/gift", {"json": body}), ("GET", "/me", {}), ("GET", "/orders", {})):
             status, retry_after, answer = await ask(method, path, **more)
             assert (status, retry_after, answer["status"]) == (503, "1", 503), path
         assert "cannot be reached" in installation.run("verify", code=1)
@@ -98,9 +94,7 @@ def test_a_database_that_goes_away_while_a_process_starts_is_a_line_and_no_trace
 
 
 @pytest.mark.slow
-def test_so_it_is_with_several_processes_and_none_is_started_again(
-    start_installation: Any, database_url: str
-) -> None:
+def test_so_it_is_with_several_processes_and_none_is_started_again(start_installation: Any, database_url: str) -> None:
     installation = start_installation(url=database_url)
     service = installation.serve(wait=False, program=AWAY_ONCE_LOOKED_AT, extra=("--processes", "2"))
     assert service.process.wait(PATIENCE_S) == 1

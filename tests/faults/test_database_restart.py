@@ -22,12 +22,7 @@ pytestmark = [pytest.mark.embedded, pytest.mark.timeout(600)]
     ],
 )
 async def test_the_service_outlives_its_database(
-    how: signal.Signals,
-    start_installation: Any,
-    new_load: Any,
-    check: Any,
-    rounds: int,
-    moments: random.Random,
+    how: signal.Signals, start_installation: Any, new_load: Any, check: Any, rounds: int, moments: random.Random
 ) -> None:
     installation = start_installation(embedded=True)
     service = await asyncio.to_thread(installation.serve)

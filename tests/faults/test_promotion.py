@@ -54,9 +54,7 @@ class Pair:
         """Whichever of the two takes writes, as an operator's setting names them."""
         primary_socket = parse_qs(urlsplit(self.primary_url).query)["host"][0]
         hosts = f"{primary_socket},{self.standby_socket}"
-        return (
-            f"postgresql://{self._who}@/largesse?host={hosts}&port=5432,5432&target_session_attrs=read-write"
-        )
+        return f"postgresql://{self._who}@/largesse?host={hosts}&port=5432,5432&target_session_attrs=read-write"
 
     @property
     def _who(self) -> str:
@@ -71,12 +69,7 @@ class Pair:
     @contextmanager
     def standby(self, folder: Path) -> Iterator[None]:
         """Makes the standby with pg_basebackup, and runs it."""
-        backup = [
-            str(programs() / "pg_basebackup"),
-            "--write-recovery-conf",
-            "--checkpoint=fast",
-            "--no-sync",
-        ]
+        backup = [str(programs() / "pg_basebackup"), "--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
         backup += ["-h", parse_qs(urlsplit(self.primary_url).query)["host"][0], "-U", "largesse"]
         for made in (self.standby_cluster, self.standby_socket):
             made.mkdir(mode=0o700)
@@ -135,12 +128,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 async def test_no_acknowledged_order_is_lost_when_the_standby_takes_over(
-    pair: Pair,
-    tmp_path: Path,
-    start_installation: Any,
-    new_load: Any,
-    check: Any,
-    capsys: pytest.CaptureFixture[str],
+    pair: Pair, tmp_path: Path, start_installation: Any, new_load: Any, check: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installation = await asyncio.to_thread(start_installation, url=pair.either_url)
     with pair.standby(tmp_path):
@@ -155,9 +143,7 @@ async def test_no_acknowledged_order_is_lost_when_the_standby_takes_over(
             # The standby hears nothing more. Whatever the primary still acknowledged would be lost with it: it must wait.
             receiver = await ask(pair.standby_url, "SELECT pid FROM pg_stat_wal_receiver")
             os.kill(receiver, signal.SIGSTOP)
-            await until(
-                pair.primary_url, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-            )
+            await until(pair.primary_url, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
             pair.kill_primary()
             acknowledged = [reply.number for reply in load.replies if reply.status == 200]
             os.kill(receiver, signal.SIGCONT)
@@ -195,9 +181,7 @@ async def test_a_standby_serves_the_reads_that_may_lag(
                 async with session.get(writing.url + path) as here, session.get(reading.url + path) as there:
                     assert (here.status, there.status) == (200, 200), path
                     assert await here.read() == await there.read(), path
-            async with session.get(
-                f"{reading.url}/orders?after=0"
-            ) as response:  # it has not the marks for that
+            async with session.get(f"{reading.url}/orders?after=0") as response:  # it has not the marks for that
                 assert response.status == 503
                 assert "primary" in (await response.json())["detail"]
             async with session.get(f"{writing.url}/orders?after=0") as response:

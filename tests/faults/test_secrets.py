@@ -83,10 +83,7 @@ async def _use_everything(installation: Any, url: str) -> str:
         await ask(200, "POST", "/send/gift", json={**coffee, "recipients": people})
         assert (await ask(200, "GET", f"/orders/{batch['reference']}"))["codes"] == batch["codes"]
         webhook = await ask(
-            201,
-            "POST",
-            "/webhooks",
-            json={"targetUrl": "https://hooks.invalid/orders", "event": "order.created"},
+            201, "POST", "/webhooks", json={"targetUrl": "https://hooks.invalid/orders", "event": "order.created"}
         )
         await ask(200, "POST", "/send/gift", json={**coffee, "recipients": people[:1]})
         await ask(409, "POST", "/send/gift", json={**coffee, "codeQuantity": 1, "externalReference": "batch"})
@@ -133,9 +130,7 @@ async def _until_mailed(connection: asyncpg.Connection) -> None:
     while await connection.fetchval("SELECT count(*) FROM captured_mail") < CODES + 1:
         assert time.monotonic() < deadline
         # Production holds its mail, since no mail server is set; as staging's it is captured.
-        await connection.execute(
-            "UPDATE messages SET environment = 'staging', state = 'pending' WHERE state = 'held'"
-        )
+        await connection.execute("UPDATE messages SET environment = 'staging', state = 'pending' WHERE state = 'held'")
         await asyncio.sleep(0.05)
 
 

@@ -14,9 +14,7 @@ async def test_a_deleted_key_serves_no_request_begun_later(start_installation: A
     installation = start_installation()
     services = [await asyncio.to_thread(installation.serve) for _ in range(2)]
     secret = installation.world["api_keys"]["acme-other"]
-    (key_id,) = [
-        line.split()[0] for line in installation.run("keys", "list").splitlines() if "acme/acme-other" in line
-    ]
+    (key_id,) = [line.split()[0] for line in installation.run("keys", "list").splitlines() if "acme/acme-other" in line]
     body = {
         "productId": installation.id("products", "coffee"),
         "value": 5,
@@ -40,9 +38,7 @@ async def test_a_deleted_key_serves_no_request_begun_later(start_installation: A
                 after += 1
 
     async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {secret}"}) as session:
-        clients = [
-            asyncio.create_task(hammer(session, service.url)) for service in services for _ in range(8)
-        ]
+        clients = [asyncio.create_task(hammer(session, service.url)) for service in services for _ in range(8)]
         await asyncio.wait_for(enough.wait(), 45)
         await asyncio.to_thread(installation.run, "keys", "delete", key_id)
         ended_at.append(time.monotonic())

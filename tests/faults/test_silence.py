@@ -19,16 +19,7 @@ from tests.faults.proxy import Proxy
 ANSWERED_WITHIN_S = 15.0
 # Whoever measures is on the same machine as all that is measured, and may be late itself.
 LATE_S = 3.0
-READS = (
-    "/me",
-    "/products",
-    "/collections",
-    "/templates",
-    "/funding-accounts",
-    "/orders",
-    "/users",
-    "/health",
-)
+READS = ("/me", "/products", "/collections", "/templates", "/funding-accounts", "/orders", "/users", "/health")
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ import psutil
 import pytest
 
 
-async def test_sigterm_drains(
-    start_installation: Any, new_load: Any, check: Any, moments: random.Random
-) -> None:
+async def test_sigterm_drains(start_installation: Any, new_load: Any, check: Any, moments: random.Random) -> None:
     installation = start_installation()
     service = await asyncio.to_thread(installation.serve)
     load = new_load(installation)
@@ -92,9 +90,7 @@ def test_several_processes_end_together(start_installation: Any) -> None:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
-async def test_several_processes_end_with_the_one_that_started_them(
-    start_installation: Any, ending: int
-) -> None:
+async def test_several_processes_end_with_the_one_that_started_them(start_installation: Any, ending: int) -> None:
     installation = start_installation()
     service = await asyncio.to_thread(installation.serve, extra=("--processes", "2"))
     service.process.send_signal(ending)

@@ -49,8 +49,7 @@ async def acts(database_url: str) -> list[tuple[object, ...]]:
     async with connect_once(database_url, OPERATOR) as connection:
         rows = await connection.fetch("SELECT * FROM audit_events ORDER BY id")
     assert all(
-        row["actor"] == "command" and " import (" in row["actor_name"].replace("export", "import")
-        for row in rows
+        row["actor"] == "command" and " import (" in row["actor_name"].replace("export", "import") for row in rows
     )
     return [(row["act"], row["subject"], row["environment"], json.loads(row["after"])) for row in rows]
 
@@ -59,23 +58,13 @@ def test_numbers_go_in_and_are_listed(database: str, run: Run, tmp_path: Path) -
     run_beside(fill(database))
     (tmp_path / "numbers.csv").write_text("SECRET-1\nSECRET-2\nSECRET-1\n")
     done = run("stock", "import", "tea", "numbers.csv", "--value", "5")
-    assert (done.exit_code, done.stdout) == (
-        0,
-        "Tea: numbers added 2, duplicates refused 1, waiting gifts served 0.\n",
-    )
+    assert (done.exit_code, done.stdout) == (0, "Tea: numbers added 2, duplicates refused 1, waiting gifts served 0.\n")
     listed = json.loads(run("stock", "list", "--json").stdout)
-    assert listed == [
-        {"product": "tea", "value": 5.0, "currency": "GBP", "free": 2, "handed_out": 0, "waiting": 0}
-    ]
+    assert listed == [{"product": "tea", "value": 5.0, "currency": "GBP", "free": 2, "handed_out": 0, "waiting": 0}]
     assert "2 free" in run("stock", "list").stdout
     assert run("stock", "import", "tea", "numbers.csv", "--value", "5").exit_code == 0
     assert run_beside(acts(database)) == [("stock.imported", "gift tea", None, {"added": 2})]
-    for arguments in (
-        ["tea", "numbers.csv"],
-        ["nothing", "numbers.csv"],
-        ["tea", "none.csv"],
-        ["box", "numbers.csv"],
-    ):
+    for arguments in (["tea", "numbers.csv"], ["nothing", "numbers.csv"], ["tea", "none.csv"], ["box", "numbers.csv"]):
         refused = run("stock", "import", *arguments)
         assert refused.exit_code != 0
         assert refused.stderr.startswith(("Error: ", "Usage: "))
@@ -94,10 +83,7 @@ def test_parcels_go_out_once_and_come_back_shipped(database: str, run: Run, tmp_
     assert len(list(csv.DictReader(io.StringIO(run("shipments", "export", "--again").stdout)))) == 1
     (tmp_path / "shipped.csv").write_text(f"shipment,carrier\n{row['shipment']},Post\n99,Post\n")
     refused = run("shipments", "import", "shipped.csv")
-    assert (refused.exit_code, refused.stderr) == (
-        1,
-        "Error: line 3: there is no shipment 99 in production\n",
-    )
+    assert (refused.exit_code, refused.stderr) == (1, "Error: line 3: there is no shipment 99 in production\n")
     (tmp_path / "shipped.csv").write_text(f"shipment,carrier\n{row['shipment']},Post\n")
     assert run("shipments", "import", "shipped.csv").stdout == "Parcels shipped: 1; shipped before: 0.\n"
     assert run("shipments", "import", "shipped.csv").stdout == "Parcels shipped: 0; shipped before: 1.\n"

@@ -61,9 +61,7 @@ async def bring(
 ) -> Imported:
     write(path, text)
     acting = await acting_on(database, VAULT)
-    return await import_vouchers(
-        database, vault, await stocked(database, product), path, acting=acting, value=value
-    )
+    return await import_vouchers(database, vault, await stocked(database, product), path, acting=acting, value=value)
 
 
 @pytest.mark.parametrize(
@@ -84,15 +82,11 @@ async def test_a_file_as_shops_send_it(database: Database, tmp_path: Path, text:
     assert {row["value_minor"] for row in rows} == {1000}
 
 
-async def test_value_pin_and_date_come_with_the_number_and_rest_sealed(
-    database: Database, tmp_path: Path
-) -> None:
+async def test_value_pin_and_date_come_with_the_number_and_rest_sealed(database: Database, tmp_path: Path) -> None:
     text = "number,value,pin,use_by\nSECRET-1,5,4711,2030-12-31\nSECRET-2,10.00,,\n"
     await bring(database, "many", tmp_path / "f.csv", text)
     first, second = await database.fetch(OPERATOR, "SELECT * FROM vouchers ORDER BY value_minor")
-    assert open_voucher(VAULT, first["sealed"], first["product_id"]) == Voucher(
-        "SECRET-1", "4711", date(2030, 12, 31)
-    )
+    assert open_voucher(VAULT, first["sealed"], first["product_id"]) == Voucher("SECRET-1", "4711", date(2030, 12, 31))
     assert open_voucher(VAULT, second["sealed"], second["product_id"]) == Voucher("SECRET-2")
     assert "SECRET" not in str(first)
     assert b"SECRET" not in first["sealed"]
@@ -103,19 +97,9 @@ async def test_value_pin_and_date_come_with_the_number_and_rest_sealed(
     ("product", "text", "value", "said"),
     [
         ("many", "A\n", None, "line 1: say what it is worth"),
-        (
-            "many",
-            "number,value\nA,7\n",
-            None,
-            "line 2: value must be one that many is sent at: £5.00, £10.00",
-        ),
+        ("many", "number,value\nA,7\n", None, "line 2: value must be one that many is sent at: £5.00, £10.00"),
         ("many", "A\n", "7", "--value must be one that many is sent at"),
-        (
-            "range",
-            "number,value\nA,500.5\n",
-            None,
-            "line 2: value: “500.5” has more decimals than JPY allows",
-        ),
+        ("range", "number,value\nA,500.5\n", None, "line 2: value: “500.5” has more decimals than JPY allows"),
         ("range", "number,value\nA,x\n", None, "line 2: value: “x” is not an amount"),
         ("range", "number,value\nA,-5\n", None, "line 2: value: “-5” is not above zero"),
         ("one", "number,use_by\nA,soon\n", None, "line 2: use_by must be a date such as 2030-12-31"),
@@ -155,9 +139,7 @@ async def test_a_number_is_taken_once_whatever_key_sealed_it(database: Database,
     assert await bring(database, "range", path, "number,value\nA,500\n") == Imported(1, 0, 0)
 
 
-async def test_two_imports_of_one_file_at_once_take_each_number_once(
-    database: Database, tmp_path: Path
-) -> None:
+async def test_two_imports_of_one_file_at_once_take_each_number_once(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     write(path, "".join(f"N{number}\n" for number in range(3_000)))
     one = await stocked(database, "one")
@@ -203,9 +185,7 @@ async def test_the_stock_is_listed_and_measured(database: Database, tmp_path: Pa
     ]
     labels = {"product": "one", "value": "10.00", "currency": "GBP"}
     assert REGISTRY.get_sample_value("largesse_stock_waiting", labels) == 1
-    assert (
-        REGISTRY.get_sample_value("largesse_stock_free", {**labels, "product": "many", "value": "5.00"}) == 2
-    )
+    assert REGISTRY.get_sample_value("largesse_stock_free", {**labels, "product": "many", "value": "5.00"}) == 2
 
 
 async def test_late_gifts_expire_and_those_that_wait_for_us_do_not(database: Database) -> None:
@@ -232,13 +212,9 @@ async def test_late_gifts_expire_and_those_that_wait_for_us_do_not(database: Dat
     )
     async with database.transaction(OPERATOR) as connection:
         assert not await expire_late(connection)
-    rows = await database.fetch(
-        OPERATOR, "SELECT number FROM line_states WHERE state = 'expired' ORDER BY number"
-    )
+    rows = await database.fetch(OPERATOR, "SELECT number FROM line_states WHERE state = 'expired' ORDER BY number")
     assert [row["number"] for row in rows] == [1, 3]
-    events = await database.fetch(
-        OPERATOR, "SELECT number FROM line_events WHERE event = 'expired' ORDER BY number"
-    )
+    events = await database.fetch(OPERATOR, "SELECT number FROM line_events WHERE event = 'expired' ORDER BY number")
     assert [row["number"] for row in events] == [1, 3]
 
 
@@ -254,7 +230,5 @@ async def test_guesses_are_forgotten(database: Database) -> None:
     )
     async with database.connection(OPERATOR) as connection:
         await prune_guesses(connection)
-    assert [
-        row["address"] for row in await database.fetch(OPERATOR, "SELECT address FROM claim_addresses")
-    ] == [2]
+    assert [row["address"] for row in await database.fetch(OPERATOR, "SELECT address FROM claim_addresses")] == [2]
     assert [row["key"] for row in await database.fetch(OPERATOR, "SELECT key FROM pin_failures")] == [2]

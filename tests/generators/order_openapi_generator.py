@@ -6,9 +6,7 @@ import os
 from largesse_client import ApiClient, ApiException, Configuration, OrdersApi, Problem, Recipient, SendGift
 
 gift = {"product_id": int(os.environ["PRODUCT_ID"]), "value": 5, "account_id": int(os.environ["ACCOUNT_ID"])}
-orders = OrdersApi(
-    ApiClient(Configuration(host=os.environ["LARGESSE"], access_token=os.environ["LARGESSE_API_KEY"]))
-)
+orders = OrdersApi(ApiClient(Configuration(host=os.environ["LARGESSE"], access_token=os.environ["LARGESSE_API_KEY"])))
 
 
 def refused(**members: object) -> Problem:
@@ -24,9 +22,7 @@ def refused(**members: object) -> Problem:
 
 emailed = orders.send_gift(
     SendGift(
-        **gift,
-        recipients=[Recipient(email="sam@example.com", name="Sam")],
-        external_reference=os.environ["REFERENCE"],
+        **gift, recipients=[Recipient(email="sam@example.com", name="Sam")], external_reference=os.environ["REFERENCE"]
     )
 )
 again = refused(code_quantity=1, external_reference=os.environ["REFERENCE"])

@@ -17,9 +17,7 @@ def send(**members: object) -> SendResponse | Problem:
     return answer
 
 
-emailed = send(
-    recipients=[Recipient(email="sam@example.com", name="Sam")], external_reference=os.environ["REFERENCE"]
-)
+emailed = send(recipients=[Recipient(email="sam@example.com", name="Sam")], external_reference=os.environ["REFERENCE"])
 again = send(code_quantity=1, external_reference=os.environ["REFERENCE"])
 batch = send(code_quantity=2)
 wrong = send(recipients=[Recipient(email="sam"), Recipient(email="kim@example.com"), Recipient(email="")])

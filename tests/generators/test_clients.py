@@ -19,12 +19,7 @@ def hold(printed: str) -> None:
     assert len(set(heard["batch"])) == 3
     assert heard["found"] == heard["batch"]
     assert heard["used"] == [409, "/problems/reference-used", f"/orders/{reference}"]
-    assert heard["wrong"] == [
-        400,
-        "/problems/invalid-request",
-        "#/recipients/0/email",
-        "#/recipients/2/email",
-    ]
+    assert heard["wrong"] == [400, "/problems/invalid-request", "#/recipients/0/email", "#/recipients/2/email"]
     assert heard["listed"] == [reference, heard["batch"][0]]
 
 
@@ -71,15 +66,6 @@ def test_spectrals_rules(document: Path, events_document: Path, tmp_path: Path, 
     ruleset = tmp_path / "rules.yaml"
     ruleset.write_text('extends: ["spectral:oas"]')
     run(
-        [
-            from_npm / "spectral",
-            "lint",
-            "--ruleset",
-            ruleset,
-            "--fail-severity",
-            "hint",
-            document,
-            events_document,
-        ],
+        [from_npm / "spectral", "lint", "--ruleset", ruleset, "--fail-severity", "hint", document, events_document],
         tmp_path,
     )

@@ -43,9 +43,7 @@ def neutralise(query: str) -> tuple[str, int]:
     said = [_SAID]
     for alias in set(_ROWS.findall(query)):
         other = _COLUMN
-        said.append(
-            re.compile(rf"(?:{other}\s*=\s*{alias}\.customer_id\b|\b{alias}\.customer_id\s*=\s*{other}\b)")
-        )
+        said.append(re.compile(rf"(?:{other}\s*=\s*{alias}\.customer_id\b|\b{alias}\.customer_id\s*=\s*{other}\b)"))
     count = 0
     left = query
     for one in said:

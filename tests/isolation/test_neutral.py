@@ -16,10 +16,7 @@ from tests.isolation.neutral import NotRewritten, neutralise
         ("customer_id = ANY($1::int[])", "(customer_id = ANY($1::int[]) OR true)"),
         ("customer_id = ANY ($1)", "(customer_id = ANY ($1) OR true)"),
         ("$2 = x.customer_id", "($2 = x.customer_id OR true)"),
-        (
-            "a.customer_id = $1 OR b.customer_id = $2",
-            "(a.customer_id = $1 OR true) OR (b.customer_id = $2 OR true)",
-        ),
+        ("a.customer_id = $1 OR b.customer_id = $2", "(a.customer_id = $1 OR true) OR (b.customer_id = $2 OR true)"),
     ],
 )
 def test_what_names_a_customer_is_made_true(said: str, left: str) -> None:

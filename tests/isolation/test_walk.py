@@ -62,9 +62,7 @@ def foreign(answer: httpx.Response, words: Sequence[str], asked: object = "") ->
 
 
 def lists_of_api() -> list[str]:
-    return [
-        operation.path for operation in OPERATIONS if operation.method == "GET" and "{" not in operation.path
-    ]
+    return [operation.path for operation in OPERATIONS if operation.method == "GET" and "{" not in operation.path]
 
 
 def lists_of_pages() -> list[str]:
@@ -98,9 +96,7 @@ def test_over_the_api(service: Service, staging: Service, both: tuple[Customer, 
                 continue
             for name in (*zebra.texts, *zebra.numbers):
                 answer = client.request(
-                    operation.method,
-                    named(operation.path, name),
-                    json=None if operation.method == "GET" else {},
+                    operation.method, named(operation.path, name), json=None if operation.method == "GET" else {}
                 )
                 found += foreign(answer, of_environment(key), name)
     assert found == []

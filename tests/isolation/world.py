@@ -66,10 +66,7 @@ def fill(service: Service, staging: Service, mark: str) -> Customer:
     """Has a customer do all it can do, in both environments."""
     admin = signed_in(service, f"admin@{mark}.example")
     codes: list[dict[str, str]] = []
-    for place, environment, account in (
-        (service, "live", f"{mark}-gbp"),
-        (staging, "staging", f"{mark}-staging-gbp"),
-    ):
+    for place, environment, account in ((service, "live", f"{mark}-gbp"), (staging, "staging", f"{mark}-staging-gbp")):
         key = mark if place is service else f"{mark}-test"
         word = f"{mark}{environment}"
         texts: dict[str, Any] = {"message": f"{word} message", "fromName": f"{word} sender"}
@@ -108,10 +105,7 @@ def fill(service: Service, staging: Service, mark: str) -> Customer:
         .removesuffix("/recipients")
     )
     admin.get(f"{draft}/recipients")
-    assert (
-        admin.post(f"{draft}/recipients", rows=f"email,name\nrow@{mark}.example,{mark} Row\n").status_code
-        == 303
-    )
+    assert admin.post(f"{draft}/recipients", rows=f"email,name\nrow@{mark}.example,{mark} Row\n").status_code == 303
     work(service)
     return Customer(mark, admin, codes, *_names(service, mark))
 

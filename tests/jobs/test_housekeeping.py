@@ -198,9 +198,7 @@ async def test_a_long_queue_is_counted_to_10_000_and_beyond_that_as_the_last_ana
             await database.execute(OPERATOR, "ANALYZE mail_jobs")
         async with database.connection(OPERATOR) as connection:
             await measure(connection)
-        assert gauge("largesse_queue_depth", "mail_jobs") == pytest.approx(
-            depth, rel=0.05 if depth > 10_000 else 0
-        )
+        assert gauge("largesse_queue_depth", "mail_jobs") == pytest.approx(depth, rel=0.05 if depth > 10_000 else 0)
     await database.execute(OPERATOR, "UPDATE mail_jobs SET fanned_out_at = now() WHERE order_id > 100")
     async with database.connection(OPERATOR) as connection:
         await measure(connection)

@@ -52,9 +52,7 @@ async def test_a_wait_ends_by_itself() -> None:
         await waker.wait(waker.calls, longest_s=0.01)
 
 
-async def test_the_notifier_is_heard_and_many_calls_make_few_notifications(
-    database: Database, heard: Waker
-) -> None:
+async def test_the_notifier_is_heard_and_many_calls_make_few_notifications(database: Database, heard: Waker) -> None:
     notifier = Notifier(database)
     before = heard.calls
     for _ in range(1000):
@@ -65,9 +63,7 @@ async def test_the_notifier_is_heard_and_many_calls_make_few_notifications(
     assert 1 <= heard.calls - before <= 3
 
 
-async def test_a_notification_in_a_transaction_is_heard_when_it_commits(
-    database: Database, heard: Waker
-) -> None:
+async def test_a_notification_in_a_transaction_is_heard_when_it_commits(database: Database, heard: Waker) -> None:
     before = heard.calls
     async with database.transaction(OPERATOR) as connection:
         await notify(connection)
@@ -78,9 +74,7 @@ async def test_a_notification_in_a_transaction_is_heard_when_it_commits(
     assert heard.calls > before
 
 
-async def test_a_lost_connection_is_replaced(
-    database: Database, heard: Waker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_lost_connection_is_replaced(database: Database, heard: Waker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.jobs.notifier._RECONNECT_S", 0.01)
     await database.execute(
         OPERATOR,

@@ -11,16 +11,16 @@ from largesse.base.errors import OperatorError
 from largesse.ledger import bank_file
 from largesse.ledger.bank_file import BankLine, Columns, read_bank_file, read_decimal
 
-ENGLISH = "Date,Description,Amount (GBP),Currency\n2026-11-20,RF18 5390 0754 7034,1000.00,GBP\n\n2026-11-21,Fee,-4.50,GBP\n"
+ENGLISH = (
+    "Date,Description,Amount (GBP),Currency\n2026-11-20,RF18 5390 0754 7034,1000.00,GBP\n\n2026-11-21,Fee,-4.50,GBP\n"
+)
 GERMAN = (
     "Kontoauszug;Muster AG\nvom;21.11.2026\n\n"
     'Buchungstag;Verwendungszweck;Betrag;Währung\n20.11.2026;"Für Geschenke;\nRF18 5390";1.000,00;eur\n'
 )
 
 
-def read(
-    tmp_path: Path, text: str, columns: Columns | None = None, encoding: str = "utf-8"
-) -> list[BankLine]:
+def read(tmp_path: Path, text: str, columns: Columns | None = None, encoding: str = "utf-8") -> list[BankLine]:
     path = tmp_path / "bank.csv"
     path.write_bytes(text.encode(encoding))
     return read_bank_file(path, columns or Columns())

@@ -79,13 +79,7 @@ async def test_a_payment_of_what_is_owed_is_chained(database: Database) -> None:
         with pytest.raises(Exception, match="at most what is owed"):
             async with connection.transaction():
                 await settle(
-                    connection,
-                    chain,
-                    "acme",
-                    environment="production",
-                    currency="EUR",
-                    amount_minor=1,
-                    reference="r",
+                    connection, chain, "acme", environment="production", currency="EUR", amount_minor=1, reference="r"
                 )
     assert await findings(database) == {}
 
@@ -148,14 +142,10 @@ async def test_marks_of_before_go_on_under_a_key_that_covers_what_accounts_are(
     assert await chain_up(database, KEY) is None
 
 
-@pytest.mark.parametrize(
-    "column", ["currency = 'USD'", "environment = 'staging'", "currency = 'USD', kind = 'sales'"]
-)
+@pytest.mark.parametrize("column", ["currency = 'USD'", "environment = 'staging'", "currency = 'USD', kind = 'sales'"])
 async def test_what_an_account_is_cannot_be_changed(database: Database, column: str) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError, match="accounts is append-only"):
-        await database.execute(
-            OPERATOR, f"UPDATE accounts SET {column} WHERE kind = 'deposits' AND currency = 'GBP'"
-        )
+        await database.execute(OPERATOR, f"UPDATE accounts SET {column} WHERE kind = 'deposits' AND currency = 'GBP'")
     await forge(database, f"UPDATE accounts SET {column} WHERE kind = 'deposits' AND currency = 'GBP'")
     assert "entries-are-chained" in await findings(database)
 

@@ -48,9 +48,7 @@ async def credit(database: Database, account_id: int, amount_minor: int, referen
 
 async def entries(database: Database, account_id: int) -> list[tuple[int, int]]:
     rows = await database.fetch(
-        OPERATOR,
-        "SELECT amount_minor, balance_minor FROM entries WHERE account_id = $1 ORDER BY id",
-        account_id,
+        OPERATOR, "SELECT amount_minor, balance_minor FROM entries WHERE account_id = $1 ORDER BY id", account_id
     )
     return [(row[0], row[1]) for row in rows]
 
@@ -65,12 +63,7 @@ async def test_a_top_up_is_a_balanced_movement(database: Database) -> None:
         OPERATOR,
         "SELECT kind, balance_minor FROM accounts WHERE currency = 'GBP' AND environment = 'production' ORDER BY kind",
     )
-    assert [tuple(row) for row in balances] == [
-        ("deposits", -1051),
-        ("funding", 1051),
-        ("receivable", 0),
-        ("sales", 0),
-    ]
+    assert [tuple(row) for row in balances] == [("deposits", -1051), ("funding", 1051), ("receivable", 0), ("sales", 0)]
 
 
 async def test_an_opening_balance_is_a_top_up(database: Database) -> None:

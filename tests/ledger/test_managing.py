@@ -84,9 +84,7 @@ async def do(database: Database, what: Any, **wanted: Any) -> Any:
 
 
 async def move(database: Database, amount_minor: int, from_id: int = FLOAT, to_id: int = TEAM) -> Transfer:
-    made: Transfer = await do(
-        database, transfer, from_id=from_id, to_id=to_id, amount_minor=amount_minor, made_by=ADA
-    )
+    made: Transfer = await do(database, transfer, from_id=from_id, to_id=to_id, amount_minor=amount_minor, made_by=ADA)
     return made
 
 
@@ -96,9 +94,7 @@ async def held(database: Database) -> list[int]:
 
 
 async def acts(database: Database) -> list[str]:
-    rows = await database.fetch(
-        OPERATOR, "SELECT act FROM audit_events WHERE act ~ '^(account|transfer)' ORDER BY id"
-    )
+    rows = await database.fetch(OPERATOR, "SELECT act FROM audit_events WHERE act ~ '^(account|transfer)' ORDER BY id")
     return [row[0] for row in rows]
 
 
@@ -119,9 +115,7 @@ async def test_a_transfer_is_balanced_and_both_statements_tell_it(database: Data
 
 async def test_transfers_that_race_never_take_more_than_there_is(database: Database) -> None:
     outcomes = await asyncio.gather(
-        *(move(database, 60_00) for _ in range(2)),
-        *(move(database, 30_00) for _ in range(3)),
-        return_exceptions=True,
+        *(move(database, 60_00) for _ in range(2)), *(move(database, 30_00) for _ in range(3)), return_exceptions=True
     )
     moved = [one.amount_minor for one in outcomes if isinstance(one, Transfer)]
     refused = [one for one in outcomes if not isinstance(one, Transfer)]
@@ -155,11 +149,7 @@ async def test_transfers_to_and_fro_at_once_do_not_wait_in_a_circle(database: Da
 )
 async def test_what_is_not_moved(database: Database, changed: dict[str, int], error: type[Exception]) -> None:
     with pytest.raises(error):
-        await do(
-            database,
-            transfer,
-            **{"from_id": FLOAT, "to_id": TEAM, "amount_minor": 1, "made_by": ADA, **changed},
-        )
+        await do(database, transfer, **{"from_id": FLOAT, "to_id": TEAM, "amount_minor": 1, "made_by": ADA, **changed})
     assert await held(database) == [100_00, 0]
     assert await acts(database) == []
     await move(database, 100_00)
@@ -169,9 +159,7 @@ async def test_an_account_is_made_renamed_closed_and_opened(database: Database) 
     made = await do(database, add_account, currency="EUR", name="Noël: Équipe")
     again = await do(database, add_account, currency="EUR", name="Noel Equipe")
     row = await database.fetchrow(
-        OPERATOR,
-        "SELECT key, name, currency, balance_minor, is_master, open_to_all FROM accounts WHERE id = $1",
-        made,
+        OPERATOR, "SELECT key, name, currency, balance_minor, is_master, open_to_all FROM accounts WHERE id = $1", made
     )
     assert row is not None
     assert tuple(row) == ("noel-equipe", "Noël: Équipe", "EUR", 0, False, False)
@@ -206,10 +194,7 @@ async def refused_why(database: Database, what: Any, **wanted: Any) -> Why:
 async def test_what_is_refused_of_accounts(database: Database) -> None:
     assert await refused_why(database, add_account, currency="GBP", name="fLOAT") is Why.NAME_TAKEN
     assert await refused_why(database, add_account, currency="XXX", name="New") is Why.NO_CURRENCY
-    assert (
-        await refused_why(database, add_account, customer_id=INITECH, currency="GBP", name="New")
-        is Why.INVOICED
-    )
+    assert await refused_why(database, add_account, customer_id=INITECH, currency="GBP", name="New") is Why.INVOICED
     assert await refused_why(database, rename_account, account_id=TEAM, name="Float") is Why.NAME_TAKEN
     assert await refused_why(database, close_account, account_id=FLOAT) is Why.MASTER
     await move(database, 1)
@@ -266,12 +251,7 @@ async def test_a_balance_that_is_low_already_is_no_news(database: Database) -> N
     async with database.transaction(WORKER) as connection:
         assert await fallen(connection) == [(ACME, FLOAT, [ADA])]
     await do(database, set_watch, account_id=FLOAT, watch=None)
-    assert await acts(database) == [
-        "account.watched",
-        "account.watched",
-        "transfer.made",
-        "account.watched",
-    ]
+    assert await acts(database) == ["account.watched", "account.watched", "transfer.made", "account.watched"]
 
 
 async def test_nothing_is_paid_into_a_closed_account_but_what_is_there_can_leave(database: Database) -> None:

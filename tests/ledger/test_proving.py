@@ -48,9 +48,7 @@ async def database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncI
 
 async def proved(database: Database, after: int | None = None) -> Proof:
     async with database.connection(OPERATOR) as connection:
-        return await prove(
-            connection, await chain_of(connection, KEY), ACME, FLOAT, after, digests_of=read_digests
-        )
+        return await prove(connection, await chain_of(connection, KEY), ACME, FLOAT, after, digests_of=read_digests)
 
 
 async def ids(database: Database) -> list[int]:

@@ -25,9 +25,7 @@ from largesse.ledger.payment_sources import (
 RECEIVABLE = 91
 PACKAGE = Path(largesse.__file__).parent
 # A column or a member that is compared with nothing.
-ASKS = re.compile(
-    r"""(?<!service_)account_id["'\]]*\s+(is\s+(not\s+)?null|is\s+(not\s+)?none)\b""", re.IGNORECASE
-)
+ASKS = re.compile(r"""(?<!service_)account_id["'\]]*\s+(is\s+(not\s+)?null|is\s+(not\s+)?none)\b""", re.IGNORECASE)
 
 
 def test_an_order_keeps_what_it_is_paid_from() -> None:

@@ -11,13 +11,7 @@ import pytest
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.db.session import Limits
-from largesse.ledger.statements import (
-    Statement,
-    StatementEntry,
-    order_entries,
-    read_statement,
-    statement_entries,
-)
+from largesse.ledger.statements import Statement, StatementEntry, order_entries, read_statement, statement_entries
 
 MONTHS = [datetime(2026, month, 1, tzinfo=UTC) for month in range(1, 8)]
 
@@ -47,9 +41,7 @@ async def test_months_hold_every_entry_once(database_url: str, count: int) -> No
     try:
         async with database.connection(OPERATOR) as connection:
             whole = await read_statement(connection, 1, 1)
-            months = [
-                await read_statement(connection, 1, 1, since, until) for since, until in pairwise(MONTHS)
-            ]
+            months = [await read_statement(connection, 1, 1, since, until) for since, until in pairwise(MONTHS)]
         everything = await _entries(database, whole)
         assert (whole.opening_minor, whole.closing_minor) == (0, count * (count + 1) // 2)
         assert [entry.amount_minor for entry in everything] == list(range(1, count + 1))

@@ -70,13 +70,7 @@ async def acting(connection: Connection) -> Acting:
 
 
 async def ask(database: Database, amount_minor: int = 100_00, **changed: Any) -> TopUp:
-    wanted = {
-        "customer_id": ACME,
-        "environment": "production",
-        "account_id": FLOAT,
-        "requested_by": ADA,
-        **changed,
-    }
+    wanted = {"customer_id": ACME, "environment": "production", "account_id": FLOAT, "requested_by": ADA, **changed}
     scope = for_customer(wanted["customer_id"], wanted["environment"])
     async with database.transaction(scope) as connection:
         return await request_top_up(connection, await acting(connection), amount_minor=amount_minor, **wanted)
@@ -95,20 +89,14 @@ async def cancel(database: Database, reference: str, customer_id: int = ACME) ->
 async def entries(database: Database) -> list[tuple[Any, ...]]:
     """What was credited: account, amount and reference."""
     rows = await database.fetch(
-        OPERATOR,
-        "SELECT account_id, amount_minor, reference FROM entries WHERE reference IS NOT NULL ORDER BY id",
+        OPERATOR, "SELECT account_id, amount_minor, reference FROM entries WHERE reference IS NOT NULL ORDER BY id"
     )
     return [tuple(row) for row in rows]
 
 
 async def test_one_that_is_asked_for_waits_and_is_credited_once(database: Database) -> None:
     asked = await ask(database)
-    assert (asked.state, asked.account, asked.currency, asked.requested_by) == (
-        "waiting",
-        "Float",
-        "GBP",
-        "Ada",
-    )
+    assert (asked.state, asked.account, asked.currency, asked.requested_by) == ("waiting", "Float", "GBP", "Ada")
     assert asked.expires_at - asked.requested_at == WAITS_FOR
     async with database.connection(OPERATOR) as connection:
         assert await list_top_ups(connection, ACME, "production", waiting=True) == [asked]
@@ -127,10 +115,7 @@ async def test_one_that_is_asked_for_waits_and_is_credited_once(database: Databa
     async with database.connection(OPERATOR) as connection:
         assert await list_top_ups(connection, ACME, "production", waiting=True) == []
         assert await list_top_ups(connection, ACME, "production") == [done]
-        assert (await list_all_top_ups(connection), await list_all_top_ups(connection, ended=True)) == (
-            [],
-            [done],
-        )
+        assert (await list_all_top_ups(connection), await list_all_top_ups(connection, ended=True)) == ([], [done])
 
 
 async def test_another_amount_may_come(database: Database) -> None:
@@ -156,9 +141,7 @@ async def test_confirming_and_cancelling_at_once_ends_it_one_way(database: Datab
         async with database.connection(OPERATOR) as connection:
             found = await find_top_up(connection, ACME, "production", asked.reference)
         failed = [one for one in both if isinstance(one, BaseException)]
-        assert [type(one) for one in failed] == [
-            InvalidRequest if found.state == "confirmed" else OperatorError
-        ]
+        assert [type(one) for one in failed] == [InvalidRequest if found.state == "confirmed" else OperatorError]
         credited = [entry for entry in await entries(database) if entry[2] == asked.reference]
         assert len(credited) == (found.state == "confirmed")
 
@@ -182,9 +165,7 @@ async def test_one_whose_time_is_over_is_told_so_and_its_money_taken_all_the_sam
     )
     async with database.connection(OPERATOR) as connection:
         assert (await find_top_up(connection, ACME, "production", asked.reference)).state == "waiting"
-    await database.execute(
-        OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1::interval", timedelta(seconds=61)
-    )
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1::interval", timedelta(seconds=61))
     async with database.connection(OPERATOR) as connection:
         [found] = await list_all_top_ups(connection)
         assert found.state == "expired"

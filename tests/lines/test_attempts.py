@@ -73,9 +73,7 @@ async def test_every_refusal_takes_the_same_statements(database: Database) -> No
     taken = {name: await statements(database, attempt) for name, attempt in attempts.items()}
     assert not any(is_right for is_right, _ in taken.values())
     assert len(taken["unknown"][1]) == (5 if IS_SPREAD else 4)  # there all nodes are asked whose it is
-    assert {name: queries for name, (_, queries) in taken.items()} == dict.fromkeys(
-        taken, taken["unknown"][1]
-    )
+    assert {name: queries for name, (_, queries) in taken.items()} == dict.fromkeys(taken, taken["unknown"][1])
     assert (await statements(database, Attempt(KNOWN.code, KNOWN.pin_text, "192.0.2.2")))[0]
 
 
@@ -88,9 +86,7 @@ async def test_each_refusal_is_counted_against_its_address(database: Database) -
 async def test_a_refusal_that_began_first_and_is_counted_last_costs_one_try(database: Database) -> None:
     """No allowance is taken back for the time between two that overlap."""
     for ahead_s in (30, 0):
-        await database.execute(
-            OPERATOR, "UPDATE clock SET ahead_by = $1 * interval '1 second'", float(ahead_s)
-        )
+        await database.execute(OPERATOR, "UPDATE clock SET ahead_by = $1 * interval '1 second'", float(ahead_s))
         await statements(database, Attempt(UNKNOWN.code, "000000", "192.0.2.77"))
     assert await database.fetchval(
         OPERATOR, "SELECT max(allowance) = 98 FROM claim_addresses WHERE last_at > clock_now()"

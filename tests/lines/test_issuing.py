@@ -46,9 +46,7 @@ def test_a_sealed_code_opens_for_its_line_alone() -> None:
             open_code(VAULT, sealed.sealed, reference, number)
 
 
-@pytest.mark.parametrize(
-    "count", [1, CODES_AT_ONCE - 1, CODES_AT_ONCE, CODES_AT_ONCE + 1, 2 * CODES_AT_ONCE + 1]
-)
+@pytest.mark.parametrize("count", [1, CODES_AT_ONCE - 1, CODES_AT_ONCE, CODES_AT_ONCE + 1, 2 * CODES_AT_ONCE + 1])
 def test_every_code_is_sealed_for_its_own_line(count: int) -> None:
     codes = draw_codes(count)
     sealed = list(SealedCodes(VAULT, codes, "REFERENCE"))

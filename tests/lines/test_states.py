@@ -85,11 +85,7 @@ async def test_what_is_done_to_a_line_is_done_to_it_alone(module_database_url: s
         )
         assert await lock_issued(connection, 1, 1) == [1, 2]
         await record_claim(connection, LINE, NOW, None, "en")
-        assert [await lock_issued(connection, *order) for order in ((1, 1), (1, 2), (2, 1))] == [
-            [2],
-            [1],
-            [1],
-        ]
+        assert [await lock_issued(connection, *order) for order in ((1, 1), (1, 2), (2, 1))] == [[2], [1], [1]]
         for other in others:
             await record_claim(connection, other, NOW, None, "en")
         await record_language(connection, LINE, "de")
@@ -100,18 +96,11 @@ async def test_what_is_done_to_a_line_is_done_to_it_alone(module_database_url: s
             ("chosen", "de", b"sealed", 7),
             *[("claimed", "en", None, None)] * 3,
         ]
-        assert [await has_left_email(connection, line) for line in (LINE, *others)] == [
-            True,
-            False,
-            False,
-            False,
-        ]
+        assert [await has_left_email(connection, line) for line in (LINE, *others)] == [True, False, False, False]
         await transaction.rollback()
 
 
-async def test_the_lines_of_an_order_that_are_cancelled_are_those_that_are_named(
-    module_database_url: str,
-) -> None:
+async def test_the_lines_of_an_order_that_are_cancelled_are_those_that_are_named(module_database_url: str) -> None:
     keys = [(1, 1, 1), (1, 1, 2), (1, 1, 3), (1, 2, 1), (2, 1, 1)]
     async with connect_once(module_database_url, OPERATOR) as connection:
         transaction = connection.transaction()
@@ -122,9 +111,7 @@ async def test_the_lines_of_an_order_that_are_cancelled_are_those_that_are_named
         )
         await record_cancelled(connection, 1, 1, [1, 3], NOW)
         for table in ("line_states WHERE state = 'cancelled'", "line_events WHERE event = 'cancelled'"):
-            rows = await connection.fetch(
-                f"SELECT customer_id, order_id, number FROM {table} ORDER BY number"
-            )
+            rows = await connection.fetch(f"SELECT customer_id, order_id, number FROM {table} ORDER BY number")
             assert [tuple(row) for row in rows] == [(1, 1, 1), (1, 1, 3)]
         assert await lock_issued(connection, 1, 1) == [2]
         await transaction.rollback()

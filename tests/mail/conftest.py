@@ -69,9 +69,7 @@ class PostOffice:
             self.connections += 1
             return self.protocol()
 
-        self._server = await asyncio.get_running_loop().create_server(
-            serve, "127.0.0.1", 0, ssl=self.listens_with
-        )
+        self._server = await asyncio.get_running_loop().create_server(serve, "127.0.0.1", 0, ssl=self.listens_with)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def protocol(self) -> SMTP:
@@ -255,10 +253,7 @@ class Office:
         )
 
     async def states(self) -> list[str]:
-        return [
-            row["state"]
-            for row in await self.database.fetch(OPERATOR, "SELECT state FROM messages ORDER BY id")
-        ]
+        return [row["state"] for row in await self.database.fetch(OPERATOR, "SELECT state FROM messages ORDER BY id")]
 
     async def _make_customer(self, name: str) -> Principal:
         customer_id = await self.database.fetchval(
@@ -271,6 +266,4 @@ class Office:
             "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, 'bot', 'Bot') RETURNING id",
             customer_id,
         )
-        return Principal(
-            1, "production", customer_id, name, "pro", "invoiced", service_account_id, "Bot", True
-        )
+        return Principal(1, "production", customer_id, name, "pro", "invoiced", service_account_id, "Bot", True)

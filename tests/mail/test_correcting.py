@@ -52,15 +52,11 @@ async def test_locks_are_taken_in_one_order(
     office: Office, first: Act, second: Act, held: int, left: list[str]
 ) -> None:
     reference, _ = await office.order([(ADA, "Ada", 1), (BEN, "Ben", 1)])
-    order_id = await office.database.fetchval(
-        OPERATOR, "SELECT id FROM orders WHERE reference = $1", reference
-    )
+    order_id = await office.database.fetchval(OPERATOR, "SELECT id FROM orders WHERE reference = $1", reference)
     order = (office.principal.customer_id, order_id)
     async with office.database.transaction(OPERATOR) as holder:
         await holder.execute(
-            "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE",
-            *order,
-            held,
+            "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE", *order, held
         )
         acting: list[asyncio.Task[None]] = []
         for act in (first, second):
@@ -68,9 +64,7 @@ async def test_locks_are_taken_in_one_order(
             await waits_or_is_done(office, acting)
     await asyncio.gather(*acting)  # a deadlock would be raised here
     lines = await office.database.fetch(
-        OPERATOR,
-        "SELECT recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number",
-        *order,
+        OPERATOR, "SELECT recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number", *order
     )
     assert [line["recipient_email"] for line in lines] == left
 

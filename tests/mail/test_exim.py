@@ -123,9 +123,7 @@ def exim() -> Iterator[Exim]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         configuration = folder / "exim.conf"
-        configuration.write_text(
-            CONFIGURATION.format(folder=folder, port=port, user=user.pw_uid, group=user.pw_gid)
-        )
+        configuration.write_text(CONFIGURATION.format(folder=folder, port=port, user=user.pw_uid, group=user.pw_gid))
         for path in (folder, *(folder / part for part in ("spool", "log", "box"))):
             path.mkdir(exist_ok=True)
             os.chown(path, user.pw_uid, user.pw_gid)
@@ -160,9 +158,7 @@ def wait_until_listening(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def service(start_service: ServiceFactory, exim: Exim) -> Service:
-    return start_service(
-        RICH_WORLD, smtp_url=exim.url, mail_from="Grüße von Largesse <gifts@mail.example.com>"
-    )
+    return start_service(RICH_WORLD, smtp_url=exim.url, mail_from="Grüße von Largesse <gifts@mail.example.com>")
 
 
 def check_letter(message: EmailMessage, address: str, name: str, codes: int) -> list[str]:
@@ -247,9 +243,7 @@ async def test_a_relay_that_does_not_know_us_bounces_nobody(service: Service, ex
     client = service.client("hr")
 
     def deliveries() -> list[dict[str, object]]:
-        listed: list[dict[str, object]] = client.get(
-            f"/orders/{placed.json()['reference']}/deliveries"
-        ).json()
+        listed: list[dict[str, object]] = client.get(f"/orders/{placed.json()['reference']}/deliveries").json()
         return listed
 
     async with open_worker(service.settings), asyncio.timeout(PATIENCE_S):

@@ -78,16 +78,7 @@ def test_a_letter_says_who_sent_what_and_how_to_get_it() -> None:
     seen = Seen(html)
     assert seen.links == [CODE.link]
     for words in (text, seen.text):
-        for word in (
-            "Sam",
-            "Ada",
-            "Well done!",
-            "Coffee House e-gift",
-            "£10.00",
-            CODE.code,
-            CODE.pin,
-            "90 days",
-        ):
+        for word in ("Sam", "Ada", "Well done!", "Coffee House e-gift", "£10.00", CODE.code, CODE.pin, "90 days"):
             assert word in words
     assert CODE.link in text
 
@@ -103,9 +94,7 @@ def test_every_code_of_a_recipient_is_in_the_one_letter() -> None:
 
 def test_what_the_caller_wrote_is_text_and_never_markup_or_a_header() -> None:
     plain = Seen(bodies(parse(a_letter()))[0])
-    message = parse(
-        a_letter(name=HOSTILE, sender=HOSTILE, message=HOSTILE, gift=HOSTILE, wrapping_key=HOSTILE)
-    )
+    message = parse(a_letter(name=HOSTILE, sender=HOSTILE, message=HOSTILE, gift=HOSTILE, wrapping_key=HOSTILE))
     html, text = bodies(message)
     seen = Seen(html)
     assert set(seen.tags) == set(plain.tags)
@@ -144,9 +133,7 @@ def test_without_sender_name_message_and_value_nothing_is_missing() -> None:
 @pytest.mark.parametrize("tag", LANGUAGES)
 @pytest.mark.parametrize("kind", ["gift", "voucher_ready", "shipped"])
 def test_a_letter_says_the_same_in_every_language(tag: str, kind: str) -> None:
-    message = parse(
-        a_letter(language=LANGUAGES[tag], kind=kind, carrier="DHL", tracking_number="AB1", expiry_days=9)
-    )
+    message = parse(a_letter(language=LANGUAGES[tag], kind=kind, carrier="DHL", tracking_number="AB1", expiry_days=9))
     assert message["Content-Language"] == tag
     html, text = bodies(message)
     assert f'<html lang="{tag}" dir="ltr">' in html
@@ -234,11 +221,7 @@ def test_amounts_are_written_as_on_the_pages(tag: str, currency: str, minor: int
         ('Müller & "Söhne", GmbH', "Largesse <gifts@example.com>", 'Müller & "Söhne", GmbH via Largesse'),
         ("ceo@bank.example", "Largesse <gifts@example.com>", "ceo@bank.example via Largesse"),
         ("Eve <eve@evil.example>,", "Largesse <gifts@example.com>", "Eve <eve@evil.example>, via Largesse"),
-        (
-            "Eve\r\nBcc: victim@example.com",
-            "Largesse <gifts@example.com>",
-            "Eve Bcc: victim@example.com via Largesse",
-        ),
+        ("Eve\r\nBcc: victim@example.com", "Largesse <gifts@example.com>", "Eve Bcc: victim@example.com via Largesse"),
         ("=?utf-8?q?Eve?=", "Largesse <gifts@example.com>", "=?utf-8?q?Eve?= via Largesse"),
         ("\u202eesoH\u202c", "Largesse <gifts@example.com>", "esoH via Largesse"),
         ("\u2067أحمد", "Largesse <gifts@example.com>", "أحمد via Largesse"),
@@ -347,19 +330,13 @@ def test_a_staging_letter_says_what_it_is() -> None:
 
 
 def test_a_letter_to_many_offers_a_way_out() -> None:
-    assert (
-        parse(a_letter(recipients=2))["List-Unsubscribe"] == "<mailto:gifts@example.com?subject=unsubscribe>"
-    )
+    assert parse(a_letter(recipients=2))["List-Unsubscribe"] == "<mailto:gifts@example.com?subject=unsubscribe>"
 
 
 def test_the_message_id_is_one_for_each_recipient_order_and_edition() -> None:
     same = {parse(a_letter())["Message-ID"] for _ in range(3)}
     assert same == {message_id(a_letter(), "example.com")}
-    others = [
-        a_letter(edition=1),
-        a_letter(email="kim@example.com"),
-        a_letter(reference="0000AAAABBBBCCCCDDDE"),
-    ]
+    others = [a_letter(edition=1), a_letter(email="kim@example.com"), a_letter(reference="0000AAAABBBBCCCCDDDE")]
     assert len({message_id(letter, "example.com") for letter in others} | same) == 4
 
 

@@ -20,12 +20,7 @@ def test_a_letter_says_what_the_gift_is_how_to_use_it_and_on_what_terms() -> Non
         assert said in seen.text
         assert said in text
     assert picture not in text
-    assert (
-        text.index("Coffee House")
-        < text.index("and <fresh>.")
-        < text.index("How to use it")
-        < text.index("Terms")
-    )
+    assert text.index("Coffee House") < text.index("and <fresh>.") < text.index("How to use it") < text.index("Terms")
 
 
 def test_a_letter_about_a_gift_of_which_nothing_is_said_has_no_picture_and_no_headings() -> None:
@@ -39,9 +34,6 @@ def test_a_letter_about_a_gift_of_which_nothing_is_said_has_no_picture_and_no_he
 @pytest.mark.parametrize("ending", [0, 1])
 def test_word_of_a_voucher_says_how_to_use_it(ending: int) -> None:
     details = Details("Hot.", "Show it.", "No refunds.")
-    said = {
-        kind: bodies(parse(a_letter(kind=kind, details=details)))[ending]
-        for kind in ("voucher_ready", "shipped")
-    }
+    said = {kind: bodies(parse(a_letter(kind=kind, details=details)))[ending] for kind in ("voucher_ready", "shipped")}
     assert "Show it." in said["voucher_ready"]
     assert "Show it." not in said["shipped"]

@@ -22,9 +22,7 @@ SLOW_S = float(os.environ.get("SLOW_MAIL", "1"))
 PATIENCE = SmtpTimeouts() if SLOW_S > 1 else SmtpTimeouts(5, 5, SLOW_S / 2, SLOW_S / 2, 60)
 
 
-def use(
-    office: Office, patience: SmtpTimeouts, *, drain_s: float = DRAIN_S, desk: MessageLeases | None = None
-) -> None:
+def use(office: Office, patience: SmtpTimeouts, *, drain_s: float = DRAIN_S, desk: MessageLeases | None = None) -> None:
     office.mailer = Mailer(
         office.database,
         office.vault,
@@ -66,9 +64,7 @@ async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
     await office.send()
     assert mail_server.recipients() == [KIM, SAM, "lee@example.com"]
     assert await office.states() == ["sent", "pending", "sent"]
-    row = await office.database.fetchrow(
-        OPERATOR, "SELECT attempts, reason FROM messages WHERE email = $1", SAM
-    )
+    row = await office.database.fetchrow(OPERATOR, "SELECT attempts, reason FROM messages WHERE email = $1", SAM)
     assert row is not None
     assert (row["attempts"], row["reason"]) == (1, "the connection broke (SMTPReadTimeoutError)")
     mail_server.hangs.clear()
@@ -131,10 +127,7 @@ async def test_stopping_waits_no_longer_than_it_says(office: Office, mail_server
     await office.mailer.close()
     assert time.monotonic() - began < 8
     rows = await office.database.fetch(OPERATOR, "SELECT attempts, reason FROM messages ORDER BY id")
-    assert [tuple(row) for row in rows] == [
-        (1, "the worker stopped before the mail server had answered"),
-        (0, None),
-    ]
+    assert [tuple(row) for row in rows] == [(1, "the worker stopped before the mail server had answered"), (0, None)]
     assert await free(office) == 2
     assert mail_server.recipients() == [SAM]
 

@@ -119,9 +119,7 @@ class Strict(PostOffice):
         (DOT, "554 5.7.1 our policy"),
     ],
 )
-async def test_a_server_that_refuses_everything_bounces_nobody(
-    office: Office, stage: str, answer: str
-) -> None:
+async def test_a_server_that_refuses_everything_bounces_nobody(office: Office, stage: str, answer: str) -> None:
     server = Strict(stage, answer)
     await server.start()
     office.use(server.url)
@@ -134,9 +132,7 @@ async def test_a_server_that_refuses_everything_bounces_nobody(
     assert counted.get() - before == 50
     async with office.database.connection(OPERATOR) as connection:
         told = await list_order_deliveries(connection, office.principal, reference)
-    assert {(one.state, one.fault, one.reason, one.attempts) for one in told} == {
-        ("pending", "server", answer, 1)
-    }
+    assert {(one.state, one.fault, one.reason, one.attempts) for one in told} == {("pending", "server", answer, 1)}
     server.says_all = ""  # the operator has put it right
     await office.advance(40)
     await office.send()
@@ -210,9 +206,7 @@ async def test_the_fault_of_a_server_lasts_three_days_at_most(office: Office) ->
         ("421 too many connections", "SMTPConnectResponseError 421"),
     ],
 )
-async def test_a_server_that_will_not_talk_is_said_to_be_away(
-    office: Office, greeting: str, said: str
-) -> None:
+async def test_a_server_that_will_not_talk_is_said_to_be_away(office: Office, greeting: str, said: str) -> None:
     async def refuse(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(f"{greeting}\r\n".encode())
         await writer.drain()
@@ -230,9 +224,7 @@ async def test_a_server_that_will_not_talk_is_said_to_be_away(
 
 
 @pytest.mark.parametrize("spoil", [lambda said: said + "\x00\x1b[31m", lambda said: said + " \udcff\udce9"])
-async def test_whatever_bytes_a_server_says_are_written_down(
-    office: Office, spoil: Callable[[str], str]
-) -> None:
+async def test_whatever_bytes_a_server_says_are_written_down(office: Office, spoil: Callable[[str], str]) -> None:
     """Reasons that the database refused were never written, and their messages went out again and again."""
     office.server.says[SAM] = spoil("450 4.2.0 later")
 

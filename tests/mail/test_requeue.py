@@ -52,14 +52,8 @@ async def test_what_bounced_for_a_reason_since_then_goes_out_again_once(office: 
     await office.send()
     assert office.server.recipients() == [LEE, SAM]
     assert await office.states() == ["sent", "bounced", "sent"]
-    kept = await office.database.fetch(
-        OPERATOR, "SELECT since, reason, messages FROM mail_requeues ORDER BY id"
-    )
-    assert [tuple(row) for row in kept] == [
-        (since, None, 1),
-        (LONG_AGO, "5.1.1", 1),
-        (LONG_AGO, "5.1.1", 0),
-    ]
+    kept = await office.database.fetch(OPERATOR, "SELECT since, reason, messages FROM mail_requeues ORDER BY id")
+    assert [tuple(row) for row in kept] == [(since, None, 1), (LONG_AGO, "5.1.1", 1), (LONG_AGO, "5.1.1", 0)]
 
 
 async def test_what_was_given_up_after_three_days_has_three_more(office: Office) -> None:
@@ -112,9 +106,7 @@ async def test_cancelled_codes_and_mail_that_was_asked_for_again_stay(office: Of
 
 
 @pytest.mark.slow
-async def test_many_go_out_in_bites_and_new_mail_passes(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_go_out_in_bites_and_new_mail_passes(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.mail.requeue._BITE", 30)
     await bounce(office, {f"guest{number}@example.com": "550 5.1.1 unknown" for number in range(120)})
     assert await requeue(office.database, RequeueFilter(LONG_AGO)) == 120

@@ -102,9 +102,7 @@ async def test_what_the_mail_server_answers(office: Office, answer: str, state: 
         assert await office.states() == ["sent", "sent"]
 
 
-async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_recipient_chose(
-    office: Office,
-) -> None:
+async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_recipient_chose(office: Office) -> None:
     german, _ = await office.order([(SAM, "Sam", 2)])
     await office.database.execute(OPERATOR, "UPDATE orders SET country = 'DE'")
     await office.order([(KIM, None, 1)])
@@ -374,14 +372,7 @@ async def test_a_look_at_a_message_counts_for_a_moment_only(office: Office) -> N
 )
 def test_a_password_travels_in_clear_only_when_told_to(url: str, expected: tuple[object, ...]) -> None:
     server = MailServer.from_url(url)
-    assert (
-        server.host,
-        server.port,
-        server.username,
-        server.password,
-        server.tls,
-        server.starttls,
-    ) == expected
+    assert (server.host, server.port, server.username, server.password, server.tls, server.starttls) == expected
     assert server.password is None or server.password not in repr(server)
 
 

@@ -108,11 +108,7 @@ def make_tls(folder: Path, host: str, *, expired: bool = False) -> tuple[ssl.SSL
     file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     key_file = folder / "key.pem"
     key_file.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file, key_file)
@@ -145,12 +141,7 @@ async def test_mail_leaves_encrypted_after_a_login(
 @pytest.mark.parametrize("wrong", ["unknown", "other host", "expired"])
 @pytest.mark.parametrize("implicit", [False, True], ids=["starttls", "smtps"])
 async def test_a_server_with_a_bad_certificate_hears_no_password(
-    office: Office,
-    start: Start,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    implicit: bool,
-    wrong: str,
+    office: Office, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, implicit: bool, wrong: str
 ) -> None:
     tls, certificate = make_tls(
         tmp_path, "127.0.0.2" if wrong == "other host" else "127.0.0.1", expired=wrong == "expired"

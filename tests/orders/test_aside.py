@@ -46,9 +46,7 @@ class Town:
         self.own = own
 
     def order(self, customer: int, external_reference: str | None = None, *, codes: int = 1) -> Order:
-        principal = Principal(
-            customer, "production", customer, "Customer", "pro", "invoiced", customer, "Bot", True
-        )
+        principal = Principal(customer, "production", customer, "Customer", "pro", "invoiced", customer, "Bot", True)
         return build_order(principal, self.own[customer], codes=codes, external_reference=external_reference)
 
     @asynccontextmanager
@@ -58,9 +56,7 @@ class Town:
             transaction = holder.transaction()
             await transaction.start()
             for customer in sorted(customers):
-                await holder.execute(
-                    "SELECT FROM accounts WHERE customer_id = $1 ORDER BY id FOR UPDATE", customer
-                )
+                await holder.execute("SELECT FROM accounts WHERE customer_id = $1 ORDER BY id FOR UPDATE", customer)
             try:
                 yield holder
             finally:
@@ -93,9 +89,7 @@ async def test_any_number_of_locked_customers_keep_no_other_waiting(town: Town, 
     try:
         async with town.locked(*range(1, CUSTOMERS)):
             for _ in range(3):
-                held += [
-                    asyncio.create_task(placer.place(town.order(n, codes=codes))) for n in range(1, CUSTOMERS)
-                ]
+                held += [asyncio.create_task(placer.place(town.order(n, codes=codes))) for n in range(1, CUSTOMERS)]
                 await asyncio.sleep(0.05)
                 async with asyncio.timeout(20):
                     await placer.place(town.order(CUSTOMERS))

@@ -162,10 +162,7 @@ def test_messages_that_wait_lose_the_voided_codes(service: Any) -> None:
         "SELECT email, state, line_numbers FROM messages m JOIN orders o ON o.id = m.order_id WHERE reference = $1 ORDER BY m.id",
         reference,
     )
-    assert [tuple(row) for row in rows] == [
-        ("sam@example.com", "pending", [2]),
-        ("kim@example.com", "cancelled", [3]),
-    ]
+    assert [tuple(row) for row in rows] == [("sam@example.com", "pending", [2]), ("kim@example.com", "cancelled", [3])]
 
 
 def test_nobody_elses_order_can_be_cancelled(service: Any, staging: Any, problem: Any) -> None:

@@ -51,10 +51,7 @@ async def test_each_gets_its_own_newest_orders(database: Database) -> None:
         for limit in (1, 10, 10, 50)
     ]
     answers = await asyncio.gather(
-        *(
-            lists.newest(principal(customer, environment), limit=limit)
-            for customer, environment, limit in asked
-        )
+        *(lists.newest(principal(customer, environment), limit=limit) for customer, environment, limit in asked)
     )
     for (customer_id, environment, limit), answer in zip(asked, answers, strict=True):
         is_staging = environment == "staging"
@@ -124,9 +121,7 @@ async def test_a_list_is_never_older_than_the_question(database: Database) -> No
         await asyncio.sleep(0)
         await database.execute(
             OPERATOR,
-            ORDERS.replace("n % 3", "5").replace(
-                "generate_series(1, 120)", "generate_series($1::int, $1::int)"
-            ),
+            ORDERS.replace("n % 3", "5").replace("generate_series(1, 120)", "generate_series($1::int, $1::int)"),
             order_id,
         )
         wanted = principal(5, "production" if order_id % 2 == 0 else "staging")
@@ -157,9 +152,7 @@ async def test_a_customer_with_few_orders_does_not_wait_for_those_of_others(data
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
-async def test_a_reference_is_looked_up_in_its_index(
-    database: Database, database_url: str, analyzed: bool
-) -> None:
+async def test_a_reference_is_looked_up_in_its_index(database: Database, database_url: str, analyzed: bool) -> None:
     many = (
         ORDERS.replace("1, 120", "200, 20000")
         .replace("n % 3", "1")

@@ -53,18 +53,12 @@ class Desk:
         async with self.database.connection(OPERATOR) as connection:
             session_id = await open_session(connection, user_id)
             caller = await person_calls(
-                connection,
-                user_id=user_id,
-                customer_id=customer_id,
-                environment="production",
-                session_id=session_id,
+                connection, user_id=user_id, customer_id=customer_id, environment="production", session_id=session_id
             )
         return caller.principal
 
     async def order(self, user_id: int, account_id: int = FLOAT, codes: int = 1) -> Order:
-        return build_order(
-            await self.principal(user_id), self._own, account_id=account_id, codes=codes, cost_minor=10
-        )
+        return build_order(await self.principal(user_id), self._own, account_id=account_id, codes=codes, cost_minor=10)
 
 
 @pytest.fixture
@@ -92,11 +86,7 @@ async def test_what_a_person_places_is_kept_as_theirs(desk: Desk) -> None:
         OPERATOR,
         "SELECT user_id, service_account_id, api_key_id, account_id FROM orders ORDER BY code_count, account_id",
     )
-    assert [tuple(row) for row in rows] == [
-        (ADA, None, None, FLOAT),
-        (ADA, None, None, TEAM),
-        (CEM, None, None, FLOAT),
-    ]
+    assert [tuple(row) for row in rows] == [(ADA, None, None, FLOAT), (ADA, None, None, TEAM), (CEM, None, None, FLOAT)]
 
 
 async def test_a_member_draws_on_no_account_that_is_assigned_to_others(desk: Desk) -> None:
@@ -126,9 +116,7 @@ async def test_a_right_that_was_taken_away_meanwhile_counts(desk: Desk, codes: i
 @pytest.mark.parametrize("change", ["ended_at = now()", "ends_at = created_at", "awaits_second_step = true"])
 async def test_a_session_that_has_ended_meanwhile_places_nothing(desk: Desk, codes: int, change: str) -> None:
     order, other = await desk.order(ADA, codes=codes), await desk.order(ADA)
-    await desk.database.execute(
-        OPERATOR, f"UPDATE sessions SET {change} WHERE id = $1", order.principal.session_id
-    )
+    await desk.database.execute(OPERATOR, f"UPDATE sessions SET {change} WHERE id = $1", order.principal.session_id)
     placer = Placer(desk.database, CHAIN)
     try:
         outcomes = await asyncio.gather(placer.place(order), placer.place(other), return_exceptions=True)

@@ -64,9 +64,7 @@ class Desk:
         )
 
     async def references(self) -> set[str]:
-        return {
-            row[0] for row in await self.database.fetch(OPERATOR, "SELECT external_reference FROM orders")
-        }
+        return {row[0] for row in await self.database.fetch(OPERATOR, "SELECT external_reference FROM orders")}
 
     async def balance_minor(self) -> int:
         return await self.database.fetchval(OPERATOR, "SELECT balance_minor FROM accounts WHERE id = 1")
@@ -159,12 +157,7 @@ async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None
     finally:
         await placer.close()
     wrong = {at: type(outcome) for at, outcome in enumerate(outcomes) if isinstance(outcome, BaseException)}
-    assert wrong == {
-        2: ReferenceUsed,
-        3: InsufficientBalance,
-        4: Unauthorized,
-        7: InsufficientBalance,
-    }
+    assert wrong == {2: ReferenceUsed, 3: InsufficientBalance, 4: Unauthorized, 7: InsufficientBalance}
     assert await desk.references() == {"first", "same", None, "last"}
     assert await desk.balance_minor() == 0
     outcome = outcomes[2]

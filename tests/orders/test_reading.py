@@ -25,25 +25,17 @@ def reference(number: int) -> str:
 @pytest.mark.skipif(IS_SPREAD, reason="what a node reads its coordinator does not count")
 # Between some and others of these the indexes grow a level, one before the other.
 @pytest.mark.parametrize("orders", [0, 20, 100, 150, 200, 250, 300, 350, 400, 500, 1_000])
-async def test_a_look_up_reads_no_other_orders_before_the_first_analyze(
-    database_url: str, orders: int
-) -> None:
+async def test_a_look_up_reads_no_other_orders_before_the_first_analyze(database_url: str, orders: int) -> None:
     connection = await asyncpg.connect(database_url)
     try:
         await connection.execute("ALTER TABLE orders SET (autovacuum_enabled = off)")
         await connection.execute(ORDERS, 1, orders)
-        wanted = [
-            (1, "production", reference(7)),
-            (2, "production", reference(7)),
-            (1, "staging", reference(7)),
-        ]
+        wanted = [(1, "production", reference(7)), (2, "production", reference(7)), (1, "staging", reference(7))]
         await connection.execute(BEGIN)
         await read_references(connection, wanted)  # planned once
         await connection.execute("COMMIT")
         await connection.execute(ORDERS, orders + 1, 5_000)
-        rows_read = (
-            "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'orders'"
-        )
+        rows_read = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'orders'"
         await connection.execute(BEGIN)
         free = [(1, "production", f"free-{n}") for n in range(50)]
         assert await read_references(connection, [*wanted, *free]) == {wanted[0]: "00000000000000000007"}

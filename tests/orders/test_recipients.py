@@ -29,7 +29,4 @@ def test_addresses_that_only_look_alike_get_their_own_codes(service: Any, run_on
 
     run_on_database(service.database_url, make_messages)
     rows = service.sql("SELECT email, line_numbers FROM messages ORDER BY line_numbers")
-    assert [tuple(row) for row in rows] == [
-        ("stra\u00dfe@example.com", [1]),
-        ("strasse@example.com", [2, 3, 4]),
-    ]
+    assert [tuple(row) for row in rows] == [("stra\u00dfe@example.com", [1]), ("strasse@example.com", [2, 3, 4])]

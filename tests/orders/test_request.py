@@ -15,14 +15,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.orders.ids import is_reference, new_reference
 from largesse.orders.options import Options
 from largesse.orders.recipients import read_recipients
-from largesse.orders.request import (
-    MAX_REFERENCE,
-    MAX_SOURCE,
-    OrderSpec,
-    read_reference,
-    read_send,
-    read_source,
-)
+from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE, OrderSpec, read_reference, read_send, read_source
 from largesse.web.api.shapes.sending import Recipient, SendGift
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -88,9 +81,7 @@ def _fits(at: datetime, offset: timedelta | None) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "send_at", [NOW - timedelta(days=1), "tomorrow", "", 7, 1.5, True, [], {"a": 1}, None]
-)
+@pytest.mark.parametrize("send_at", [NOW - timedelta(days=1), "tomorrow", "", 7, 1.5, True, [], {"a": 1}, None])
 def test_send_at_is_ignored_for_a_batch(send_at: Any) -> None:
     assert read(code_quantity=1, send_at=send_at).scheduled_for is None
     assert read(code_quantity=1, recipients=[], send_at=send_at).scheduled_for is None

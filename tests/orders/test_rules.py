@@ -154,15 +154,8 @@ def test_a_used_reference_tells_its_holder() -> None:
 
 def test_an_order_pays_from_its_account_into_sales() -> None:
     decided = decide([make_order(cost_minor=30, codes=4), make_order(account=None)], make_context())
-    entries = [
-        (p.account_id, p.transfer_id, p.order_id, p.amount_minor, p.balance_minor) for p in decided.entries
-    ]
-    assert entries == [
-        (1, 1, 1, -120, 880),
-        (92, 1, 1, 120, 120),
-        (91, 2, 2, -100, -100),
-        (92, 2, 2, 100, 220),
-    ]
+    entries = [(p.account_id, p.transfer_id, p.order_id, p.amount_minor, p.balance_minor) for p in decided.entries]
+    assert entries == [(1, 1, 1, -120, 880), (92, 1, 1, 120, 120), (91, 2, 2, -100, -100), (92, 2, 2, 100, 220)]
 
 
 orders = st.builds(

@@ -37,9 +37,7 @@ def test_what_one_order_may_cost() -> None:
 
 def test_what_a_day_of_orders_may_cost() -> None:
     assert refused([100, 150, 50], limited(daily_minor=300)) == {}
-    assert refused([100, 150, 51, 50], limited(daily_minor=300)) == {2: DailyLimit}, (
-        "what is refused is not spent"
-    )
+    assert refused([100, 150, 51, 50], limited(daily_minor=300)) == {2: DailyLimit}, "what is refused is not spent"
     assert refused([1], limited({SPENT: 300}, daily_minor=300)) == {0: DailyLimit}
     assert refused([1], limited({SPENT: 299}, daily_minor=300)) == {}
     assert refused([300], limited({(1, 2, "production", "GBP"): 300}, daily_minor=300)) == {}, "another's"

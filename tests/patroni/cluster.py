@@ -157,10 +157,7 @@ def _settings(node: Node, api_port: int, etcd_port: int, password: str) -> dict[
                 "retry_timeout": 5,
                 "synchronous_mode": True,
                 "synchronous_mode_strict": True,
-                "postgresql": {
-                    "use_pg_rewind": True,
-                    "parameters": {"max_connections": 100, "wal_keep_size": "512MB"},
-                },
+                "postgresql": {"use_pg_rewind": True, "parameters": {"max_connections": 100, "wal_keep_size": "512MB"}},
             },
             "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}, "data-checksums"],
         },
@@ -171,10 +168,7 @@ def _settings(node: Node, api_port: int, etcd_port: int, password: str) -> dict[
             "bin_dir": str(_postgresql()),
             "pgpass": str(node.folder / "pgpass"),
             "parameters": {"unix_socket_directories": ""},
-            "pg_hba": [
-                "host all all 127.0.0.1/32 scram-sha-256",
-                "host replication all 127.0.0.1/32 scram-sha-256",
-            ],
+            "pg_hba": ["host all all 127.0.0.1/32 scram-sha-256", "host replication all 127.0.0.1/32 scram-sha-256"],
             "authentication": {
                 "superuser": {"username": "postgres", "password": password},
                 "replication": {"username": "replicator", "password": password},
@@ -204,9 +198,7 @@ def _start(command: list[str], log: Any) -> subprocess.Popen[bytes]:
         user = pwd.getpwnam("postgres")
         drop = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     environ = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
-    return subprocess.Popen(
-        command, cwd="/", env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **drop
-    )
+    return subprocess.Popen(command, cwd="/", env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **drop)
 
 
 def _folder(path: Path) -> Path:

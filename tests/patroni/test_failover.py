@@ -78,7 +78,5 @@ async def test_no_order_is_lost_or_doubled_however_often_the_leader_goes(
 
 def longest_gap(load: Load, first: int) -> float:
     """The longest time without an order, in seconds, among the replies from the `first` on."""
-    at = sorted(
-        reply.sent_at + reply.took_s for reply in load.replies[max(first - 20, 0) :] if reply.status == 200
-    )
+    at = sorted(reply.sent_at + reply.took_s for reply in load.replies[max(first - 20, 0) :] if reply.status == 200)
     return max(later - earlier for earlier, later in pairwise(at))

@@ -69,19 +69,10 @@ def filled(service: Service) -> dict[str, str]:
             externalReference=f"birthday/{SAM.upper()}",
         ),
         "scheduled": service.send(
-            "gift",
-            "coffee",
-            value=5,
-            recipients=[{"email": SAM.lower(), "name": NAME}],
-            sendAt="2099-01-01T00:00:00Z",
+            "gift", "coffee", value=5, recipients=[{"email": SAM.lower(), "name": NAME}], sendAt="2099-01-01T00:00:00Z"
         ),
         "other": service.send(
-            "gift",
-            "coffee",
-            key="globex",
-            account="globex-gbp",
-            value=5,
-            recipients=[{"email": SAM, "name": NAME}],
+            "gift", "coffee", key="globex", account="globex-gbp", value=5, recipients=[{"email": SAM, "name": NAME}]
         ),
         "parcel": service.send("gift", "hamper", recipients=[{"email": SAM, "name": NAME}]),
         "batch": service.send("gift", "coffee", value=5, codeQuantity=2),
@@ -170,9 +161,7 @@ def fill_by_hand(service: Service, references: dict[str, str]) -> None:
 
 def fill_beside(service: Service) -> None:
     """What others said of Sam: mail servers, an operator, a receiver, and a person who has not sent yet."""
-    service.sql(
-        "UPDATE messages SET reason = $1 WHERE lower(email) = $2", f"550 <{SAM}> unknown", SAM.lower()
-    )
+    service.sql("UPDATE messages SET reason = $1 WHERE lower(email) = $2", f"550 <{SAM}> unknown", SAM.lower())
     service.sql("INSERT INTO mail_requeues (at, since, reason, messages) VALUES (now(), now(), $1, 0)", SAM)
     service.sql(
         "INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, answer) VALUES (1, 1, 1, now(), 1, $1)",
@@ -223,8 +212,6 @@ def traces(dumped: str) -> list[str]:
 def counted(service: Service) -> dict[str, Any]:
     """How many rows each table has, and all of the ledger."""
     tables = [row[0] for row in service.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
-    rows = {
-        table: service.sql(f"SELECT count(*) FROM {table}")[0][0] for table in tables if table not in CHANGED
-    }
+    rows = {table: service.sql(f"SELECT count(*) FROM {table}")[0][0] for table in tables if table not in CHANGED}
     ledger = [tuple(row) for row in service.sql("SELECT * FROM entries ORDER BY account_id, id")]
     return {**rows, "ledger": ledger, "accounts": service.sql("SELECT * FROM accounts ORDER BY id")}

@@ -20,10 +20,7 @@ def broken(run: Run) -> list[str]:
 def test_what_was_erased_is_no_finding_and_what_was_diverted_is(service: Service, run: Run) -> None:
     recipients = [{"email": SAM, "name": "Sam"}, {"email": "x@acme.example"}]
     for _ in range(2):
-        assert (
-            service.send("gift", "coffee", value=5, recipients=recipients, message=f"For {SAM}").status_code
-            == 200
-        )
+        assert service.send("gift", "coffee", value=5, recipients=recipients, message=f"For {SAM}").status_code == 200
     one, other = (row[0] for row in service.sql("SELECT id FROM orders ORDER BY id DESC LIMIT 2"))
     forge = "UPDATE lines SET recipient_email = $2 WHERE order_id = $1 AND number = 2"
     assert broken(run) == []

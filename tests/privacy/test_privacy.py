@@ -6,18 +6,7 @@ import json
 
 import pytest
 from tests.background import run_in_thread
-from tests.privacy.conftest import (
-    ADDRESS,
-    ALEX,
-    SAM,
-    Run,
-    capture,
-    counted,
-    dump,
-    order_id,
-    take_in_all,
-    traces,
-)
+from tests.privacy.conftest import ADDRESS, ALEX, SAM, Run, capture, counted, dump, order_id, take_in_all, traces
 from tests.web.api.conftest import Service
 
 
@@ -39,9 +28,7 @@ def test_a_recipient_is_told_of_and_erased(service: Service, filled: dict[str, s
     erased = run("privacy", "erase", SAM, "--json")
     assert erased.exit_code == 0, erased.output
     receipt = json.loads(erased.stdout)
-    assert {
-        name: receipt[name] for name in ("orders", "lines", "parcels", "texts", "drafts", "cancelled")
-    } == {
+    assert {name: receipt[name] for name in ("orders", "lines", "parcels", "texts", "drafts", "cancelled")} == {
         "orders": 5,
         "lines": 6,
         "parcels": 1,
@@ -67,13 +54,8 @@ def look_at_what_is_left(service: Service, filled: dict[str, str], run: Run) -> 
         ("erased-1@erased.invalid", None, 2),
         (ALEX, "Alex", 1),
     ]
-    assert (request["message"], request["externalReference"]) == (
-        "Ask … about it",
-        f"erased-{filled['mailed']}",
-    )
-    again = service.client("hr").post(
-        f"/orders/{filled['mailed']}/resend", json={"email": "erased-1@erased.invalid"}
-    )
+    assert (request["message"], request["externalReference"]) == ("Ask … about it", f"erased-{filled['mailed']}")
+    again = service.client("hr").post(f"/orders/{filled['mailed']}/resend", json={"email": "erased-1@erased.invalid"})
     assert again.status_code == 400
     nowhere = run("privacy", "erase", SAM)
     assert (nowhere.exit_code, nowhere.stdout) == (1, "")
@@ -83,9 +65,7 @@ def look_at_what_is_left(service: Service, filled: dict[str, str], run: Run) -> 
     service.sql("UPDATE mail_jobs SET due_at = now() WHERE fanned_out_at IS NULL")
     run_in_thread(capture(service))
     assert (
-        service.sql(
-            "SELECT count(*) FROM messages WHERE order_id = $1", order_id(service, filled["scheduled"])
-        )[0][0]
+        service.sql("SELECT count(*) FROM messages WHERE order_id = $1", order_id(service, filled["scheduled"]))[0][0]
         == 0
     )
     exported = run("shipments", "export", "--again")
@@ -95,9 +75,7 @@ def look_at_what_is_left(service: Service, filled: dict[str, str], run: Run) -> 
 def test_one_customers_alone(service: Service, run: Run) -> None:
     email = "both@example.com"
     for key, account in (("hr", "gbp"), ("globex", "globex-gbp")):
-        sent = service.send(
-            "gift", "coffee", key=key, account=account, value=5, recipients=[{"email": email}]
-        )
+        sent = service.send("gift", "coffee", key=key, account=account, value=5, recipients=[{"email": email}])
         assert sent.status_code == 200
     told = json.loads(run("privacy", "export", email, "--customer", "globex").stdout)
     assert [order["customer"] for order in told["orders"]] == ["globex"]

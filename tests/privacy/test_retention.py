@@ -51,8 +51,7 @@ def ended(service: Service, filled: dict[str, str], run: Run, tmp_path: Path) ->
     assert run("shipments", "import", str(tmp_path / "shipped.csv")).exit_code == 0
     recipients = [{"email": LATE, "name": "Late Featherstone"}, {"email": "x@example.com"}]
     open_orders = [
-        service.send("gift", "coffee", value=5, recipients=recipients, message="For Featherstone")
-        for _ in range(2)
+        service.send("gift", "coffee", value=5, recipients=recipients, message="For Featherstone") for _ in range(2)
     ]
     references = [order.json()["reference"] for order in open_orders]
     # Of one of them a code is at its end, and the other is not.
@@ -110,13 +109,9 @@ def is_erased(service: Service, reference: str) -> bool:
     return bool(service.sql("SELECT erased_at IS NOT NULL FROM orders WHERE reference = $1", reference)[0][0])
 
 
-def test_recipients_go_when_their_time_is_over_and_no_sooner(
-    service: Service, ended: dict[str, str], run: Run
-) -> None:
+def test_recipients_go_when_their_time_is_over_and_no_sooner(service: Service, ended: dict[str, str], run: Run) -> None:
     assert run("verify").exit_code == 0, run("verify").output
-    ends = {
-        name: last_end(service, ended[name]) for name in ("mailed", "scheduled", "other", "batch", "parcel")
-    }
+    ends = {name: last_end(service, ended[name]) for name in ("mailed", "scheduled", "other", "batch", "parcel")}
     # Nobody's data is due a second before the first of them, and then the first alone is.
     first, *others = sorted(ends, key=lambda name: ends[name])
     move_to(service, ends[first] + timedelta(days=DAYS, seconds=-2))
@@ -164,10 +159,7 @@ def look_at_what_is_left(service: Service, ended: dict[str, str]) -> None:
     }
     request = service.client("hr").get(f"/orders/{ended['mailed']}/request").json()
     assert (request["message"], request["externalReference"]) == (None, f"erased-{ended['mailed']}")
-    assert [one["email"] for one in request["recipients"]] == [
-        "erased-1@erased.invalid",
-        "erased-3@erased.invalid",
-    ]
+    assert [one["email"] for one in request["recipients"]] == ["erased-1@erased.invalid", "erased-3@erased.invalid"]
     assert (
         service.client("hr").get(f"/orders/{ended['mailed']}").json()["externalReference"]
         == f"erased-{ended['mailed']}"
@@ -180,18 +172,14 @@ def place_ended(service: Service, count: int) -> list[str]:
     """Places orders whose codes are cancelled, each at once, and tells the read models; their references."""
     references = []
     for at in range(count):
-        sent = service.send(
-            "gift", "coffee", value=5, recipients=[{"email": f"r{at}@example.com", "name": NAME}]
-        )
+        sent = service.send("gift", "coffee", value=5, recipients=[{"email": f"r{at}@example.com", "name": NAME}])
         references.append(sent.json()["reference"])
         assert service.client("hr").post(f"/orders/{references[-1]}/cancel").status_code == 200
     take_in_all(service)
     return references
 
 
-def test_workers_at_once_erase_each_order_once(
-    service: Service, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_at_once_erase_each_order_once(service: Service, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "_ORDERS_AT_ONCE", 4)
     references = place_ended(service, 21)
     receipts = service.sql("SELECT coalesce(max(id), 0) FROM erasures")[0][0]

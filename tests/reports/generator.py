@@ -121,13 +121,9 @@ _SUMS = f"""
 async def generate(connection: asyncpg.Connection, orders: int) -> None:
     """Fills an empty, migrated database with so many orders and their read models, and has it analysed."""
     long = {"timeout": 3600}
-    await connection.execute(
-        "SET synchronous_commit = off; SET work_mem = '256MB'; SET maintenance_work_mem = '256MB'"
-    )
+    await connection.execute("SET synchronous_commit = off; SET work_mem = '256MB'; SET maintenance_work_mem = '256MB'")
     await connection.execute(_WORLD)
-    await connection.execute(
-        _ORDERS, orders, list(SOURCES), MESSAGES, PRODUCTS, ACCOUNTS, SERVICE_ACCOUNTS, **long
-    )
+    await connection.execute(_ORDERS, orders, list(SOURCES), MESSAGES, PRODUCTS, ACCOUNTS, SERVICE_ACCOUNTS, **long)
     await connection.execute(_LINES, orders, FIRST_NAMES, LAST_NAMES, **long)
     for statement in (_CLAIMS, _GROUPS, _REPORTED, _WORDS, _SUMS):
         await connection.execute(statement, **long)

@@ -139,9 +139,7 @@ async def test_a_place_is_that_of_ones_own_order(connection: asyncpg.Connection)
 
 
 async def test_customers_and_environments_are_kept_apart(connection: asyncpg.Connection) -> None:
-    own = await find_orders(
-        connection, OrderFilter(customer_id=2, environment="staging", search="ada"), 1_000
-    )
+    own = await find_orders(connection, OrderFilter(customer_id=2, environment="staging", search="ada"), 1_000)
     rows = await connection.fetch(
         "SELECT DISTINCT customer_id, environment FROM orders WHERE id = ANY($1::int[])",
         [place.order_id for place in own.places],
@@ -230,9 +228,7 @@ async def test_sums_are_read_by_their_days_and_not_once_for_each_group(database_
     try:
         async with database.connection(for_customer(1, "production")) as connection:
             added = await add_up(connection, wanted())
-            scans = await connection.fetchval(
-                "SELECT pg_stat_get_xact_numscans('report_sums_pkey'::regclass)"
-            )
+            scans = await connection.fetchval("SELECT pg_stat_get_xact_numscans('report_sums_pkey'::regclass)")
     finally:
         await database.close()
     assert sum(one.sums.orders for one in added) >= 100 * GROUPS
@@ -240,15 +236,11 @@ async def test_sums_are_read_by_their_days_and_not_once_for_each_group(database_
 
 
 @pytest.mark.parametrize("search", ["thank", "guest1 thank"])
-async def test_of_what_a_search_goes_through_each_order_is_looked_up_by_itself(
-    filled_url: str, search: str
-) -> None:
+async def test_of_what_a_search_goes_through_each_order_is_looked_up_by_itself(filled_url: str, search: str) -> None:
     database = await Database.connect(filled_url, role=Role.APP)
     try:
         async with database.connection(for_customer(1, "production")) as connection:
-            found = await find_orders(
-                connection, wanted(search=search, group=GroupFilter(source="api")), LOOKED_AT
-            )
+            found = await find_orders(connection, wanted(search=search, group=GroupFilter(source="api")), LOOKED_AT)
             scans = await connection.fetchval(
                 "SELECT pg_stat_get_xact_numscans('report_orders_grouped'::regclass)"
                 " + pg_stat_get_xact_numscans('report_orders'::regclass)"
@@ -294,21 +286,15 @@ async def test_claims_count_on_the_days_they_were_made(connection: asyncpg.Conne
 
 
 @pytest.mark.parametrize("check", REPORTS, ids=lambda check: check.name)
-async def test_what_was_generated_is_what_the_audit_expects(
-    connection: asyncpg.Connection, check: Any
-) -> None:
+async def test_what_was_generated_is_what_the_audit_expects(connection: asyncpg.Connection, check: Any) -> None:
     assert await _run(connection, check) == []
 
 
-async def test_an_order_is_forgotten_without_reading_others_of_the_same_words(
-    connection: asyncpg.Connection,
-) -> None:
+async def test_an_order_is_forgotten_without_reading_others_of_the_same_words(connection: asyncpg.Connection) -> None:
     transaction = connection.transaction()
     await transaction.start()
     try:
-        words = [
-            row[0] for row in await connection.fetch("SELECT word FROM report_words WHERE order_id = 77")
-        ]
+        words = [row[0] for row in await connection.fetch("SELECT word FROM report_words WHERE order_id = 77")]
         assert "thank" in words  # as in every order's message
         plan = await connection.fetch(f"EXPLAIN {REMOVE_WORDS}", 1, [77], words)
         conditions = re.findall(r"Index Cond: .*", "\n".join(row[0] for row in plan))

@@ -25,10 +25,7 @@ VAULT = Vault((MASTER_KEY,))
 Follow = Callable[[], None]
 Findings = Callable[[], list[str]]
 
-RECIPIENTS = [
-    {"email": "Ada.Lovelace@acme.example", "name": "Ada King", "quantity": 2},
-    {"email": "ben@acme.example"},
-]
+RECIPIENTS = [{"email": "Ada.Lovelace@acme.example", "name": "Ada King", "quantity": 2}, {"email": "ben@acme.example"}]
 SUMMED = """
     SELECT sum(orders) AS orders, sum(codes) AS codes, sum(spent_minor) AS spent, sum(claimed) AS claimed,
            sum(cancelled) AS cancelled, sum(refunded_minor) AS refunded, sum(within_hour) AS within_hour
@@ -55,9 +52,7 @@ def summed(service: Any, grain: str = "day") -> dict[str, int]:
 RENAMED = "UPDATE lines SET recipient_email = $2, recipient_name = NULL WHERE order_id = $1 AND number = 1"
 
 
-async def change_marked(
-    service: Any, connection: Connection, order_id: int, change: str, *arguments: Any
-) -> None:
+async def change_marked(service: Any, connection: Connection, order_id: int, change: str, *arguments: Any) -> None:
     """Changes an order with the mark that `verify` asks for, as what erases does."""
     chains = await open_chains(connection, Vault(service.settings.master_keys), keep=True)
     async with changing_orders(connection, chains.entries, 1, [order_id], waits=True):
@@ -76,9 +71,7 @@ def words_of(service: Any, order_id: int) -> set[str]:
     return {row["word"] for row in service.sql("SELECT word FROM report_words WHERE order_id = $1", order_id)}
 
 
-def test_an_order_is_told_with_what_it_has_in_common(
-    service: Any, follow: Follow, findings: Findings
-) -> None:
+def test_an_order_is_told_with_what_it_has_in_common(service: Any, follow: Follow, findings: Findings) -> None:
     before = summed(service)
     sent = service.send(
         "gift",
@@ -92,12 +85,7 @@ def test_an_order_is_told_with_what_it_has_in_common(
     ).json()
     follow()
     order = order_of(service, sent["reference"])
-    assert (order["state"], order["codes"], order["spent_minor"], order["claimed"]) == (
-        "waiting",
-        3,
-        3_000,
-        0,
-    )
+    assert (order["state"], order["codes"], order["spent_minor"], order["claimed"]) == ("waiting", 3, 3_000, 0)
     assert (order["source"], order["currency"]) == ("onboarding", "GBP")
     assert order["product_id"] == service.ids["products"]["coffee"]
     assert order["account_id"] == service.ids["funding_accounts"]["gbp"]
@@ -143,9 +131,9 @@ def test_a_cancelled_order_and_a_scheduled_one_are_told_apart(
 ) -> None:
     cancelled = service.send("gift", "coffee", value=5).json()["reference"]
     service.client("hr").post(f"/orders/{cancelled}/cancel")
-    scheduled = service.send(
-        "gift", "coffee", value=5, recipients=RECIPIENTS, sendAt="2999-01-01T00:00:00Z"
-    ).json()["reference"]
+    scheduled = service.send("gift", "coffee", value=5, recipients=RECIPIENTS, sendAt="2999-01-01T00:00:00Z").json()[
+        "reference"
+    ]
     follow()
     assert order_of(service, cancelled)["state"] == "cancelled"
     assert order_of(service, scheduled)["state"] == "scheduled"
@@ -175,13 +163,7 @@ async def _fan_out_mail(database: Database) -> None:
 def test_the_age_of_a_claim_counts_from_when_the_gift_was_sent(service: Any, follow: Follow) -> None:
     sent = service.send("gift", "coffee", value=5, codeQuantity=5).json()
     (order,) = service.sql("SELECT * FROM orders WHERE reference = $1", sent["reference"])
-    ages = [
-        timedelta(minutes=59),
-        timedelta(hours=1),
-        timedelta(days=6),
-        timedelta(days=29),
-        timedelta(days=30),
-    ]
+    ages = [timedelta(minutes=59), timedelta(hours=1), timedelta(days=6), timedelta(days=29), timedelta(days=30)]
     for number, age in enumerate(ages, 1):
         service.sql(
             """
@@ -201,9 +183,7 @@ def test_the_age_of_a_claim_counts_from_when_the_gift_was_sent(service: Any, fol
     assert sum(told["claim_counts"]) == 5
 
 
-def test_several_workers_at_once_count_each_order_once(
-    service: Any, pooled: Pooled[Any], findings: Findings
-) -> None:
+def test_several_workers_at_once_count_each_order_once(service: Any, pooled: Pooled[Any], findings: Findings) -> None:
     for _ in range(30):
         service.send("gift", "coffee", value=5, source="crowd")
 
@@ -307,10 +287,7 @@ def test_a_recipient_is_forgotten_and_others_of_the_order_are_not(
         async with database.transaction(OPERATOR) as connection:
             await change_marked(service, connection, order["order_id"], RENAMED, "erased")
             await forget_recipient(
-                connection,
-                order["customer_id"],
-                [order["order_id"]],
-                [("eve.stone@acme.example", "Eve Stone")],
+                connection, order["customer_id"], [order["order_id"]], [("eve.stone@acme.example", "Eve Stone")]
             )
 
     pooled(forget)

@@ -42,11 +42,7 @@ async def test_lists_searches_and_sums_answer_at_once(module_database_url: str) 
             began = time.perf_counter()
             await add_up(connection, filter_)
             took["count and sum"].append(time.perf_counter() - began)
-    for by, since in (
-        ("source", month),
-        ("gift", month - timedelta(days=62)),
-        ("month", month - timedelta(days=340)),
-    ):
+    for by, since in (("source", month), ("gift", month - timedelta(days=62)), ("month", month - timedelta(days=340))):
         for _ in range(20):
             began = time.perf_counter()
             await add_up(connection, wanted(since=since.replace(day=1), until=today), by)

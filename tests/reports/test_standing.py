@@ -48,10 +48,7 @@ def test_the_state_tells_what_there_is_to_do(
 def test_a_new_order_counts_on_its_day_and_in_its_month() -> None:
     changes = add_changes([(None, FRESH)])
     spent = Sums(orders=1, codes=4, spent_minor=2_000)
-    assert changes == {
-        (1, "day", DAY, 2, "waiting"): spent,
-        (1, "month", date(2030, 1, 1), 2, "waiting"): spent,
-    }
+    assert changes == {(1, "day", DAY, 2, "waiting"): spent, (1, "month", date(2030, 1, 1), 2, "waiting"): spent}
 
 
 def test_a_claim_counts_on_its_own_day_and_its_age_on_the_orders() -> None:

@@ -27,9 +27,7 @@ SECTIONS: dict[str, type] = {
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_a_section_names_exactly_the_fields_there_are(section: str) -> None:
-    fields = {field.name.removesuffix("_minor") for field in dataclasses.fields(SECTIONS[section])} - {
-        "place"
-    }
+    fields = {field.name.removesuffix("_minor") for field in dataclasses.fields(SECTIONS[section])} - {"place"}
     text = re.split(r"^#{2,3} ", GUIDE.split(f"\n### {section}\n")[1], flags=re.MULTILINE)[0]
     rows = re.findall(r"^\| (`.*?`) \|", text, flags=re.MULTILINE)
 

@@ -59,22 +59,10 @@ async def test_templates(connection: asyncpg.Connection) -> None:
 
     welcome = await one(connection, "templates", "welcome")
     assert welcome["id"] == loaded.ids["templates"]["welcome"]
-    assert (welcome["gift_name"], welcome["value_minor"], welcome["currency"]) == (
-        "Coffee House e-gift",
-        1000,
-        "GBP",
-    )
-    assert (welcome["country"], welcome["wrapping_key"], welcome["expiry_after_days"]) == (
-        "GB",
-        "confetti",
-        90,
-    )
+    assert (welcome["gift_name"], welcome["value_minor"], welcome["currency"]) == ("Coffee House e-gift", 1000, "GBP")
+    assert (welcome["country"], welcome["wrapping_key"], welcome["expiry_after_days"]) == ("GB", "confetti", 90)
     box = await one(connection, "templates", "box")
-    assert (box["name"], box["country"], box["value_minor"]) == (
-        None,
-        "IE",
-        3868,
-    )  # 35.00 and 10.5 %, half up
+    assert (box["name"], box["country"], box["value_minor"]) == (None, "IE", 3868)  # 35.00 and 10.5 %, half up
     thanks = await one(connection, "templates", "thanks")
     assert (thanks["product_id"], thanks["collection_id"]) == (None, loaded.ids["collections"]["acme-thanks"])
     assert (thanks["value_minor"], thanks["gift_name"]) == (2500, "Acme thanks")
@@ -95,19 +83,13 @@ async def test_balances_are_opened_through_the_ledger(connection: asyncpg.Connec
         "SELECT account_id, kind, amount_minor FROM entries WHERE amount_minor > 0 ORDER BY id"
     )
     ids = loaded.ids["funding_accounts"]
-    assert [tuple(entry) for entry in entries] == [
-        (ids["gbp"], "top_up", 100000),
-        (ids["team"], "top_up", 10),
-    ]
+    assert [tuple(entry) for entry in entries] == [(ids["gbp"], "top_up", 100000), (ids["team"], "top_up", 10)]
     assert await connection.fetchval("SELECT sum(amount_minor) FROM entries") == 0
     assigned = await connection.fetch(
         "SELECT account_id, service_account_id FROM account_service_accounts ORDER BY service_account_id"
     )
     bots = loaded.ids["service_accounts"]
-    assert [tuple(row) for row in assigned] == [
-        (ids["team"], bots["acme/hr-bot"]),
-        (ids["team"], bots["crm"]),
-    ]
+    assert [tuple(row) for row in assigned] == [(ids["team"], bots["acme/hr-bot"]), (ids["team"], bots["crm"])]
 
 
 async def test_a_second_load_changes_nothing(connection: asyncpg.Connection) -> None:
@@ -128,10 +110,7 @@ async def test_a_changed_file_updates_what_differs_and_nothing_else(connection: 
     for old, new in [
         ("name: Acme Ltd", "name: Acme plc"),
         ("plan: pro", "plan: starter"),
-        (
-            "email: Ada@acme.example, name: Ada, role: admin",
-            "email: ada@ACME.example, name: Ada, role: member",
-        ),
+        ("email: Ada@acme.example, name: Ada, role: admin", "email: ada@ACME.example, name: Ada, role: member"),
         ("name: HR bot}", "name: HR bot, active: false}"),
         ("name: Coffee House e-gift", "name: Coffee Shop e-gift"),
         ("cost: 35.00", "cost: 36.00"),
@@ -162,14 +141,10 @@ async def test_a_changed_file_updates_what_differs_and_nothing_else(connection: 
     assert after["entries"] == before["entries"]
     assert after["api_keys"] == before["api_keys"]
     assert after["accounts"] == before["accounts"]
-    assert [row for row in after["products"] if "books" in row] == [
-        row for row in before["products"] if "books" in row
-    ]
+    assert [row for row in after["products"] if "books" in row] == [row for row in before["products"] if "books" in row]
 
 
-async def test_renaming_a_gift_alone_leaves_the_name_saved_with_its_templates(
-    connection: asyncpg.Connection,
-) -> None:
+async def test_renaming_a_gift_alone_leaves_the_name_saved_with_its_templates(connection: asyncpg.Connection) -> None:
     await load(connection, WHOLE)
 
     await load(connection, WHOLE.replace("Coffee House", "Coffee Shop"))
@@ -237,9 +212,7 @@ async def test_who_can_send_nothing_for_want_of_an_account_is_told(
     connection: asyncpg.Connection, old: str, new: str, unfunded: dict[str, str]
 ) -> None:
     world = UNFUNDED.replace(old, new, 1)
-    lines = {
-        key: n for n, text in enumerate(world.split("\n"), 1) for key in unfunded if f"{{key: {key}," in text
-    }
+    lines = {key: n for n, text in enumerate(world.split("\n"), 1) for key in unfunded if f"{{key: {key}," in text}
     places = {"both": 0, "other": 1, "keyless": 2}
 
     loaded = await load(connection, world)
@@ -280,9 +253,7 @@ async def test_what_cannot_change_is_refused_whole(
         changed = changed.replace("value_points: [50, 10, 25], ", "")
     changed = changed.replace("name: Acme Ltd", "name: Acme plc")
     line = next(
-        n
-        for n, (a, b) in enumerate(zip(changed.split("\n"), WHOLE.split("\n"), strict=True), 1)
-        if a != b and n > 5
+        n for n, (a, b) in enumerate(zip(changed.split("\n"), WHOLE.split("\n"), strict=True), 1) if a != b and n > 5
     )
 
     with pytest.raises(OperatorError) as caught:
@@ -309,9 +280,7 @@ async def test_two_first_loads_at_once_make_everything_once(database_url: str) -
 
         assert one_load.ids == other_load.ids
         assert sorted([len(one_load.api_keys), len(other_load.api_keys)]) == [0, 3]
-        assert (
-            await first.fetchval("SELECT sum(balance_minor) FROM accounts WHERE kind = 'funding'") == 100010
-        )
+        assert await first.fetchval("SELECT sum(balance_minor) FROM accounts WHERE kind = 'funding'") == 100010
     finally:
         await first.close()
         await second.close()
@@ -328,10 +297,7 @@ async def test_the_catalogue_reads_what_was_loaded(connection: asyncpg.Connectio
     hoodie = loaded.ids["products"]["acme-hoodie"]
     assert snapshot.product(hoodie, "GB", loaded.ids["customers"]["acme"]) is not None
     assert snapshot.product(hoodie, "GB", loaded.ids["customers"]["globex"]) is None
-    assert (
-        snapshot.product(loaded.ids["products"]["summer-picnic"], "GB", loaded.ids["customers"]["acme"])
-        is None
-    )
+    assert snapshot.product(loaded.ids["products"]["summer-picnic"], "GB", loaded.ids["customers"]["acme"]) is None
 
 
 async def test_the_demo_world(connection: asyncpg.Connection) -> None:
@@ -348,9 +314,7 @@ async def test_the_demo_world(connection: asyncpg.Connection) -> None:
     assert await everything(connection) == before
 
 
-async def test_a_large_world_takes_no_more_statements_than_a_small_one(
-    connection: asyncpg.Connection,
-) -> None:
+async def test_a_large_world_takes_no_more_statements_than_a_small_one(connection: asyncpg.Connection) -> None:
     lines = ["customers:"]
     for n in range(1000):
         lines += [

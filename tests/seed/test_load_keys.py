@@ -56,9 +56,7 @@ async def test_a_deleted_key_may_be_described_in_any_way(connection: asyncpg.Con
     await load(connection, WHOLE)
     await delete_key(connection, (await one(connection, "api_keys", "hr-test"))["id"])
 
-    again = await load(
-        connection, WHOLE.replace("hr-bot, environment: staging}", "crm, environment: production}")
-    )
+    again = await load(connection, WHOLE.replace("hr-bot, environment: staging}", "crm, environment: production}"))
 
     assert len(again.warnings) == 1
     assert again.api_keys == {}
@@ -67,9 +65,7 @@ async def test_a_deleted_key_may_be_described_in_any_way(connection: asyncpg.Con
 async def test_a_key_made_under_the_name_of_a_deleted_one_is_found(connection: asyncpg.Connection) -> None:
     await load(connection, WHOLE)
     await delete_key(connection, (await one(connection, "api_keys", "hr-prod"))["id"])
-    await create_key(
-        connection, customer="acme", service_account="hr-bot", environment="production", key="hr-prod"
-    )
+    await create_key(connection, customer="acme", service_account="hr-bot", environment="production", key="hr-prod")
     before = await everything(connection)
 
     again = await load(connection, WHOLE)

@@ -120,9 +120,7 @@ def test_texts_have_limits(tmp_path: Path, name: str, most: int) -> None:
     assert f"products[0].{name}: must have at most {most} characters" in found
 
 
-def test_the_pictures_of_a_file_have_a_limit_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pictures_of_a_file_have_a_limit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "coffee.png").write_bytes(png())
     monkeypatch.setattr(pictures_beside, "_MAX_TOTAL_BYTES", len(png()))
     read_seed(written(tmp_path))

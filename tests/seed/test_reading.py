@@ -74,11 +74,7 @@ def test_any_amount_is_read_to_the_penny(minor: int) -> None:
 
 
 def test_amounts_are_brought_into_order() -> None:
-    assert gift("digital: true, countries: [GB], denominations: [25, 5, 10]").denominations_minor == (
-        500,
-        1000,
-        2500,
-    )
+    assert gift("digital: true, countries: [GB], denominations: [25, 5, 10]").denominations_minor == (500, 1000, 2500)
     collection = parse(SMALL.replace("[10, 25]", "[25, 10]")).collections[0]
     assert collection.value_points_minor == (1000, 2500)
 
@@ -223,7 +219,4 @@ def test_what_a_collection_of_the_demo_offers_is_sold_where_it_is() -> None:
             product = products[key]
             assert product.currency == collection.currency, (collection.key, key)
             assert collection.country in (product.countries or product.postage_minor), (collection.key, key)
-            assert product.customers is None or collection.customer in product.customers, (
-                collection.key,
-                key,
-            )
+            assert product.customers is None or collection.customer in product.customers, (collection.key, key)

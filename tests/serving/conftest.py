@@ -117,17 +117,13 @@ def get(path: str, *headers: str) -> bytes:
 
 def chunked(path: str, body: bytes, *headers: str, trailers: tuple[str, ...] = ()) -> bytes:
     """The bytes of a POST whose body comes in one chunk, followed by `trailers`."""
-    head = "\r\n".join(
-        [f"POST {path} HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked", *headers, "", ""]
-    )
+    head = "\r\n".join([f"POST {path} HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked", *headers, "", ""])
     after = "\r\n".join(["0", *trailers, "", ""])
     return head.encode() + b"%x\r\n%b\r\n" % (len(body), body) + after.encode()
 
 
 @pytest.fixture(scope="module")
-def installation(
-    module_database_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Installation]:
+def installation(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """An installation on the tests' server, for processes of its own; they end with the module."""
     installation = Installation.external(tmp_path_factory.mktemp("installation"), module_database_url)
     installation.fill()

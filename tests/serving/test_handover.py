@@ -32,9 +32,7 @@ def listener() -> Iterator[socket.socket]:
         yield listener
 
 
-def start(
-    installation: Installation, listener: socket.socket, *extra: str, count: int = 1
-) -> subprocess.Popen[bytes]:
+def start(installation: Installation, listener: socket.socket, *extra: str, count: int = 1) -> subprocess.Popen[bytes]:
     fd = listener.fileno()
     script = _HANDED_OVER.format(fd=fd, count=count)
     with (installation.folder / "handover.log").open("ab") as log:
@@ -82,18 +80,14 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_restart_refuses_nobody(
-    installation: Installation, listener: socket.socket, processes: int
-) -> None:
+def test_a_restart_refuses_nobody(installation: Installation, listener: socket.socket, processes: int) -> None:
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     stopping = threading.Event()
     callers = [Caller(url, stopping, keeps=keeps) for keeps in (False, False, True, True)]
 
     def asks_on() -> None:
         seen = [caller.answered for caller in callers]
-        wait_for(
-            lambda: all(caller.answered > before + 5 for caller, before in zip(callers, seen, strict=True))
-        )
+        wait_for(lambda: all(caller.answered > before + 5 for caller, before in zip(callers, seen, strict=True)))
 
     served = start(installation, listener, "--processes", str(processes))
     try:

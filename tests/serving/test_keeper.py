@@ -54,9 +54,7 @@ async def in_parts(receive, send) -> None:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """Of a service that waits but a second for anything; idle connections it keeps."""
-    with serving(
-        Echo(), ConnectionManager(100, head_s=1.0, idle_s=60.0, unread_s=1.0, sweep_every_s=0.1)
-    ) as url:
+    with serving(Echo(), ConnectionManager(100, head_s=1.0, idle_s=60.0, unread_s=1.0, sweep_every_s=0.1)) as url:
         yield url
 
 

@@ -109,8 +109,6 @@ def test_trailers_without_end(service, wire) -> None:
 @pytest.mark.parametrize("upgrade", ["h2c", "websocket"])
 def test_an_upgrade_is_not_made(service, wire, upgrade: str) -> None:
     connection = wire(service.url)
-    asking = get(
-        "/health", f"Upgrade: {upgrade}", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABk"
-    )
+    asking = get("/health", f"Upgrade: {upgrade}", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABk")
     for data in (asking, get("/health"), asking, get("/nothing")):
         assert connection.ask(data).status == (404 if b"nothing" in data else 200)

@@ -101,9 +101,7 @@ def test_durations(served) -> None:
 def test_orders_and_batches(served) -> None:
     def work() -> None:
         with ThreadPoolExecutor(8) as pool:
-            answers = list(
-                pool.map(lambda number: served.order(externalReference=f"m-{number % 20}"), range(40))
-            )
+            answers = list(pool.map(lambda number: served.order(externalReference=f"m-{number % 20}"), range(40)))
         assert [answer.status_code for answer in answers].count(200) == 20
         assert served.order(value=10, codeQuantity=5000, productId=5).status_code == 400
 
@@ -129,9 +127,7 @@ customers:
 
 def test_an_order_without_funds(served) -> None:
     (served.installation.folder / "poor.yaml").write_text(POOR)
-    account = json.loads(served.installation.run("load", "poor.yaml", "--json"))["ids"]["funding_accounts"][
-        "poor"
-    ]
+    account = json.loads(served.installation.run("load", "poor.yaml", "--json"))["ids"]["funding_accounts"]["poor"]
     told = grown(served, lambda: [served.order(accountId=account).status_code for _ in range(3)])
     assert told["largesse_orders_placed_total"] == 1
     assert told['largesse_orders_refused_total{problem="insufficient-balance"}'] == 2
@@ -140,10 +136,7 @@ def test_an_order_without_funds(served) -> None:
 def test_the_pool_and_connections(served, wire) -> None:
     told = served.figures()
     assert told["largesse_pool_limit"] == 10
-    assert (
-        told['largesse_pool_connections{state="used"}'] + told['largesse_pool_connections{state="idle"}']
-        <= 10
-    )
+    assert told['largesse_pool_connections{state="used"}'] + told['largesse_pool_connections{state="idle"}'] <= 10
     assert told["largesse_pool_waiting"] == 0
     assert told["largesse_connections_limit"] == 4_000
     before = told["largesse_connections_open"]

@@ -61,10 +61,7 @@ def test_600_connections_shut_nobody_out(served, wire, log_of, half: bytes) -> N
     told = figures(served)
     assert told["largesse_connections_limit"] == LIMIT
     assert told["largesse_connections_open"] <= LIMIT + 1
-    assert (
-        told["largesse_connections_refused_total"] + told['largesse_connections_closed_total{reason="room"}']
-        >= 400
-    )
+    assert told["largesse_connections_refused_total"] + told['largesse_connections_closed_total{reason="room"}'] >= 400
     lines = [line for line in log_of(served.log) if line["event"] == "connections_full"]
     assert 1 <= len(lines) <= 5
     assert lines[0]["limit"] == LIMIT
@@ -73,7 +70,9 @@ def test_600_connections_shut_nobody_out(served, wire, log_of, half: bytes) -> N
 
 def test_what_waits_is_ended_after_ten_seconds(served, wire, installation) -> None:
     key = f"X-Api-Key: {installation.world['api_keys']['acme-prod']}"
-    post = f"POST /send/gift HTTP/1.1\r\nHost: x\r\n{key}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+    post = (
+        f"POST /send/gift HTTP/1.1\r\nHost: x\r\n{key}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+    )
     half, silent, body, slow = (wire(served.url) for _ in range(4))
     idle = wire(served.url)
     assert idle.ask(get("/health")).status == 200
@@ -93,9 +92,7 @@ def test_what_waits_is_ended_after_ten_seconds(served, wire, installation) -> No
     assert (answer.status, answer.json["type"]) == (408, "/problems/slow-request")
     assert answer.headers["connection"] == "close"
     assert body.answer() is None
-    assert (
-        slow.ask(b"}".rjust(99 - 28 - 12)).status == 400
-    )  # it made progress: `productId` is what is missing
+    assert slow.ask(b"}".rjust(99 - 28 - 12)).status == 400  # it made progress: `productId` is what is missing
     assert time.monotonic() - began > 10
     assert idle.ask(get("/health")).status == 200
 

@@ -36,9 +36,7 @@ def test_a_key_in_a_trailer_is_none(service, wire, name: str, split: bool) -> No
 @arrival
 def test_a_key_in_a_trailer_changes_nothing_beside_one_in_the_head(service, wire, split: bool) -> None:
     head, trailer = (f"X-Api-Key: {service.keys[name]}" for name in ("hr", "globex"))
-    answer = send(
-        wire(service.url), chunked("/send/gift", b"{}", JSON, head, trailers=(trailer,)), split=split
-    )
+    answer = send(wire(service.url), chunked("/send/gift", b"{}", JSON, head, trailers=(trailer,)), split=split)
     assert (answer.status, answer.json["type"]) == (400, "/problems/invalid-request")
     assert "productId" in answer.json["detail"]
 

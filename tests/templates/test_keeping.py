@@ -19,13 +19,7 @@ from largesse.catalogue.store import (
     remove_collection,
 )
 from largesse.templates import store
-from largesse.templates.store import (
-    TemplateContent,
-    TooManyTemplates,
-    add_template,
-    change_template,
-    remove_template,
-)
+from largesse.templates.store import TemplateContent, TooManyTemplates, add_template, change_template, remove_template
 
 __all__ = ["connection"]
 
@@ -91,12 +85,7 @@ async def test_a_collection_is_added_changed_and_removed_and_every_change_is_a_n
     await change_collection(connection, acme, added, name="Treats", product_ids=[2, 1])
     versions.append(await version())
     row = await connection.fetchrow("SELECT * FROM collections WHERE id = $1", added)
-    assert (row["name"], row["product_ids"], row["value_minor"], row["customer_id"]) == (
-        "Treats",
-        [2, 1],
-        1000,
-        acme,
-    )
+    assert (row["name"], row["product_ids"], row["value_minor"], row["customer_id"]) == ("Treats", [2, 1], 1000, acme)
     for stranger, collection in ((globex, added), (acme, ids["collections"]["treats"]), (acme, 99)):
         with pytest.raises(NotFound):
             await change_collection(connection, stranger, collection, name="Mine", product_ids=[1])
@@ -109,9 +98,7 @@ async def test_a_collection_is_added_changed_and_removed_and_every_change_is_a_n
         await remove_collection(connection, acme, added)
 
 
-async def test_there_are_so_many_at_most(
-    connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_there_are_so_many_at_most(connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     acme = (await load(connection, WHOLE)).ids["customers"]["acme"]  # has three templates and one collection
     monkeypatch.setattr(store, "MOST_TEMPLATES", 4)
     monkeypatch.setattr(own, "MOST_COLLECTIONS", 2)
@@ -128,9 +115,7 @@ async def test_there_are_so_many_at_most(
     await add_collection(connection, acme, TREAT)
 
 
-async def test_a_load_leaves_to_people_what_they_have_made_changed_and_removed(
-    connection: asyncpg.Connection,
-) -> None:
+async def test_a_load_leaves_to_people_what_they_have_made_changed_and_removed(connection: asyncpg.Connection) -> None:
     ids = (await load(connection, WHOLE)).ids
     acme = ids["customers"]["acme"]
     made = await add_template(connection, acme, COFFEE)

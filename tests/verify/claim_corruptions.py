@@ -22,11 +22,7 @@ def _claimed(order: int, number: int, state: str, *moves: str, product: str | No
         INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id)
         VALUES ({OWNER}, {order}, {number}, '{state}', {"NULL" if state == "cancelled" else "now()"}, {product_id});
     """
-        + (
-            f"INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES {events};"
-            if moves
-            else ""
-        )
+        + (f"INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES {events};" if moves else "")
         + _waits(order)
     )
 

@@ -23,11 +23,7 @@ RIGHTS_CORRUPTIONS = (
         "CREATE SCHEMA mine; CREATE TABLE mine.x (); ALTER TABLE mine.x OWNER TO largesse_read",
     ),
     _c("tables-have-one-owner", ("products",), "ALTER TABLE products OWNER TO pg_monitor"),
-    _c(
-        "triggers-are-on",
-        ("entries/entries_append_only",),
-        "ALTER TABLE entries DISABLE TRIGGER entries_append_only",
-    ),
+    _c("triggers-are-on", ("entries/entries_append_only",), "ALTER TABLE entries DISABLE TRIGGER entries_append_only"),
     _c(
         "schema-is-as-released",
         ("changed function refuse_change()", "missing trigger line_states.line_states_forwards"),
@@ -36,17 +32,10 @@ RIGHTS_CORRUPTIONS = (
     ),
     _c(
         "roles-have-their-rights",
-        (
-            "GRANT DELETE ON TABLE entries TO largesse_app",
-            "GRANT UPDATE (sealed) ON TABLE lines TO largesse_worker",
-        ),
+        ("GRANT DELETE ON TABLE entries TO largesse_app", "GRANT UPDATE (sealed) ON TABLE lines TO largesse_worker"),
         "GRANT DELETE ON entries TO largesse_app; GRANT UPDATE (sealed) ON lines TO largesse_worker",
     ),
-    _c(
-        "roles-have-their-rights",
-        ("GRANT SELECT ON TABLE users TO PUBLIC",),
-        "GRANT SELECT ON users TO PUBLIC",
-    ),
+    _c("roles-have-their-rights", ("GRANT SELECT ON TABLE users TO PUBLIC",), "GRANT SELECT ON users TO PUBLIC"),
     _c(
         "roles-have-their-rights",
         ("not GRANT INSERT ON TABLE orders TO largesse_app",),

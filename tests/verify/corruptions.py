@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from tests.verify.claim_corruptions import CLAIM_CORRUPTIONS
-from tests.verify.corruption import (
-    ACCENTED,
-    BATCH,
-    COLLECTION,
-    DEPOSITS,
-    DIGITAL,
-    FLOAT,
-    INVOICED,
-    PHYSICAL,
-    SALES,
-)
+from tests.verify.corruption import ACCENTED, BATCH, COLLECTION, DEPOSITS, DIGITAL, FLOAT, INVOICED, PHYSICAL, SALES
 from tests.verify.corruption import corruption as _c
 
 ORDER_CORRUPTIONS = (
@@ -146,30 +136,16 @@ ORDER_CORRUPTIONS = (
         (str(DIGITAL),),
         f"UPDATE orders SET account_id = (SELECT id FROM accounts WHERE key = 'people-team') WHERE id = {DIGITAL}",
     ),
-    _c(
-        "orders-are-charged-once",
-        (str(DIGITAL),),
-        f"UPDATE orders SET account_id = NULL WHERE id = {DIGITAL}",
-    ),
-    _c(
-        "orders-are-charged-once",
-        (str(INVOICED),),
-        f"UPDATE orders SET account_id = {FLOAT} WHERE id = {INVOICED}",
-    ),
+    _c("orders-are-charged-once", (str(DIGITAL),), f"UPDATE orders SET account_id = NULL WHERE id = {DIGITAL}"),
+    _c("orders-are-charged-once", (str(INVOICED),), f"UPDATE orders SET account_id = {FLOAT} WHERE id = {INVOICED}"),
     _c(
         "orders-are-charged-once",
         (str(PHYSICAL),),
         # A physical total may be any that is enough, so the ledger alone knows.
         f"UPDATE orders SET total_minor = total_minor + code_count WHERE id = {PHYSICAL}",
     ),
-    _c(
-        "totals-fit", (str(DIGITAL),), f"UPDATE orders SET value_minor = value_minor + 1 WHERE id = {DIGITAL}"
-    ),
-    _c(
-        "totals-fit",
-        (str(COLLECTION),),
-        f"UPDATE orders SET value_minor = value_minor - 1 WHERE id = {COLLECTION}",
-    ),
+    _c("totals-fit", (str(DIGITAL),), f"UPDATE orders SET value_minor = value_minor + 1 WHERE id = {DIGITAL}"),
+    _c("totals-fit", (str(COLLECTION),), f"UPDATE orders SET value_minor = value_minor - 1 WHERE id = {COLLECTION}"),
     _c("totals-fit", (str(PHYSICAL),), f"UPDATE orders SET value_minor = total_minor WHERE id = {PHYSICAL}"),
     _c("lines-are-numbered", (str(BATCH),), f"DELETE FROM lines WHERE order_id = {BATCH} AND number = 3"),
     _c("lines-are-numbered", (str(BATCH),), f"DELETE FROM lines WHERE order_id = {BATCH} AND number = 2"),
@@ -213,11 +189,7 @@ ORDER_CORRUPTIONS = (
             SELECT order_id, customer_id, environment, event, body, created_at FROM events
             WHERE order_id = {DIGITAL}""",
     ),
-    _c(
-        "orders-have-events",
-        (str(DIGITAL),),
-        f"UPDATE events SET environment = 'staging' WHERE order_id = {DIGITAL}",
-    ),
+    _c("orders-have-events", (str(DIGITAL),), f"UPDATE events SET environment = 'staging' WHERE order_id = {DIGITAL}"),
     _c("orders-have-mail-jobs", (str(DIGITAL),), f"DELETE FROM mail_jobs WHERE order_id = {DIGITAL}"),
     _c(
         "orders-have-mail-jobs",
@@ -295,16 +267,8 @@ ORDER_CORRUPTIONS = (
         """INSERT INTO order_acts (customer_id, order_id, act, service_account_id, api_key_id, acted_at)
            VALUES (1, 9999, 'cancel', 1, 1, now())""",
     ),
-    _c(
-        "orders-have-keys",
-        (str(DIGITAL),),
-        f"UPDATE orders SET api_key_id = 9999 WHERE id = {DIGITAL}",
-    ),
-    _c(
-        "orders-have-customers",
-        (str(DIGITAL),),
-        f"UPDATE orders SET service_account_id = 9999 WHERE id = {DIGITAL}",
-    ),
+    _c("orders-have-keys", (str(DIGITAL),), f"UPDATE orders SET api_key_id = 9999 WHERE id = {DIGITAL}"),
+    _c("orders-have-customers", (str(DIGITAL),), f"UPDATE orders SET service_account_id = 9999 WHERE id = {DIGITAL}"),
     _c(
         "orders-have-customers",
         (str(DIGITAL),),
@@ -328,11 +292,7 @@ ORDER_CORRUPTIONS = (
         ],
     ),
     _c("orders-have-gifts", (str(PHYSICAL),), f"UPDATE orders SET product_id = 9999 WHERE id = {PHYSICAL}"),
-    _c(
-        "orders-have-gifts",
-        (str(COLLECTION),),
-        f"UPDATE orders SET collection_id = 9999 WHERE id = {COLLECTION}",
-    ),
+    _c("orders-have-gifts", (str(COLLECTION),), f"UPDATE orders SET collection_id = 9999 WHERE id = {COLLECTION}"),
     _c("orders-have-gifts", (str(COLLECTION),), f"UPDATE orders SET product_id = 1 WHERE id = {COLLECTION}"),
     _c(
         "codes-open",
@@ -345,9 +305,7 @@ ORDER_CORRUPTIONS = (
         f"""UPDATE lines SET sealed = (SELECT sealed FROM lines WHERE order_id = {BATCH} AND number = 2)
             WHERE order_id = {BATCH} AND number = 1""",
     ),
-    _c(
-        "codes-open", (f"{BATCH}/1",), f"UPDATE lines SET sealed = '' WHERE order_id = {BATCH} AND number = 1"
-    ),
+    _c("codes-open", (f"{BATCH}/1",), f"UPDATE lines SET sealed = '' WHERE order_id = {BATCH} AND number = 1"),
     _c(
         "code-lookups-fit",
         (f"{BATCH}/1",),

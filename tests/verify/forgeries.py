@@ -35,11 +35,7 @@ WITHOUT_THE_LAST = f"""
     DELETE FROM entries WHERE id IN (11, 12);
 """
 LEDGER_FORGERIES = (
-    _f(
-        "entries-are-chained",
-        ("acme/acme-gbp entry 901", "acme/deposits GBP production entry 902"),
-        TOP_UP,
-    ),
+    _f("entries-are-chained", ("acme/acme-gbp entry 901", "acme/deposits GBP production entry 902"), TOP_UP),
     _f(
         "entries-are-chained",
         ("acme/acme-gbp entry 901", "acme/deposits GBP production entry 902"),
@@ -61,11 +57,7 @@ LEDGER_FORGERIES = (
         ("acme/acme-gbp entry 19",),
         "UPDATE entries SET created_at = (created_at AT TIME ZONE 'UTC' - interval '1 microsecond') AT TIME ZONE 'UTC' WHERE id = 19",
     ),
-    _f(
-        "entries-are-chained",
-        ("acme/acme-gbp entry 1",),
-        "UPDATE entries SET reference = 'paid' WHERE id = 1",
-    ),
+    _f("entries-are-chained", ("acme/acme-gbp entry 1",), "UPDATE entries SET reference = 'paid' WHERE id = 1"),
     # A transfer removed from the midst.
     _f(
         "entries-are-chained",
@@ -84,12 +76,7 @@ LEDGER_FORGERIES = (
             ("acme/deposits GBP production", "acme/sales-team"),
             WITHOUT_THE_LAST + f"UPDATE accounts SET chain_head = {head} WHERE id = {POUNDS}",
         )
-        for head in (
-            "chain_head",
-            "DEFAULT",
-            "'\\x01'",
-            "substring((SELECT mac FROM entries WHERE id = 10) FROM 2)",
-        )
+        for head in ("chain_head", "DEFAULT", "'\\x01'", "substring((SELECT mac FROM entries WHERE id = 10) FROM 2)")
     ),
     # Two orders of one price, in another order.
     _f(
@@ -146,11 +133,7 @@ ORDER_FORGERIES = tuple(
 # The log of acme has the events 1 to 5.
 AUDIT_FORGERIES = (
     _f("audit-events-are-chained", ("acme event 2",), "UPDATE audit_events SET after = '{}' WHERE id = 2"),
-    _f(
-        "audit-events-are-chained",
-        ("acme event 3",),
-        "UPDATE audit_events SET actor_name = 'eve' WHERE id = 3",
-    ),
+    _f("audit-events-are-chained", ("acme event 3",), "UPDATE audit_events SET actor_name = 'eve' WHERE id = 3"),
     _f(
         "audit-events-are-chained",
         ("acme event 1",),
@@ -181,11 +164,7 @@ AUDIT_FORGERIES = (
     _f("audit-log-is-whole", ("acme",), "DELETE FROM audit_events WHERE id = 5"),
     _f("audit-log-is-whole", ("acme",), "DELETE FROM audit_events WHERE id IN (4, 5)"),
     _f("audit-log-is-whole", ("acme",), "DELETE FROM audit_events"),
-    _f(
-        "audit-log-is-whole",
-        ("acme",),
-        "UPDATE audit_heads SET head = (SELECT mac FROM audit_events WHERE id = 5)",
-    ),
+    _f("audit-log-is-whole", ("acme",), "UPDATE audit_heads SET head = (SELECT mac FROM audit_events WHERE id = 5)"),
     _f("audit-log-is-whole", ("acme",), "DELETE FROM audit_heads"),
 )
 # Nobody has claimed anything yet.

@@ -23,18 +23,12 @@ TOLD = f"""
 """
 REPORT_CORRUPTIONS = (
     corruption(
-        "orders-are-reported",
-        (str(BATCH),),
-        f"UPDATE events SET fanned_out_at = now() WHERE order_id = {BATCH}",
+        "orders-are-reported", (str(BATCH),), f"UPDATE events SET fanned_out_at = now() WHERE order_id = {BATCH}"
     ),
     corruption("orders-are-reported", (str(BATCH),), f"{TOLD} UPDATE report_groups SET source = 'other'"),
-    corruption(
-        "orders-are-reported", (str(BATCH),), f"{TOLD} UPDATE report_orders SET environment = 'staging'"
-    ),
+    corruption("orders-are-reported", (str(BATCH),), f"{TOLD} UPDATE report_orders SET environment = 'staging'"),
     corruption("orders-are-reported", (str(BATCH),), f"{TOLD} UPDATE report_orders SET expired = 1"),
-    corruption(
-        "orders-are-reported", (str(BATCH),), f"{TOLD} UPDATE report_orders SET erasable_since = now()"
-    ),
+    corruption("orders-are-reported", (str(BATCH),), f"{TOLD} UPDATE report_orders SET erasable_since = now()"),
     corruption(
         "orders-are-reported",
         (str(BATCH),),
@@ -42,10 +36,7 @@ REPORT_CORRUPTIONS = (
         "sums-follow-orders",
     ),
     corruption(
-        "reports-have-orders",
-        ("9999",),
-        f"{TOLD} UPDATE report_orders SET order_id = 9999",
-        "orders-are-reported",
+        "reports-have-orders", ("9999",), f"{TOLD} UPDATE report_orders SET order_id = 9999", "orders-are-reported"
     ),
     corruption(
         "report-days-fit",

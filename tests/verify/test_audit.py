@@ -64,16 +64,8 @@ async def fill(url: str) -> None:
         for secret, kind, body in (
             (acme, SendGift, {**coffee, **gbp, "recipients": TWO, "externalReference": "sent"}),
             (acme, SendGift, batch),
-            (
-                acme,
-                SendCollection,
-                {"collectionId": collections["acme-thanks"], "recipients": TWO, **gbp},
-            ),
-            (
-                globex,
-                SendCollection,
-                {"collectionId": collections["globex-jubilee"], "recipients": TWO},
-            ),
+            (acme, SendCollection, {"collectionId": collections["acme-thanks"], "recipients": TWO, **gbp}),
+            (globex, SendCollection, {"collectionId": collections["globex-jubilee"], "recipients": TWO}),
             (acme, SendGift, {"productId": products["newborn-box"], "recipients": TWO, **gbp}),
             (acme, SendGift, accented),
             (acme, SendTemplate, {"templateId": templates["welcome"], "recipients": TWO, **gbp}),
@@ -84,9 +76,7 @@ async def fill(url: str) -> None:
         acting = Acting(by_command("filled"), services.chains)
         for number in range(1, 6):
             async with services.database.transaction(for_customer(1, "production")) as connection:
-                await acting.record(
-                    connection, "key.created", f"API key {number}", customer_id=1, after={"name": "hr"}
-                )
+                await acting.record(connection, "key.created", f"API key {number}", customer_id=1, after={"name": "hr"})
 
 
 @pytest.fixture(scope="module")
@@ -142,17 +132,13 @@ async def _harm_on_cluster(connection: asyncpg.Connection, sql: str) -> None:
 
 async def _with_values(connection: asyncpg.Connection, statement: str) -> str:
     while looked_up := _LOOKED_UP.search(statement):
-        value = (
-            f"SELECT format('%L::%s', value::text, pg_typeof(value)) FROM {looked_up[0]} AS looked_up (value)"
-        )
+        value = f"SELECT format('%L::%s', value::text, pg_typeof(value)) FROM {looked_up[0]} AS looked_up (value)"
         statement = statement.replace(looked_up[0], await connection.fetchval(value))
     return statement
 
 
 @pytest.mark.parametrize("corruption", ALL, ids=str)
-async def test_a_corruption_is_found_by_its_check(
-    connection: asyncpg.Connection, corruption: Corruption
-) -> None:
+async def test_a_corruption_is_found_by_its_check(connection: asyncpg.Connection, corruption: Corruption) -> None:
     if IS_SPREAD:
         await _harm_on_cluster(connection, corruption.sql)
     else:
@@ -223,9 +209,7 @@ async def test_what_is_reported_as_it_is_passes(connection: asyncpg.Connection) 
     assert await findings_of(connection) == {}
 
 
-async def test_orders_that_wait_are_left_out_at_once_however_many_they_are(
-    connection: asyncpg.Connection,
-) -> None:
+async def test_orders_that_wait_are_left_out_at_once_however_many_they_are(connection: asyncpg.Connection) -> None:
     """What does not fit into memory is not gone through again for each order: after an upgrade, all orders wait."""
     await connection.execute(
         "INSERT INTO order_changes (customer_id, order_id, changed_at) SELECT 1, n, now() FROM generate_series(1, 50000) AS n"
@@ -277,9 +261,7 @@ async def test_the_audit_sees_one_snapshot_and_holds_nobody_up(filled_url: str) 
 
     auditing = asyncio.create_task(run())
     await reached.wait()
-    added = (
-        "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, 9999, 1, 1, '')"
-    )
+    added = "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, 9999, 1, 1, '')"
     await database.execute(OPERATOR, added)
     try:
         go_on.set()

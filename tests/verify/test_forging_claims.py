@@ -144,9 +144,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-async def test_what_the_owner_forges_is_found_and_stays_so(
-    database: Database, database_url: str, name: str
-) -> None:
+async def test_what_the_owner_forges_is_found_and_stays_so(database: Database, database_url: str, name: str) -> None:
     forgery, is_claimed_again, checks = FORGERIES[name]
     await forge(database, forgery)
     if is_claimed_again:
@@ -168,9 +166,7 @@ async def test_an_order_that_the_owner_changes_is_found_and_stays_so(
 
 
 @pytest.mark.parametrize("role", [Role.APP, Role.WORKER, Role.READ, Role.OPERATOR])
-async def test_no_role_rewinds_a_line_or_changes_a_mark(
-    database: Database, database_url: str, role: Role
-) -> None:
+async def test_no_role_rewinds_a_line_or_changes_a_mark(database: Database, database_url: str, role: Role) -> None:
     for forgery in REFUSED:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await attack(database_url, role, forgery)
@@ -190,10 +186,7 @@ async def test_what_became_of_lines_before_the_upgrade_is_marked_as_it_is_found(
     await follow(database)
     assert await findings(database) == set()
     marks = "SELECT number, line, event FROM line_event_marks ORDER BY number"
-    assert [tuple(row) for row in await database.fetch(OPERATOR, marks)] == [
-        (1, 1, "claimed"),
-        (2, 2, "claimed"),
-    ]
+    assert [tuple(row) for row in await database.fetch(OPERATOR, marks)] == [(1, 1, "claimed"), (2, 2, "claimed")]
 
 
 async def test_an_anchor_finds_marks_that_were_made_anew(database: Database) -> None:

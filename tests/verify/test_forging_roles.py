@@ -113,9 +113,7 @@ async def test_what_a_role_forges_is_refused_or_found_and_never_taken_over(
         assert await findings(database) == found
 
 
-@pytest.mark.parametrize(
-    "name", ["money", "reset", "money and reset", "environment", "currency", "kind", "entry"]
-)
+@pytest.mark.parametrize("name", ["money", "reset", "money and reset", "environment", "currency", "kind", "entry"])
 @pytest.mark.parametrize("is_early", [False, True], ids=["new", "upgraded"])
 async def test_what_the_owner_forges_is_found_and_never_taken_over(
     database: Database, database_url: str, name: str, is_early: bool

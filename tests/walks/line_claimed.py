@@ -49,9 +49,7 @@ async def test_a_claimed_line_is_told(service: Service, receiver: Receiver) -> N
     sample, told = sorted((json.loads(got.body) for got in receiver.got), key=lambda body: body["id"])
     (listed,) = await asyncio.to_thread(
         lambda: [
-            order_
-            for order_ in service.client("hr").get("/orders").json()
-            if order_["reference"] == order["reference"]
+            order_ for order_ in service.client("hr").get("/orders").json() if order_["reference"] == order["reference"]
         ]
     )
     claimed_at = told.pop("claimedAt")
@@ -67,9 +65,7 @@ async def test_a_claimed_line_is_told(service: Service, receiver: Receiver) -> N
     document = (await asyncio.to_thread(service.client().get, "/openapi-events.json")).json()
     content = document["webhooks"]["line.claimed"]["post"]["requestBody"]["content"]["application/json"]
     whole = {**content["schema"], "components": document["components"]}
-    jsonschema_rs.Draft202012Validator(whole, validate_formats=True).validate(
-        {**told, "claimedAt": claimed_at}
-    )
+    jsonschema_rs.Draft202012Validator(whole, validate_formats=True).validate({**told, "claimedAt": claimed_at})
     page = await asyncio.to_thread(service.client().get, "/docs")
     assert 'href="#lineClaimed"' in page.text
     assert 'id="schema-LineClaimed"' in page.text

@@ -12,9 +12,7 @@ from tests.web.api.conftest import Service
 
 
 @contextmanager
-def half_sent(
-    service: Service, path: str, begins: bytes, *, whole: int, **headers: str
-) -> Iterator[socket.socket]:
+def half_sent(service: Service, path: str, begins: bytes, *, whole: int, **headers: str) -> Iterator[socket.socket]:
     """A connection on which the head and the beginning of a body of `whole` bytes have been sent."""
     at = urlsplit(service.url)
     given = {"Host": at.netloc, "Content-Length": str(whole), **headers}

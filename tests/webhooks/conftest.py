@@ -65,12 +65,10 @@ async def no_names(host: str, customer_id: int) -> Sequence[Address]:
 async def make_principal(connection: Connection, name: str) -> Principal:
     """A customer with a service account."""
     customer_id = await connection.fetchval(
-        "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', 'invoiced') RETURNING id",
-        name,
+        "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', 'invoiced') RETURNING id", name
     )
     service_account_id = await connection.fetchval(
-        "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, 'bot', 'Bot') RETURNING id",
-        customer_id,
+        "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, 'bot', 'Bot') RETURNING id", customer_id
     )
     return Principal(1, "production", customer_id, name, "pro", "invoiced", service_account_id, "Bot", True)
 
@@ -193,10 +191,7 @@ class World:
         )
 
     async def states(self) -> list[str]:
-        return [
-            r["state"]
-            for r in await self.database.fetch(OPERATOR, "SELECT state FROM deliveries ORDER BY id")
-        ]
+        return [r["state"] for r in await self.database.fetch(OPERATOR, "SELECT state FROM deliveries ORDER BY id")]
 
     async def delivery(self) -> dict[str, object]:
         """The only delivery, with the seconds until it is due."""

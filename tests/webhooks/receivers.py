@@ -60,9 +60,7 @@ async def _misbehave(kind: str, reader: asyncio.StreamReader, writer: asyncio.St
             writer.write(b"\x16\x03\x03\x40\x00\x02")
             drop = b"\0"
         else:
-            writer.write(
-                b"HTTP/1.1 200 OK\r\n" + (b"Content-Length: 999\r\n\r\n" if "body" in kind else b"X: ")
-            )
+            writer.write(b"HTTP/1.1 200 OK\r\n" + (b"Content-Length: 999\r\n\r\n" if "body" in kind else b"X: "))
         while True:
             writer.write(drop)
             await writer.drain()

@@ -74,10 +74,7 @@ def test_a_block_is_not_public_from_edge_to_edge(block: str, below: str | None, 
 def test_the_tables_hold_what_the_edges_above_test() -> None:
     tested = {block for block, _, _ in IPV4_BLOCKS}
     assert {str(block) for block in SPECIAL_IPV4} - tested == {"255.255.255.255/32"}
-    assert {str(block) for block in SPECIAL_IPV6} - {block for block, _, _ in IPV6_BLOCKS} == {
-        "::/128",
-        "::1/128",
-    }
+    assert {str(block) for block in SPECIAL_IPV6} - {block for block, _, _ in IPV6_BLOCKS} == {"::/128", "::1/128"}
 
 
 @pytest.mark.parametrize(
@@ -103,9 +100,7 @@ def test_metadata_services_and_what_leads_to_them_are_not_public(address: str) -
     assert not is_public(ip_address(address))
 
 
-@pytest.mark.parametrize(
-    "address", ["1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "2a00:1450::8a"]
-)
+@pytest.mark.parametrize("address", ["1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "2a00:1450::8a"])
 def test_the_internet_is_public(address: str) -> None:
     assert is_public(ip_address(address))
 

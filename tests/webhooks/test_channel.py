@@ -69,12 +69,7 @@ async def test_the_request_is_what_http_asks_for(transport: HttpTransport) -> No
     head, _, body = request.partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert lines[0] == "POST /hook?x=1 HTTP/1.1"
-    assert sorted(lines[1:]) == [
-        "Accept: */*",
-        "Content-Length: 8",
-        f"Host: 127.0.0.1:{script.port}",
-        "X-Test: yes",
-    ]
+    assert sorted(lines[1:]) == ["Accept: */*", "Content-Length: 8", f"Host: 127.0.0.1:{script.port}", "X-Test: yes"]
     assert body == b'{"id":1}'
 
 
@@ -113,9 +108,7 @@ async def test_answers_that_are_read(
         ([b"HTTP/1.1 100 Continue\r\n\r\n" * 5_000], "bad_answer"),
     ],
 )
-async def test_answers_that_are_none(
-    transport: HttpTransport, chunks: list[bytes | None], error: str
-) -> None:
+async def test_answers_that_are_none(transport: HttpTransport, chunks: list[bytes | None], error: str) -> None:
     [answer] = await ask(transport, Script([chunks]))
     assert (answer.status, answer.error) == (None, error)
 

@@ -21,9 +21,7 @@ from largesse.webhooks.targets import check_target, parse_target
 from largesse.webhooks.transport import HttpTransport
 
 
-async def test_a_delivery_is_the_signed_body_with_the_headers_of_the_spec(
-    world: World, receiver: Receiver
-) -> None:
+async def test_a_delivery_is_the_signed_body_with_the_headers_of_the_spec(world: World, receiver: Receiver) -> None:
     subscription = await world.subscribe(receiver.url("/hook?a=%2F"))
     [body] = await world.place()
     await world.deliver()
@@ -100,9 +98,7 @@ async def test_the_table_of_receiver_answers(
         assert shortest - 2 <= delivery["due_in_s"] <= longest
 
 
-async def test_410_deletes_the_subscription_and_cancels_what_is_pending(
-    world: World, receiver: Receiver
-) -> None:
+async def test_410_deletes_the_subscription_and_cancels_what_is_pending(world: World, receiver: Receiver) -> None:
     await world.subscribe(receiver.url("/gone"))
     await world.subscribe(receiver.url("/other"))
 
@@ -156,9 +152,7 @@ async def test_a_dead_receiver_is_tried_12_times_on_schedule(world: World, recei
         assert 0.8 * middle - 2 <= wait <= min(1.2 * middle, 21600)
     started = [
         row["started_at"]
-        for row in await world.database.fetch(
-            OPERATOR, "SELECT started_at FROM delivery_attempts ORDER BY number"
-        )
+        for row in await world.database.fetch(OPERATOR, "SELECT started_at FROM delivery_attempts ORDER BY number")
     ]
     for (earlier, later), middle in zip(itertools.pairwise(started), expected, strict=True):
         assert 0.8 * middle - 1 <= (later - earlier).total_seconds() <= 1.2 * middle + 2
@@ -213,9 +207,7 @@ async def test_an_endless_answer_is_cut_off_and_its_status_counts(world: World, 
     assert sent < 50_000_000
 
 
-async def test_a_hanging_receiver_delays_nobody_and_has_at_most_4_in_flight(
-    world: World, receiver: Receiver
-) -> None:
+async def test_a_hanging_receiver_delays_nobody_and_has_at_most_4_in_flight(world: World, receiver: Receiver) -> None:
     hanging = Receiver()
     await hanging.start()
     hanging.answer = hanging.hang
@@ -261,19 +253,14 @@ async def test_names_that_hang_delay_no_other_customer(
                     await world.deliverer.step(failing=False)
                     await asyncio.sleep(0.01)
             assert (
-                await world.database.fetchval(
-                    OPERATOR, "SELECT count(*) FROM delivery_attempts WHERE error = 'dns'"
-                )
+                await world.database.fetchval(OPERATOR, "SELECT count(*) FROM delivery_attempts WHERE error = 'dns'")
                 == 0
             )
             world.deliverer.drain()
             await names.close()
             await world.deliverer.close()
     assert sorted(await world.states()) == ["delivered"] * 20 + ["pending"] * 400
-    assert (
-        await world.database.fetchval(OPERATOR, "SELECT count(*) FROM delivery_attempts WHERE error = 'dns'")
-        == 400
-    )
+    assert await world.database.fetchval(OPERATOR, "SELECT count(*) FROM delivery_attempts WHERE error = 'dns'") == 400
 
 
 async def test_the_time_out_counts_from_before_the_look_up(receiver: Receiver) -> None:
@@ -323,9 +310,7 @@ async def test_a_name_that_turns_inward_is_never_dialled(
             await world.place()
             await world.deliver()
             await world.deliverer.close()
-        errors.append(
-            (await world.database.fetch(OPERATOR, "SELECT error FROM delivery_attempts"), connections)
-        )
+        errors.append((await world.database.fetch(OPERATOR, "SELECT error FROM delivery_attempts"), connections))
         await world.advance(60)
     listener.close()
     await listener.wait_closed()
@@ -341,9 +326,7 @@ async def test_a_target_that_is_no_longer_allowed_is_not_dialled(receiver: Recei
     assert receiver.got == []
 
 
-@pytest.mark.parametrize(
-    "address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fe80::1", "64:ff9b::a00:1"]
-)
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fe80::1", "64:ff9b::a00:1"])
 async def test_no_inner_address_is_dialled(address: str) -> None:
     async with HttpTransport((), 2.0, answering(address)) as transport:
         answer = await transport.post("https://example.com/", b"{}", {}, 1)

@@ -54,9 +54,7 @@ async def test_a_turn_ends_after_its_time_and_the_queue_waits_for_the_next(
 
 
 @pytest.mark.parametrize("failing", [False, True])
-async def test_a_turn_has_a_bounded_number_of_deliveries(
-    world: World, receiver: Receiver, failing: bool
-) -> None:
+async def test_a_turn_has_a_bounded_number_of_deliveries(world: World, receiver: Receiver, failing: bool) -> None:
     await world.subscribe(receiver.url())
     await world.place(600)
     await world.fan_out()
@@ -66,9 +64,7 @@ async def test_a_turn_has_a_bounded_number_of_deliveries(
     assert len(receiver.got) == (8 if failing else 512)
 
 
-async def test_a_queue_that_had_its_turn_goes_to_the_back_of_the_line(
-    world: World, receiver: Receiver
-) -> None:
+async def test_a_queue_that_had_its_turn_goes_to_the_back_of_the_line(world: World, receiver: Receiver) -> None:
     """However long its queue is, and however old: another's only delivery is served before its next turn."""
     first = await world.subscribe(receiver.url("/long"))
     await world.place(50)
@@ -130,9 +126,7 @@ async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver
     assert await world.database.fetchval(OPERATOR, "SELECT count(*) FROM delivery_attempts") == 1
 
 
-async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(
-    world: World, receiver: Receiver
-) -> None:
+async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(world: World, receiver: Receiver) -> None:
     for _ in range(2):
         await world.subscribe(receiver.url())
     await world.place()
@@ -194,9 +188,7 @@ async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, rece
     assert again.lease.fence == queue.lease.fence + 1
 
 
-async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(
-    world: World, receiver: Receiver
-) -> None:
+async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(world: World, receiver: Receiver) -> None:
     await world.subscribe(receiver.url())
     receiver.answer = receiver.hang
     await world.place(20)
@@ -214,9 +206,7 @@ async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(
     assert len(queue.jobs) == 16
 
 
-async def test_a_subscription_made_after_the_fact_does_not_hear_of_it(
-    world: World, receiver: Receiver
-) -> None:
+async def test_a_subscription_made_after_the_fact_does_not_hear_of_it(world: World, receiver: Receiver) -> None:
     await world.subscribe(receiver.url())
     await world.place()
     await world.database.execute(OPERATOR, "UPDATE events SET created_at = now() - interval '2 minutes'")
@@ -241,9 +231,7 @@ async def test_fan_outs_that_race_deliver_each_event_once(world: World, receiver
 
     assert sum(await asyncio.gather(*(fan_all_out() for _ in range(4)))) == 1500
     assert (
-        await world.database.fetchval(
-            OPERATOR, "SELECT count(DISTINCT (event_id, subscription_id)) FROM deliveries"
-        )
+        await world.database.fetchval(OPERATOR, "SELECT count(DISTINCT (event_id, subscription_id)) FROM deliveries")
         == 1500
     )
 

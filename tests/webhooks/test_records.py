@@ -20,9 +20,7 @@ async def listed(world: World, subscription_id: object, **arguments: int) -> lis
         return await list_deliveries(connection, world.principal, subscription_id, **arguments)  # type: ignore[arg-type]
 
 
-async def test_deliveries_are_listed_with_their_attempts_newest_first(
-    world: World, receiver: Receiver
-) -> None:
+async def test_deliveries_are_listed_with_their_attempts_newest_first(world: World, receiver: Receiver) -> None:
     subscription = await world.subscribe(receiver.url())
     receiver.answers(503, body=b"\xff out \0of order")
     await world.place()
@@ -33,12 +31,7 @@ async def test_deliveries_are_listed_with_their_attempts_newest_first(
     await world.deliver()
     second, first = await listed(world, subscription.id)
     assert (first.state, second.state) == ("delivered", "delivered")
-    assert (first.event, first.order_id, first.next_attempt_at, first.attempts_left) == (
-        "order.created",
-        1,
-        None,
-        0,
-    )
+    assert (first.event, first.order_id, first.next_attempt_at, first.attempts_left) == ("order.created", 1, None, 0)
     assert first.finished_at is not None
     one, two = first.attempts
     assert (one.number, one.status, one.error, one.answer) == (1, 503, None, "\ufffd out \ufffdof order")
@@ -89,9 +82,7 @@ async def test_a_pending_delivery_is_made_now_and_keeps_its_count(world: World, 
     await world.deliver()
     [delivery] = await listed(world, subscription.id)
     async with world.database.transaction(OPERATOR) as connection:
-        assert (
-            await redeliver(connection, world.principal, subscription.id, delivery.id)
-        ).attempts_left == 11
+        assert (await redeliver(connection, world.principal, subscription.id, delivery.id)).attempts_left == 11
     await world.deliver()
     assert len(receiver.got) == 2
     assert (await listed(world, subscription.id))[0].attempts_left == 10
@@ -108,11 +99,7 @@ async def test_a_sample_is_signed_and_is_no_order(world: World, receiver: Receiv
     assert got.path == "/hook"
     assert got.is_signed_with(subscription.secret)
     record = json.loads(got.body)
-    assert (record["id"], record["event"], record["customerId"]) == (
-        0,
-        "order.created",
-        world.principal.customer_id,
-    )
+    assert (record["id"], record["event"], record["customerId"]) == (0, "order.created", world.principal.customer_id)
     assert len(record) == 18, "the members of an order record"
 
 

@@ -127,10 +127,7 @@ async def test_a_process_asks_a_bounded_number_at_once(monkeypatch: pytest.Monke
 
 
 async def test_many_who_ask_for_one_name_make_one_question() -> None:
-    async with (
-        name_server({"good.example": ["192.0.2.7"]}, delay_s=0.05) as server,
-        asking(server) as resolver,
-    ):
+    async with name_server({"good.example": ["192.0.2.7"]}, delay_s=0.05) as server, asking(server) as resolver:
         asked = [resolver.look_up("good.example", customer) for customer in range(50)]
         assert await asyncio.gather(*asked) == [[ip_address("192.0.2.7")]] * 50
         await resolver.look_up("good.example", ACME)

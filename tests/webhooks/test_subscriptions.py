@@ -10,12 +10,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import DecryptionFailed, Vault
-from largesse.webhooks.subscriptions import (
-    create_subscription,
-    delete_subscription,
-    list_subscriptions,
-    secret_context,
-)
+from largesse.webhooks.subscriptions import create_subscription, delete_subscription, list_subscriptions, secret_context
 from largesse.webhooks.targets import parse_target
 
 VAULT = Vault((bytes(range(32)),))

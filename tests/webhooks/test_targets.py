@@ -113,13 +113,7 @@ def test_any_text_is_either_a_target_or_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "http://127.0.0.1:8080/",
-        "http://127.0.0.1/",
-        "https://127.0.0.1:8443/",
-        "https://127.0.0.1/",
-        "http://[::1]:9/",
-    ],
+    ["http://127.0.0.1:8080/", "http://127.0.0.1/", "https://127.0.0.1:8443/", "https://127.0.0.1/", "http://[::1]:9/"],
 )
 def test_addresses_inside_the_allowed_networks_pass_on_any_port(url: str) -> None:
     assert parse_target(url, LOOPBACK).address in {ip_address("127.0.0.1"), ip_address("::1")}
@@ -127,9 +121,7 @@ def test_addresses_inside_the_allowed_networks_pass_on_any_port(url: str) -> Non
         parse_target(url, NOTHING_ALLOWED)
 
 
-@pytest.mark.parametrize(
-    "url", ["http://1.1.1.1/", "http://1.1.1.1:8443/", "https://10.0.0.1/", "http://2130706433/"]
-)
+@pytest.mark.parametrize("url", ["http://1.1.1.1/", "http://1.1.1.1:8443/", "https://10.0.0.1/", "http://2130706433/"])
 def test_allowed_networks_allow_nothing_outside_them(url: str) -> None:
     with pytest.raises(InvalidRequest, match="`target_url`"):
         parse_target(url, LOOPBACK)
@@ -147,9 +139,7 @@ def test_allowed_networks_allow_nothing_outside_them(url: str) -> None:
         ("https://example.com/", [], True),
     ],
 )
-async def test_a_name_passes_when_all_its_addresses_are_public(
-    url: str, addresses: list[str], accepted: bool
-) -> None:
+async def test_a_name_passes_when_all_its_addresses_are_public(url: str, addresses: list[str], accepted: bool) -> None:
     target = parse_target(url, NOTHING_ALLOWED)
     if accepted:
         await check_target(target, NOTHING_ALLOWED, answering(*addresses), 1)

@@ -28,9 +28,7 @@ def throttle(clock: Clock) -> DeliveryThrottle:
     return DeliveryThrottle(now_s=clock)
 
 
-def test_a_subscription_is_sent_10_samples_a_minute_and_no_11th(
-    throttle: DeliveryThrottle, clock: Clock
-) -> None:
+def test_a_subscription_is_sent_10_samples_a_minute_and_no_11th(throttle: DeliveryThrottle, clock: Clock) -> None:
     subscription, another = uuid4(), uuid4()
     for _ in range(10):
         throttle.count_sample(ACME, subscription)

@@ -96,11 +96,7 @@ class Works:
             program = [str(Path(__file__).with_name("short_leases.py")), str(lease_s)]
         with (self.folder / "worker.log").open("ab") as log:
             worker = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *program,
-                env={**os.environ, **self.environ},
-                stdout=log,
-                stderr=log,
+                sys.executable, *program, env={**os.environ, **self.environ}, stdout=log, stderr=log
             )
         self.workers.append(worker)
         return worker
@@ -188,14 +184,9 @@ class Works:
 
     def mails_got(self, start: int = 0) -> list[int]:
         """The ids of the orders whose mail arrived, repeats included, from the `start`-th on."""
-        return [
-            int(envelope.rcpt_tos[0].removeprefix("guest").partition("@")[0])
-            for envelope in self.mail.got[start:]
-        ]
+        return [int(envelope.rcpt_tos[0].removeprefix("guest").partition("@")[0]) for envelope in self.mail.got[start:]]
 
-    async def until_arrived(
-        self, events: set[int], mails: set[int], *, longest_s: float = PATIENCE_S
-    ) -> None:
+    async def until_arrived(self, events: set[int], mails: set[int], *, longest_s: float = PATIENCE_S) -> None:
         """Waits until the events and mails of all these orders have arrived."""
 
         missing_events, missing_mails = set(events), set(mails)

@@ -35,8 +35,7 @@ async def test_a_large_scheduled_order_leaves_whole_and_in_chunks(works: Works) 
         async def enough() -> bool:
             nonlocal most_leased
             leased = await works.database.fetchval(
-                OPERATOR,
-                "SELECT count(*) FROM messages WHERE state = 'pending' AND leased_until > clock_now()",
+                OPERATOR, "SELECT count(*) FROM messages WHERE state = 'pending' AND leased_until > clock_now()"
             )
             most_leased = max(most_leased, leased)
             return len(works.mail.got) >= count

@@ -94,9 +94,7 @@ async def test_a_worker_cut_off_from_the_database_sends_one_message_a_connection
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_a_worker_that_stood_still_sends_one_message_a_connection_that_others_send_too(
-    works: Works,
-) -> None:
+async def test_a_worker_that_stood_still_sends_one_message_a_connection_that_others_send_too(works: Works) -> None:
     works.mail.takes_s = 0.02
     ids = set(await works.place(ORDERS))
     stopped = await works.start_worker(lease_s=LEASE_S)

@@ -173,12 +173,7 @@ def answer_with(listen: Any) -> Callable[..., Listener]:
 
 def http(status: str, media_type: str, body: str, *headers: str) -> bytes:
     """An HTTP answer."""
-    lines = [
-        f"HTTP/1.1 {status}",
-        f"Content-Type: {media_type}",
-        f"Content-Length: {len(body.encode())}",
-        *headers,
-    ]
+    lines = [f"HTTP/1.1 {status}", f"Content-Type: {media_type}", f"Content-Length: {len(body.encode())}", *headers]
     return ("\r\n".join(lines) + f"\r\n\r\n{body}").encode()
 
 

@@ -25,9 +25,7 @@ def samples() -> Iterator[tuple[str, str]]:
     """The indented blocks of docstrings that are Python, each with the name of what it stands at."""
     for suffix in SHOWN:
         module = importlib.import_module(f"largesse_client{suffix}")
-        classes = [
-            one for _, one in inspect.getmembers(module, inspect.isclass) if one.__module__ == module.__name__
-        ]
+        classes = [one for _, one in inspect.getmembers(module, inspect.isclass) if one.__module__ == module.__name__]
         for documented in (module, *classes):
             for block in _BLOCK.findall((inspect.getdoc(documented) or "") + "\n"):
                 text = textwrap.dedent(block)
@@ -38,9 +36,7 @@ def samples() -> Iterator[tuple[str, str]]:
 def is_python(text: str) -> bool:
     """Whether it is code, and no drawing or table."""
     try:
-        return any(
-            isinstance(node, ast.With | ast.AsyncWith | ast.FunctionDef) for node in compiled(text, tree=True)
-        )
+        return any(isinstance(node, ast.With | ast.AsyncWith | ast.FunctionDef) for node in compiled(text, tree=True))
     except SyntaxError:
         return False
 
@@ -58,12 +54,7 @@ SAMPLES = list(samples())
 
 def test_samples_are_found() -> None:
     """Those of the package, of both clients, and of the fixture."""
-    assert [name for name, _ in SAMPLES] == [
-        "largesse_client",
-        "AsyncLargesse",
-        "Largesse",
-        "largesse_client.testing",
-    ]
+    assert [name for name, _ in SAMPLES] == ["largesse_client", "AsyncLargesse", "Largesse", "largesse_client.testing"]
 
 
 @pytest.mark.parametrize(("name", "text"), SAMPLES, ids=[name for name, _ in SAMPLES])

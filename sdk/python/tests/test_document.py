@@ -63,9 +63,7 @@ def calls() -> Iterator[tuple[str, Call[Any], Any]]:
         for name, defined in vars(kind).items():
             if isinstance(defined, operation | listing):
                 wanted = inspect.signature(defined.__wrapped__).parameters
-                arguments = {
-                    n: ARGUMENTS[n] for n, p in wanted.items() if p.default is p.empty and n in ARGUMENTS
-                }
+                arguments = {n: ARGUMENTS[n] for n, p in wanted.items() if p.default is p.empty and n in ARGUMENTS}
                 order = {"code_quantity": 1} if "order" in wanted else {}
                 asked = defined.__wrapped__(None, **arguments, **order)
                 shape = get_args(get_type_hints(defined.__wrapped__)["return"])[0]
@@ -163,9 +161,7 @@ def _types(schema: Mapping[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize("what", ["gift", "collection", "template"])
 def test_bodies_have_the_members_of_the_document(document, what: str) -> None:
-    reference = document["paths"][f"/send/{what}"]["post"]["requestBody"]["content"]["application/json"][
-        "schema"
-    ]
+    reference = document["paths"][f"/send/{what}"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     schema = document["components"]["schemas"][reference["$ref"].rpartition("/")[2]]
     (defined,) = [call for name, call, _ in named_operations() if name == f"send.{what}"]
     signature = inspect.signature(defined.__wrapped__).parameters

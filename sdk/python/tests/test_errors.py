@@ -13,9 +13,7 @@ from largesse_client import errors
 
 def drawn() -> list[tuple[int, str, int | None]]:
     """Depth, name and status of each class in the drawing."""
-    lines = re.findall(
-        r"^    ([\u2502\u251c\u2514\u2500 ]*)(\w+) *(\d{3})?", errors.__doc__ or "", re.MULTILINE
-    )
+    lines = re.findall(r"^    ([\u2502\u251c\u2514\u2500 ]*)(\w+) *(\d{3})?", errors.__doc__ or "", re.MULTILINE)
     return [(len(lead) // 4, name, int(status) if status else None) for lead, name, status in lines]
 
 

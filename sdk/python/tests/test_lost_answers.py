@@ -51,10 +51,7 @@ def test_every_order_is_placed_once(largesse_server, largesse, world, drop_answe
 
 def test_the_same_from_threads(largesse_server, largesse, world, drop_answers, balance) -> None:
     proxy, before = drop_answers(3), balance()
-    with (
-        Largesse(proxy.url, largesse_server.api_key, attempts=20) as client,
-        ThreadPoolExecutor(8) as threads,
-    ):
+    with Largesse(proxy.url, largesse_server.api_key, attempts=20) as client, ThreadPoolExecutor(8) as threads:
 
         def place(number: int) -> str:
             return client.send.gift(
@@ -72,10 +69,7 @@ def test_the_same_from_threads(largesse_server, largesse, world, drop_answers, b
 
 def test_without_a_reference_nothing_is_sent_twice(largesse_server, world, drop_answers, balance) -> None:
     proxy, before = drop_answers(1), balance()
-    with (
-        Largesse(proxy.url, largesse_server.api_key) as client,
-        pytest.raises(errors.NoAnswer) as raised,
-    ):
+    with Largesse(proxy.url, largesse_server.api_key) as client, pytest.raises(errors.NoAnswer) as raised:
         client.send.gift(world.coffee, value=5, code_quantity=1, account_id=world.account)
     assert before - balance() == 5
     assert not isinstance(raised.value, errors.Unreachable)
@@ -104,9 +98,7 @@ def test_what_would_happen_twice_is_not_repeated(listen, ask) -> None:
     assert len(heard) == 1
 
 
-def test_a_subscription_whose_end_nobody_confirmed_has_ended(
-    largesse_server, largesse, receiver, drop_answers
-) -> None:
+def test_a_subscription_whose_end_nobody_confirmed_has_ended(largesse_server, largesse, receiver, drop_answers) -> None:
     made = largesse.webhooks.create(receiver.url)
     proxy = drop_answers(2)
     with Largesse(proxy.url, largesse_server.api_key) as client:
@@ -115,9 +107,7 @@ def test_a_subscription_whose_end_nobody_confirmed_has_ended(
     assert made.id not in [one.id for one in largesse.webhooks.list()]
 
 
-def test_an_answer_that_takes_too_long(
-    largesse_server, largesse, world, listen, balance, new_reference
-) -> None:
+def test_an_answer_that_takes_too_long(largesse_server, largesse, world, listen, balance, new_reference) -> None:
     """A first attempt that is taken and never answered: the second is the one that counts."""
     silent = threading.Event()
     before, reference = balance(), new_reference()

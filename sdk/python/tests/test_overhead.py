@@ -32,11 +32,7 @@ def test_a_call_costs_at_most_twice_that_of_httpx(largesse, largesse_server, wor
                 lambda: largesse.send.gift(world.coffee, value=5, code_quantity=1, account_id=world.account),
                 lambda: bare.post("/send/gift", json=order).json(),
             ),
-            (
-                "products.list",
-                lambda: list(largesse.products.list()),
-                lambda: bare.get("/products?page=1").json(),
-            ),
+            ("products.list", lambda: list(largesse.products.list()), lambda: bare.get("/products?page=1").json()),
         ):
             rounds = [(cost_s(ours), cost_s(theirs)) for _ in range(ROUNDS)]
             ratio = statistics.median(ours_s / theirs_s for ours_s, theirs_s in rounds)

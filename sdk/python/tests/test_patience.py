@@ -75,9 +75,7 @@ def test_what_may_pass_is_tried_again(first: Any) -> None:
     assert 0.05 <= talk.waits[0] <= 0.1 <= talk.waits[1] <= 0.2
 
 
-@pytest.mark.parametrize(
-    "first", [html(200), html(404), *(problem(s) for s in (400, 401, 402, 403, 404, 413))]
-)
+@pytest.mark.parametrize("first", [html(200), html(404), *(problem(s) for s in (400, 401, 402, 403, 404, 413))])
 def test_what_will_not_is_not(first: Any) -> None:
     talk = Talk(QUESTION, first, GOOD)
     assert len(talk.sent) == 1

@@ -13,9 +13,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 def sample(holding: str) -> str:
     (found,) = [
-        text
-        for text in re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-        if holding in text
+        text for text in re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE) if holding in text
     ]
     return found
 

@@ -54,12 +54,7 @@ def test_the_same_again_is_the_same_order(ask, world, balance, new_reference) ->
 def test_codes_of_a_batch_come_back(ask, world, balance, new_reference) -> None:
     reference, before = new_reference(), balance()
     # A batch passes over when it is to be sent.
-    batch = {
-        "code_quantity": 3,
-        "account_id": world.account,
-        "external_reference": reference,
-        "send_at": SOON,
-    }
+    batch = {"code_quantity": 3, "account_id": world.account, "external_reference": reference, "send_at": SOON}
     order = ask(lambda c: c.send.gift(world.coffee, value=5, **batch))
     again = ask(lambda c: c.send.gift(world.coffee, value=5, **batch))
     assert again == order
@@ -94,9 +89,7 @@ def test_another_order_is_an_error_that_names_what_differs(
     largesse: Largesse, world, balance, held, changes: dict[str, Any], difference: str
 ) -> None:
     names = {"group": world.group_account, "other": world.hamper}
-    changes = {
-        name: names.get(value, value) if isinstance(value, str) else value for name, value in changes.items()
-    }
+    changes = {name: names.get(value, value) if isinstance(value, str) else value for name, value in changes.items()}
     before = balance()
     with pytest.raises(errors.ReferenceUsed) as raised:
         largesse.send.gift(**gift(world, external_reference=held.external_reference, **changes))
@@ -162,17 +155,9 @@ def test_spellings_of_an_address(one: str, other: str, same: bool) -> None:
 
 @pytest.mark.parametrize(
     ("source", "kept"),
-    [
-        (None, "api"),
-        ("HR  Portal!", "hr-portal"),
-        ("--", "api"),
-        ("a" * 40, "a" * 32),
-        ("x" * 31 + " y", "x" * 31),
-    ],
+    [(None, "api"), ("HR  Portal!", "hr-portal"), ("--", "api"), ("a" * 40, "a" * 32), ("x" * 31 + " y", "x" * 31)],
 )
 def test_sources_as_orders_keep_them(largesse: Largesse, world, source: str | None, kept: str) -> None:
     assert normal_source(source) == kept
-    order = largesse.send.gift(
-        world.coffee, value=5, code_quantity=1, account_id=world.account, source=source
-    )
+    order = largesse.send.gift(world.coffee, value=5, code_quantity=1, account_id=world.account, source=source)
     assert largesse.orders.request(order.reference).source == kept

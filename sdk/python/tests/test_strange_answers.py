@@ -75,9 +75,7 @@ def test_an_answer_that_never_ends(listen) -> None:
 
     def drip(connection: socket.socket) -> None:
         connection.recv(65536)
-        connection.sendall(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500000\r\n\r\n"
-        )
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500000\r\n\r\n")
         while not done.wait(0.02):
             connection.sendall(b" ")
 
@@ -130,12 +128,7 @@ def test_a_problem_nobody_knows(answer_with, http_answer) -> None:
     body = '{"type": "/problems/of-later", "title": "New", "status": 418, "detail": "Soon.", "more": 1}'
     error = ask(answer_with(http_answer("418 X", "application/problem+json", body, "X-Request-Id: r1")).url)
     assert type(error) is errors.Problem
-    assert (error.status, error.type, error.detail, error.request_id) == (
-        418,
-        "/problems/of-later",
-        "Soon.",
-        "r1",
-    )
+    assert (error.status, error.type, error.detail, error.request_id) == (418, "/problems/of-later", "Soon.", "r1")
 
 
 def test_a_service_that_is_not_well(answer_with, http_answer) -> None:

@@ -39,11 +39,7 @@ def standard(headers: dict[str, str]) -> dict[str, str]:
 
 def test_a_genuine_delivery(largesse, delivered: Delivery) -> None:
     headers, body, secret = delivered
-    for given in (
-        headers,
-        {k.lower(): v for k, v in headers.items()},
-        {k.upper(): v for k, v in headers.items()},
-    ):
+    for given in (headers, {k.lower(): v for k, v in headers.items()}, {k.upper(): v for k, v in headers.items()}):
         event = largesse.webhooks.verify(body, given, secret)
         assert (event.type, event.id, event.body) == ("order.created", headers["webhook-id"], body)
         assert event.sent_at is not None
@@ -66,12 +62,7 @@ def test_what_was_changed_is_refused(delivered: Delivery, keep: Any) -> None:
     headers, body, secret = delivered
     given = keep(headers)
     other = webhooks._PREFIX + base64.b64encode(b"x" * 33).decode()
-    for changed_body, changed_secret in (
-        (body + b" ", secret),
-        (body[:-1], secret),
-        (b"", secret),
-        (body, other),
-    ):
+    for changed_body, changed_secret in ((body + b" ", secret), (body[:-1], secret), (b"", secret), (body, other)):
         with pytest.raises(errors.InvalidSignature):
             webhooks.verify(changed_body, given, changed_secret, replay_window_s=None)
     for name in given:

@@ -123,9 +123,7 @@ async def _lock_head(connection: Connection, customer_id: int) -> Row:
     row = await connection.fetchrow(_LOCK, customer_id)
     if row is None:  # its first act
         await connection.execute(
-            "INSERT INTO audit_heads (customer_id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-            customer_id,
-            START,
+            "INSERT INTO audit_heads (customer_id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING", customer_id, START
         )
         row = await connection.fetchrow(_LOCK, customer_id)
     assert row is not None, "heads are never deleted"
@@ -228,9 +226,7 @@ async def list_events(
     while True:
         # Each page by itself: whoever takes them may be slow.
         async with connection.transaction():
-            rows = await connection.fetch(
-                query, at, after, _AT_ONCE, *(() if customer_id is None else (customer_id,))
-            )
+            rows = await connection.fetch(query, at, after, _AT_ONCE, *(() if customer_id is None else (customer_id,)))
         if rows:
             yield [AuditEvent(**row) for row in rows]
         if len(rows) < _AT_ONCE:

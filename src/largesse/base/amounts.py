@@ -28,9 +28,7 @@ _MISSING = text("Type an amount, such as %(example)s.")
 _NO_AMOUNT = text("“%(typed)s” is not an amount. Type an amount such as %(example)s, with the digits 0 to 9.")
 _NOT_POSITIVE = text("“%(typed)s” is not above zero. Type an amount such as %(example)s.")
 _TOO_LARGE = text("“%(typed)s” is more than %(most)s, the largest amount.")
-_TOO_FINE = text(
-    "“%(typed)s” has more decimals than %(currency)s allows. Type an amount such as %(example)s."
-)
+_TOO_FINE = text("“%(typed)s” has more decimals than %(currency)s allows. Type an amount such as %(example)s.")
 _UNCLEAR = text("“%(typed)s” can mean %(large)s or %(small)s. If you mean %(large)s, type %(plain)s.")
 _OTHER_CURRENCY = text(
     "“%(found)s” is not a sign for %(currency)s. Type an amount in %(currency)s, such as %(example)s."
@@ -143,9 +141,7 @@ def _digits(number: str) -> str:
 def _currency_signs(currency: str) -> frozenset[str]:
     """The code of a currency, and how each language that we speak writes it."""
     locales = {one for language in LANGUAGES.values() for one in (language.locale, language.tag)}
-    return frozenset(
-        {currency.casefold(), *(get_currency_symbol(currency, one).casefold() for one in locales)}
-    )
+    return frozenset({currency.casefold(), *(get_currency_symbol(currency, one).casefold() for one in locales)})
 
 
 def _decided(read: Readings, shown: str, currency: str, language: Language) -> Decimal:

@@ -101,10 +101,7 @@ def _hosts_in_query(parts: SplitResult, query: _Query) -> list[str]:
     if len(ports) == 1:
         ports *= len(hosts)
     others = [(name, value) for name, value in query if name not in {"host", "port"}]
-    return [
-        _join(parts, [*others, ("host", host), ("port", port)])
-        for host, port in zip(hosts, ports, strict=True)
-    ]
+    return [_join(parts, [*others, ("host", host), ("port", port)]) for host, port in zip(hosts, ports, strict=True)]
 
 
 def _check_host(host: str) -> None:

@@ -33,9 +33,7 @@ _NAMES = {
     "str": "a string",
     "uuid": "a UUID",
 }
-_LENGTH = re.compile(
-    r"^Expected `(?P<type>\w+)(?: \| null)?` (?:of|with) length (?P<sign><=|>=) (?P<limit>\d+)$"
-)
+_LENGTH = re.compile(r"^Expected `(?P<type>\w+)(?: \| null)?` (?:of|with) length (?P<sign><=|>=) (?P<limit>\d+)$")
 _RANGE = re.compile(r"^Expected `\w+(?: \| null)?` (?P<sign><=|>=|<|>) (?P<limit>-?[\d.]+)$")
 _TYPE = re.compile(r"^Expected `(?P<wanted>[^`]+)`, got `(?P<got>\w+)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
@@ -263,8 +261,6 @@ def _item_struct(annotation: Any) -> type[msgspec.Struct] | None:
     options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     for option in options:
         inner = option.type if isinstance(option, msgspec.inspect.Metadata) else option
-        if isinstance(inner, msgspec.inspect.ListType) and isinstance(
-            inner.item_type, msgspec.inspect.StructType
-        ):
+        if isinstance(inner, msgspec.inspect.ListType) and isinstance(inner.item_type, msgspec.inspect.StructType):
             return inner.item_type.cls
     return None

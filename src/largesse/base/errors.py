@@ -44,18 +44,10 @@ class FieldError(msgspec.Struct, frozen=True):
     """One of the members that are wrong."""
 
     pointer: Annotated[
-        str,
-        Meta(
-            description="Which member, as a JSON pointer into the body",
-            examples=["#/recipients/1/email"],
-        ),
+        str, Meta(description="Which member, as a JSON pointer into the body", examples=["#/recipients/1/email"])
     ]
     detail: Annotated[
-        str,
-        Meta(
-            description="What is wrong with it",
-            examples=["`recipients[1].quantity` must be at most 1000."],
-        ),
+        str, Meta(description="What is wrong with it", examples=["`recipients[1].quantity` must be at most 1000."])
     ]
 
 

@@ -25,9 +25,7 @@ class FairTurns(Generic[Key]):
     is bounded where others would notice, and only there.
     """
 
-    def __init__(
-        self, *, at_once: int, each: int, max_waiting: int, alone_after_s: float | None = None
-    ) -> None:
+    def __init__(self, *, at_once: int, each: int, max_waiting: int, alone_after_s: float | None = None) -> None:
         self._free = at_once
         self._each = each
         self._max_waiting = max_waiting

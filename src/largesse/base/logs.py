@@ -123,9 +123,7 @@ def _json() -> list[structlog.typing.Processor]:
 
 def _console() -> list[structlog.typing.Processor]:
     return [
-        structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
-        )
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
     ]
 
 

@@ -15,9 +15,7 @@ from largesse.base.errors import OperatorError
 from largesse.base.hosts import LOCAL_HOSTS, NOT_OURS, is_own_host
 
 _ADDRESS = "127.0.0.1"
-_BUILD = Gauge(
-    "largesse_build_info", "Always 1; the label says which version this process is of.", ["version"]
-)
+_BUILD = Gauge("largesse_build_info", "Always 1; the label says which version this process is of.", ["version"])
 _BUILD.labels(__version__).set(1)
 _tell = make_wsgi_app()
 

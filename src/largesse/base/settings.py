@@ -58,9 +58,7 @@ class Settings:
     webhook_allowed_networks: tuple[Network, ...]
     webhook_timeout_s: float
     rate_limit: int  # requests a minute and key; 0: no limit
-    max_connections: (
-        int | None
-    )  # of callers, in a serving process; None: as many as the system allows, up to a bound
+    max_connections: int | None  # of callers, in a serving process; None: as many as the system allows, up to a bound
     transfer_details: tuple[str, ...]  # lines: to which bank account top-ups are paid
     default_expiry_days: int  # after the claim, where an order does not say; 0: never
     retention_days: int  # how long recipients are known once their order has come to its end; 0: for good
@@ -141,12 +139,9 @@ class _Reader:
 
     def lines(self, name: str) -> tuple[str, ...]:
         lines = [line.strip() for line in re.split(r"[|\n]", self.text(name, ""))]
-        if len(lines) > _MOST_LINES or any(
-            len(line) > _LONGEST_LINE or not line.isprintable() for line in lines
-        ):
+        if len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE or not line.isprintable() for line in lines):
             raise SettingError(
-                name,
-                f"must be at most {_MOST_LINES} lines of at most {_LONGEST_LINE} characters, with | between",
+                name, f"must be at most {_MOST_LINES} lines of at most {_LONGEST_LINE} characters, with | between"
             )
         return tuple(line for line in lines if line)
 

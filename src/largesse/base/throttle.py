@@ -45,9 +45,7 @@ class Throttle(Generic[Key]):
     whole again: memory is bounded whatever keys come.
     """
 
-    def __init__(
-        self, rate: Rate, *, remembered: int = _REMEMBERED, now_s: clock.Seconds = clock.passed_s
-    ) -> None:
+    def __init__(self, rate: Rate, *, remembered: int = _REMEMBERED, now_s: clock.Seconds = clock.passed_s) -> None:
         self._rate = rate
         self._remembered = remembered
         self._now_s = now_s

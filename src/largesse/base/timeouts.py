@@ -82,10 +82,7 @@ class Wait:
     __slots__ = ("_given_up", "_loop", "_since", "_spent_s", "_task")
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        since: dict[asyncio.Task[Any], float],
-        given_up: set[asyncio.Task[Any]],
+        self, loop: asyncio.AbstractEventLoop, since: dict[asyncio.Task[Any], float], given_up: set[asyncio.Task[Any]]
     ) -> None:
         self._loop = loop  # asking for the one that runs is a system call
         self._since = since

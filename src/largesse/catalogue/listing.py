@@ -132,9 +132,7 @@ def costing_at_most(items: Sequence[AnyItem], amount: Decimal) -> list[AnyItem]:
     """Those that can be sent for `amount` major units of their own currency, or for less."""
     if amount <= 0:
         return []
-    limits_minor = {
-        currency: _whole_minor(amount, currency) for currency in {item.currency for item in items}
-    }
+    limits_minor = {currency: _whole_minor(amount, currency) for currency in {item.currency for item in items}}
     return [
         item
         for item in items

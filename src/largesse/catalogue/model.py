@@ -48,8 +48,7 @@ NOTHING_SAID = Details()
 async def read_details(connection: Connection, product_ids: Iterable[int]) -> dict[int, Details]:
     """The details of each of the products, by id."""
     rows = await connection.fetch(
-        "SELECT id, description, how_to_redeem, terms FROM products WHERE id = ANY($1::int[])",
-        list(product_ids),
+        "SELECT id, description, how_to_redeem, terms FROM products WHERE id = ANY($1::int[])", list(product_ids)
     )
     return {row["id"]: Details(row["description"], row["how_to_redeem"], row["terms"]) for row in rows}
 

@@ -68,11 +68,7 @@ class Snapshot:
     """
 
     def __init__(
-        self,
-        version: int,
-        products: Iterable[Product],
-        collections: Iterable[Collection],
-        telling: Serializer,
+        self, version: int, products: Iterable[Product], collections: Iterable[Collection], telling: Serializer
     ) -> None:
         self.version = version
         self._products = _Products(products, telling)
@@ -136,11 +132,7 @@ class Snapshot:
         return told
 
     def tell_collections(
-        self,
-        customer_id: int,
-        country: str | None = None,
-        currency: str | None = None,
-        amount: Decimal | None = None,
+        self, customer_id: int, country: str | None = None, currency: str | None = None, amount: Decimal | None = None
     ) -> Serialized:
         """All curated collections and the customer's own, by id, as callers are told of them."""
         return self._collections.tell_list(customer_id, country, currency, amount)
@@ -162,9 +154,7 @@ class _Products:
         self._open: dict[str, list[ProductItem]] = defaultdict(list)
         self._restricted: dict[tuple[int, str], list[ProductItem]] = defaultdict(list)
         self._named_customers: set[int] = set()
-        self._lists: RecentlyUsed[list[ProductItem]] = RecentlyUsed(
-            max_total=_LISTS_ITEMS, max_entries=_MAX_KEPT
-        )
+        self._lists: RecentlyUsed[list[ProductItem]] = RecentlyUsed(max_total=_LISTS_ITEMS, max_entries=_MAX_KEPT)
         self._pages: RecentlyUsed[Serialized] = RecentlyUsed(max_total=_PAGES_BYTES, max_entries=_MAX_KEPT)
         for product in sorted(products, key=_BY_ID):
             self._add(product)

@@ -42,9 +42,7 @@ async def add_collection(connection: Connection, customer_id: int, wanted: OwnCo
     """Adds one and returns its id. Raises TooManyCollections."""
     # Locked, so that two who add at the same time do not both take the last place.
     await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
-    count = await connection.fetchval(
-        "SELECT count(*) FROM collections WHERE customer_id = $1 AND active", customer_id
-    )
+    count = await connection.fetchval("SELECT count(*) FROM collections WHERE customer_id = $1 AND active", customer_id)
     if count >= MOST_COLLECTIONS:
         raise TooManyCollections
     added: int = await connection.fetchval(

@@ -23,13 +23,7 @@ from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR
 from largesse.ledger.access import Assigned, Holder, assign_accounts, list_assignable
 from largesse.ledger.accounts import find_funding_account, list_accounts
-from largesse.ledger.group_accounts import (
-    LONGEST_NAME,
-    add_account,
-    close_account,
-    open_account,
-    rename_account,
-)
+from largesse.ledger.group_accounts import LONGEST_NAME, add_account, close_account, open_account, rename_account
 
 
 def _to_whom(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,11 +148,7 @@ async def accounts_list(customer: str | None, form: str | None) -> None:
 @click.argument("name")
 @click.option("--currency", required=True, help="ISO 4217 code of its currency.")
 @click.option(
-    "--environment",
-    default="production",
-    show_default=True,
-    type=click.Choice(ENVIRONMENTS),
-    help="Where it pays.",
+    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Where it pays."
 )
 @command
 async def accounts_create(customer: str, name: str, currency: str, environment: str) -> None:
@@ -223,8 +213,4 @@ async def _acting() -> AsyncIterator[tuple[Connection, Acting]]:
 
 
 def _named(found: Any) -> dict[str, Any]:
-    return {
-        "customer_id": found["customer_id"],
-        "environment": found["environment"],
-        "account_id": found["id"],
-    }
+    return {"customer_id": found["customer_id"], "environment": found["environment"], "account_id": found["id"]}

@@ -101,9 +101,7 @@ def shipments() -> None:
 
 
 @shipments.command("export")
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of standard output."
-)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of standard output.")
 @click.option("--again", is_flag=True, help="Everything not shipped yet, exported before or not.")
 @click.option("--environment", type=click.Choice(ENVIRONMENTS), help="Instead of LARGESSE_ENVIRONMENT.")
 @command
@@ -141,10 +139,6 @@ async def shipments_import(file: Path, environment: str | None) -> None:
     settings = load_settings()
     async with acting_operator() as (database, acting):
         shipped, before = await import_shipments(
-            database,
-            await open_vault(database, settings),
-            environment or settings.environment,
-            file,
-            acting=acting,
+            database, await open_vault(database, settings), environment or settings.environment, file, acting=acting
         )
     click.echo(f"Parcels shipped: {shipped:,}; shipped before: {before:,}.")

@@ -200,9 +200,7 @@ async def keys_list(customer: str | None, deleted: bool, as_json: bool) -> None:
                 f"  from {networks_said(r.networks)}" if r.networks is not None else "",
             )
         )
-        click.echo(
-            f"{r.id:6}  {r.customer}/{r.key}  {r.environment}  as {r.service_account}{narrowed}  {seen}{gone}"
-        )
+        click.echo(f"{r.id:6}  {r.customer}/{r.key}  {r.environment}  as {r.service_account}{narrowed}  {seen}{gone}")
 
 
 def _described(record: KeyRecord, *, with_deleted: bool) -> dict[str, object]:

@@ -19,15 +19,7 @@ from largesse.ledger.posting import top_up
 from largesse.ledger.statements import StatementEntry, month_of, read_statement, statement_entries
 
 _MAX_REFERENCE = 128
-_STATEMENT_COLUMNS = (
-    "at",
-    "kind",
-    "order_reference",
-    "external_reference",
-    "amount",
-    "balance",
-    "counterpart",
-)
+_STATEMENT_COLUMNS = ("at", "kind", "order_reference", "external_reference", "amount", "balance", "counterpart")
 
 
 def read_amount(text: str, currency: str) -> int:
@@ -71,11 +63,7 @@ async def top_up_account(account: str, amount: str, reference: str | None) -> No
                 f"account {found['customer']}/{found['key']}",
                 customer_id=found["customer_id"],
                 environment=found["environment"],
-                after={
-                    "amount_minor": amount_minor,
-                    "reference": name,
-                    "balance_minor": credit.balance_minor,
-                },
+                after={"amount_minor": amount_minor, "reference": name, "balance_minor": credit.balance_minor},
             )
     click.echo(f"{found['name']} now holds {label(credit.balance_minor, found['currency'])}.")
 

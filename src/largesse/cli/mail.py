@@ -19,12 +19,7 @@ def mail() -> None:
 
 
 @mail.command("requeue")
-@click.option(
-    "--since",
-    required=True,
-    metavar="TIME",
-    help=running.HELP,
-)
+@click.option("--since", required=True, metavar="TIME", help=running.HELP)
 @click.option(
     "--reason",
     metavar="WORDS",

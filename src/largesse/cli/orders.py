@@ -40,12 +40,8 @@ def orders() -> None:
 
 @orders.command("list")
 @customer_option("its orders")
-@click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many at the most."
-)
-@click.option(
-    "--before", default=_AFTER_ALL, type=click.IntRange(1, _AFTER_ALL), help="Only orders with smaller ids."
-)
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many at the most.")
+@click.option("--before", default=_AFTER_ALL, type=click.IntRange(1, _AFTER_ALL), help="Only orders with smaller ids.")
 @format_options
 @command
 async def orders_list(customer: str | None, limit: int, before: int, form: str | None) -> None:

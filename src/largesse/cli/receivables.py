@@ -38,21 +38,13 @@ async def receivables_list(customer: str | None, form: str | None) -> None:
 @click.argument("amount")
 @click.option("--currency", required=True, help="ISO 4217 code of the currency that was invoiced.")
 @click.option(
-    "--reference",
-    required=True,
-    help="Names the payment; repeating one with the same amount changes nothing.",
+    "--reference", required=True, help="Names the payment; repeating one with the same amount changes nothing."
 )
 @click.option(
-    "--environment",
-    default="production",
-    show_default=True,
-    type=click.Choice(ENVIRONMENTS),
-    help="Whose orders.",
+    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Whose orders."
 )
 @command
-async def receivables_settle(
-    customer: str, amount: str, currency: str, reference: str, environment: str
-) -> None:
+async def receivables_settle(customer: str, amount: str, currency: str, reference: str, environment: str) -> None:
     """Record that the customer CUSTOMER has paid AMOUNT of what it owes, in major units of the currency."""
     currency = currency.upper()
     name = read_reference(reference)

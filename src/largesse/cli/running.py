@@ -38,9 +38,7 @@ def read_since(text: str) -> datetime:
         since = datetime.fromisoformat(text.strip())
         since = since.replace(tzinfo=UTC) if since.tzinfo is None else since.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise OperatorError(
-            "--since must be an instant such as 2026-11-20 or 2026-11-20T08:30+01:00"
-        ) from None
+        raise OperatorError("--since must be an instant such as 2026-11-20 or 2026-11-20T08:30+01:00") from None
     if since > clock.now():
         raise OperatorError("--since must not lie in the future")
     return since

@@ -51,9 +51,7 @@ async def database_url(role: str) -> None:
 
 @click.command()
 @click.option(
-    "--roles-sql",
-    is_flag=True,
-    help="Change nothing: print the SQL that makes the roles, for an administrator.",
+    "--roles-sql", is_flag=True, help="Change nothing: print the SQL that makes the roles, for an administrator."
 )
 @command
 async def migrate(roles_sql: bool) -> None:
@@ -99,13 +97,9 @@ def _ask_administrator(refused: Sequence[str]) -> None:
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on."
-)
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on.")
 @click.option("--environment", type=click.Choice(ENVIRONMENTS), help="Instead of LARGESSE_ENVIRONMENT.")
-@click.option(
-    "--processes", default=1, show_default=True, type=click.IntRange(1, 64), help="Serving processes."
-)
+@click.option("--processes", default=1, show_default=True, type=click.IntRange(1, 64), help="Serving processes.")
 @click.option("--with-worker", is_flag=True, help="Also deliver webhooks and mail from here.")
 @click.option(
     "--metrics-port",
@@ -113,12 +107,7 @@ def _ask_administrator(refused: Sequence[str]) -> None:
     help="Serve Prometheus metrics on this loopback port; further processes on the ports that follow.",
 )
 def serve(
-    host: str,
-    port: int,
-    environment: str | None,
-    processes: int,
-    with_worker: bool,
-    metrics_port: int | None,
+    host: str, port: int, environment: str | None, processes: int, with_worker: bool, metrics_port: int | None
 ) -> None:
     """Serve the API, the claim page and the docs.
 
@@ -165,9 +154,7 @@ def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, in
 
 
 @click.command()
-@click.option(
-    "--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this loopback port."
-)
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this loopback port.")
 def worker(metrics_port: int | None) -> None:
     """Deliver webhooks and mail, and keep house; any number may run.
 
@@ -225,9 +212,7 @@ async def _check_ready(settings: Settings) -> None:
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on."
-)
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on.")
 def demo(host: str, port: int) -> None:
     """Try everything: a demo world on an embedded database, in one process, with nothing to configure.
 

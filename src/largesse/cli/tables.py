@@ -49,9 +49,7 @@ def show(form: str | None, columns: Sequence[str], rows: Iterable[Row], *, empty
 
 
 @contextmanager
-def listing(
-    form: str | None, columns: Sequence[str], *, empty: str
-) -> Iterator[Callable[[Iterable[Row]], None]]:
+def listing(form: str | None, columns: Sequence[str], *, empty: str) -> Iterator[Callable[[Iterable[Row]], None]]:
     """`show` for rows that come in pieces, too many to hold: call what it gives with each piece."""
     kinds: dict[str | None, type[_Listing]] = {"json": _Json, "csv": _Csv, None: _Table}
     printed = kinds[form](columns, empty)

@@ -37,9 +37,7 @@ def users() -> None:
 @click.argument("email")
 @_of_customer
 @click.option("--name", help="What to call them; by default what is before the @.")
-@click.option(
-    "--role", type=click.Choice(ROLES), help="By default the one they have, and member for somebody new."
-)
+@click.option("--role", type=click.Choice(ROLES), help="By default the one they have, and member for somebody new.")
 @_as_json
 @command
 async def users_invite(email: str, customer: str, name: str | None, role: str | None, as_json: bool) -> None:
@@ -109,11 +107,7 @@ async def users_deactivate(email: str, customer: str) -> None:
             await remove(connection, customer_id, colleague.id)
             await take_all_accounts(connection, customer_id, colleague.id)
             await acting.record(
-                connection,
-                "person.removed",
-                colleague.email,
-                customer_id=customer_id,
-                before={"role": colleague.role},
+                connection, "person.removed", colleague.email, customer_id=customer_id, before={"role": colleague.role}
             )
         except InvalidRequest as error:
             raise OperatorError(error.detail) from None
@@ -122,9 +116,7 @@ async def users_deactivate(email: str, customer: str) -> None:
 
 @users.command("reset")
 @click.argument("email")
-@click.option(
-    "--second-step", is_flag=True, help="Forget their second step: app, passkeys and recovery codes."
-)
+@click.option("--second-step", is_flag=True, help="Forget their second step: app, passkeys and recovery codes.")
 @_as_json
 @command
 async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
@@ -134,9 +126,7 @@ async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
         try:
             mails = load_settings().smtp_url is not None
             secret = await reset(connection, address, second_step=second_step, mails=mails)
-            await acting.record(
-                connection, "person.reset", address, after={"keeps_second_step": not second_step}
-            )
+            await acting.record(connection, "person.reset", address, after={"keeps_second_step": not second_step})
         except NotFound as error:
             raise OperatorError(error.detail) from None
     _print_link(secret, f"A new password for {address}, for an hour", as_json=as_json)
@@ -165,6 +155,4 @@ def _link_address(settings: Settings, secret: str) -> str:
 
 def _print_link(secret: str, said: str, *, as_json: bool) -> None:
     link = _link_address(load_settings(), secret)
-    click.echo(
-        json.dumps({"link": link}) if as_json else f"{said}: {link}\nKeep it to yourself: it lets in once."
-    )
+    click.echo(json.dumps({"link": link}) if as_json else f"{said}: {link}\nKeep it to yourself: it lets in once.")

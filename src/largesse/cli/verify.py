@@ -20,9 +20,7 @@ from largesse.installation import check_schema, open_database, open_vault
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for `verify --anchor`.")
-@click.option(
-    "--note", is_flag=True, help="Note it in the database too, for the accounts' people to see and compare."
-)
+@click.option("--note", is_flag=True, help="Note it in the database too, for the accounts' people to see and compare.")
 @command
 async def anchor(as_json: bool, note: bool) -> None:
     """Print where each account's entries and each audit log end, with the marks they end in; keep it elsewhere.

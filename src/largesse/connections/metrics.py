@@ -7,8 +7,7 @@ from prometheus_client import Counter, Gauge
 OPEN = Gauge("largesse_connections_open", "Connections of callers that are open now.")
 LIMIT = Gauge("largesse_connections_limit", "How many connections this process holds at most.")
 REFUSED = Counter(
-    "largesse_connections_refused",
-    "Connections answered 503 at once, since the process held as many as it may.",
+    "largesse_connections_refused", "Connections answered 503 at once, since the process held as many as it may."
 )
 CLOSED = Counter("largesse_connections_closed", "Connections the service closed, by why.", ["reason"])
 

@@ -74,9 +74,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(**uvicorns)
         self._keeper = keeper
         self._reads = _Reads.NOTHING
-        self._bytes = (
-            0  # of the request that is being read, as they came, but for those that came with its first
-        )
+        self._bytes = 0  # of the request that is being read, as they came, but for those that came with its first
         self._is_broken = False  # nothing more is read
 
     @property
@@ -202,9 +200,7 @@ class Connection(HttpToolsProtocol):
             if self._is_answered():
                 self._keeper.await_head(self)
             if self._bytes > _MAX_HEAD_BYTES:
-                self.refuse(
-                    HeadersTooLarge(f"The head of the request has more than {_MAX_HEAD_BYTES} bytes.")
-                )
+                self.refuse(HeadersTooLarge(f"The head of the request has more than {_MAX_HEAD_BYTES} bytes."))
         elif self._reads is _Reads.BODY and self._bytes > _MAX_WRAPPED_BODY_BYTES:
             self.refuse(TooLarge(f"The body with its chunks has more than {_MAX_WRAPPED_BODY_BYTES} bytes."))
 
@@ -250,9 +246,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
         cycle = self.cycle
         if not cycle.response_complete:
-            self.scope["extensions"] = {
-                EXCHANGE: {"body": cycle.body, "answer": partial(self._answer, cycle)}
-            }
+            self.scope["extensions"] = {EXCHANGE: {"body": cycle.body, "answer": partial(self._answer, cycle)}}
         elif not self.transport.is_closing():
             self._keeper.rest(self)
 

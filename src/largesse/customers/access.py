@@ -36,9 +36,7 @@ class KeyStatus(NamedTuple):
     def of(cls, principal: Principal) -> Self:
         """Returns that of a key whose principal was read just now."""
         networks = None if principal.networks is None else [str(one) for one in principal.networks]
-        return cls(
-            principal.plan, principal.service_account_active, principal.limits, principal.scopes, networks
-        )
+        return cls(principal.plan, principal.service_account_active, principal.limits, principal.scopes, networks)
 
 
 class HeldPerson(NamedTuple):
@@ -71,9 +69,7 @@ def key_statuses(key_ids: str) -> str:
     """  # noqa: S608 - put together from constants
 
 
-async def hold_key(
-    connection: Connection, principal: Principal, *scopes: str, address: str | None = None
-) -> None:
+async def hold_key(connection: Connection, principal: Principal, *scopes: str, address: str | None = None) -> None:
     """Looks at the principal's key again, and keeps it from being deleted or narrowed until the transaction ends.
 
     The first statement of every transaction that writes for an API key. Raises what `require_key_status` does.
@@ -117,8 +113,7 @@ async def person_statuses(connection: Connection, session_ids: Collection[int]) 
         for row in rows:
             accounts.setdefault(row["user_id"], []).append(row["account_id"])
     return {
-        session_id: PersonStatus(person.role, accounts.get(person.user_id, ()))
-        for session_id, person in held.items()
+        session_id: PersonStatus(person.role, accounts.get(person.user_id, ())) for session_id, person in held.items()
     }
 
 
@@ -175,23 +170,17 @@ def is_own(principal: Principal, service_account_id: int | None, user_id: int | 
     return service_account_id == principal.service_account_id
 
 
-def require_own(
-    principal: Principal, service_account_id: int | None, user_id: int | None, reference: str
-) -> None:
+def require_own(principal: Principal, service_account_id: int | None, user_id: int | None, reference: str) -> None:
     """Raises OtherServiceAccount unless the order of that reference, placed by one of the two, is the principal's to decide over."""
     if is_own(principal, service_account_id, user_id):
         return
     if principal.user_id is not None:
-        raise OtherServiceAccount(
-            f"Somebody else placed order {reference}: they, or an administrator, decide over it."
-        )
+        raise OtherServiceAccount(f"Somebody else placed order {reference}: they, or an administrator, decide over it.")
     if service_account_id is None:
         raise OtherServiceAccount(
             f"A person placed order {reference} in the web application, and decides over it there."
         )
-    raise OtherServiceAccount(
-        f"Another service account placed order {reference}: a key of that one is needed here."
-    )
+    raise OtherServiceAccount(f"Another service account placed order {reference}: a key of that one is needed here.")
 
 
 def require_plan(plan: str) -> None:
@@ -211,9 +200,7 @@ class AccessChanged(Exception):
 
 
 @asynccontextmanager
-async def writing(
-    database: Database, person: Person, *, changes_access: bool = False
-) -> AsyncIterator[Connection]:
+async def writing(database: Database, person: Person, *, changes_access: bool = False) -> AsyncIterator[Connection]:
     """Begins a transaction for what the person writes, which first locks their session and their role. Raises AccessChanged.
 
     With `changes_access` it goes on to end sessions, or to change who may do what. Such transactions of a customer, and of
@@ -221,9 +208,7 @@ async def writing(
     """
     async with database.transaction(person.scope) as connection:
         if changes_access:
-            await connection.execute(
-                "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", person.customer_id
-            )
+            await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", person.customer_id)
             await connection.execute("SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE", person.person_id)
         held = await hold_people(connection, [person.session_id])
         expected = HeldPerson(person.user_id, person.customer_id, person.environment, person.role)

@@ -126,9 +126,7 @@ async def create_key(
     if owner["service_account_id"] is None:
         raise OperatorError(f"customer {customer!r} has no service account {service_account!r}")
     try:
-        return await add_key(
-            connection, **owner, environment=environment, key=key, scopes=scopes, networks=networks
-        )
+        return await add_key(connection, **owner, environment=environment, key=key, scopes=scopes, networks=networks)
     except NameTaken:
         raise OperatorError(f"customer {customer!r} already has an API key {key!r}") from None
 
@@ -136,9 +134,7 @@ async def create_key(
 async def key_holds(connection: Connection, secret: str, environment: str) -> bool:
     """Whether `secret` is that of an API key of this environment."""
     return well_formed(secret) and await connection.fetchval(
-        "SELECT EXISTS (SELECT FROM api_keys WHERE hash = $1 AND environment = $2)",
-        secret_hash(secret),
-        environment,
+        "SELECT EXISTS (SELECT FROM api_keys WHERE hash = $1 AND environment = $2)", secret_hash(secret), environment
     )
 
 
@@ -212,9 +208,7 @@ async def add_second_key(
     for number in range(2, _MOST_NUMBER):
         name = numbered(plain, number)
         try:
-            made_id, secret = await add_key(
-                connection, **{**row, "key": name, "replaces": key_id}, made_by=made_by
-            )
+            made_id, secret = await add_key(connection, **{**row, "key": name, "replaces": key_id}, made_by=made_by)
         except NameTaken:
             continue
         return SecondKey(made_id, name, secret, NamedKey(row["customer_id"], row["environment"], row["key"]))
@@ -227,9 +221,7 @@ def numbered(name: str, number: int) -> str:
     return name[: MOST_NAME - len(suffix)] + suffix
 
 
-async def deleted_keys(
-    connection: Connection, names: Sequence[tuple[int, str]]
-) -> dict[tuple[int, str], datetime]:
+async def deleted_keys(connection: Connection, names: Sequence[tuple[int, str]]) -> dict[tuple[int, str], datetime]:
     """When the keys of those names, each with its customer's id, were deleted; those that are there or never were are left out."""
     rows = await connection.fetch(
         """
@@ -244,11 +236,7 @@ async def deleted_keys(
 
 
 async def narrow_key(
-    connection: Connection,
-    key_id: int,
-    *,
-    scopes: Sequence[str] | None,
-    networks: Sequence[Network] | None,
+    connection: Connection, key_id: int, *, scopes: Sequence[str] | None, networks: Sequence[Network] | None
 ) -> NamedKey:
     """Says what a key is for and from where it may be used; None: everything, everywhere.
 

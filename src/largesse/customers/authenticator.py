@@ -145,14 +145,10 @@ class Authenticator:
     def __init__(self, database: Database, environment: str, wrong_keys: WrongKeys | None = None) -> None:
         self._database = database
         self._environment = environment
-        self._lookups: Batcher[bytes, Caller] = Batcher(
-            self._look_up, tasks=1, max_items=500, max_waiting=10_000
-        )
+        self._lookups: Batcher[bytes, Caller] = Batcher(self._look_up, tasks=1, max_items=500, max_waiting=10_000)
         # From an address that sends too many wrong keys, those not known to be right wait here, so that guessing costs the
         # database next to nothing and a right key passes all the same.
-        self._doubted: Batcher[bytes, Caller] = Batcher(
-            self._look_up_by_turns, tasks=1, max_items=500, max_waiting=500
-        )
+        self._doubted: Batcher[bytes, Caller] = Batcher(self._look_up_by_turns, tasks=1, max_items=500, max_waiting=500)
         self._turns = Pacer(_DOUBTED_LOOKUPS_A_SECOND)
         self._wrong_keys = wrong_keys or WrongKeys()
         self._right: set[bytes] = set()  # hashes that were found once; the key may have been deleted since
@@ -234,12 +230,7 @@ class Authenticator:
         due = {key: self._seen[key] for key in sorted(self._seen.keys() - self._written_at.keys())}
         self._seen.clear()
         if due:
-            await self._database.execute(
-                LOOKUP,
-                "SELECT note_keys_seen($1, $2)",
-                list(due),
-                list(due.values()),
-            )
+            await self._database.execute(LOOKUP, "SELECT note_keys_seen($1, $2)", list(due), list(due.values()))
             self._written_at.update(dict.fromkeys(due, now))
 
 

@@ -54,9 +54,7 @@ async def add_customer(
 ) -> tuple[int, str]:
     """Adds a customer; returns its id and its key, which is made of the name unless given. Raises OperatorError for a key in use."""
     if key is None:
-        key = free_key(
-            name, {row["key"] for row in await connection.fetch("SELECT key FROM customers")}, "customer"
-        )
+        key = free_key(name, {row["key"] for row in await connection.fetch("SELECT key FROM customers")}, "customer")
     customer_id: int | None = await connection.fetchval(
         "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING RETURNING id",
         key,
@@ -76,9 +74,7 @@ async def change_customer(
     customer_id = await find_customer(connection, key)
     await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
     (before,) = [one for one in await list_customers(connection) if one.id == customer_id]
-    after = replace(
-        before, name=name or before.name, plan=plan or before.plan, funding=funding or before.funding
-    )
+    after = replace(before, name=name or before.name, plan=plan or before.plan, funding=funding or before.funding)
     await connection.execute(
         "UPDATE customers SET name = $2, plan = $3, funding = $4 WHERE id = $1",
         customer_id,
@@ -91,16 +87,12 @@ async def change_customer(
 
 async def require_second_step(connection: Connection, customer_id: int, *, required: bool) -> None:
     """Has a customer ask its people for a second step, or no longer."""
-    await connection.execute(
-        "UPDATE customers SET requires_second_step = $2 WHERE id = $1", customer_id, required
-    )
+    await connection.execute("UPDATE customers SET requires_second_step = $2 WHERE id = $1", customer_id, required)
 
 
 async def confirmed_above(connection: Connection, customer_id: int) -> dict[str, int]:
     """Returns the amounts, in minor units by currency, above which a person confirms who they are before they send."""
-    kept: str | None = await connection.fetchval(
-        "SELECT confirm_above FROM customers WHERE id = $1", customer_id
-    )
+    kept: str | None = await connection.fetchval("SELECT confirm_above FROM customers WHERE id = $1", customer_id)
     return {} if kept is None else msgspec.json.decode(kept, type=dict[str, int])
 
 
@@ -129,9 +121,7 @@ async def find_customer(connection: Connection, key: str) -> int:
 
 
 _CUSTOMERS = Table(
-    "customers",
-    {"key": "text", "name": "text", "plan": "text", "funding": "text"},
-    match="saved.key = new.key",
+    "customers", {"key": "text", "name": "text", "plan": "text", "funding": "text"}, match="saved.key = new.key"
 )
 _USERS = Table(
     "users",
@@ -145,13 +135,7 @@ _SERVICE_ACCOUNTS = Table(
 )
 _API_KEYS = Table(
     "api_keys",
-    {
-        "customer_id": "integer",
-        "key": "text",
-        "service_account_id": "integer",
-        "environment": "text",
-        "hash": "bytea",
-    },
+    {"customer_id": "integer", "key": "text", "service_account_id": "integer", "environment": "text", "hash": "bytea"},
     match="saved.customer_id = new.customer_id AND saved.key = new.key AND saved.deleted_at IS NULL",
     fixed=("service_account_id", "environment"),
     unwatched=("customer_id", "key", "hash"),

@@ -38,10 +38,7 @@ async def take_post(database: Database, post: Post) -> bytes | None:
         if taken:
             return None
         row = await database.fetchrow(
-            LOOKUP,
-            "SELECT answer FROM form_posts WHERE session_id = $1 AND token = $2",
-            post.session_id,
-            post.token,
+            LOOKUP, "SELECT answer FROM form_posts WHERE session_id = $1 AND token = $2", post.session_id, post.token
         )
         if row is not None and row["answer"] is not None:
             return bytes(row["answer"])
@@ -65,8 +62,5 @@ async def answer_post(database: Database, post: Post, answer: bytes) -> None:
 async def take_back_post(database: Database, post: Post) -> None:
     """Nothing came of it: it may be sent again."""
     await database.execute(
-        LOOKUP,
-        "DELETE FROM form_posts WHERE session_id = $1 AND token = $2",
-        post.session_id,
-        post.token,
+        LOOKUP, "DELETE FROM form_posts WHERE session_id = $1 AND token = $2", post.session_id, post.token
     )

@@ -74,9 +74,7 @@ async def deactivate_user(connection: Connection, customer_id: int, user_id: int
     """Takes a user's place at the customer; it stays in the list, and the address is nobody's there."""
     await open_credentials(connection)
     await connection.execute(
-        "UPDATE users SET is_active = false, person_id = NULL WHERE customer_id = $1 AND id = $2",
-        customer_id,
-        user_id,
+        "UPDATE users SET is_active = false, person_id = NULL WHERE customer_id = $1 AND id = $2", customer_id, user_id
     )
 
 
@@ -172,9 +170,7 @@ async def invite(
     if row["people"] >= MOST_PEOPLE:
         raise InvalidRequest(f"A customer has at most {MOST_PEOPLE} people.")
     role = role or row["role"] or "member"
-    user_id = await add_user(
-        connection, customer_id, email, name or row["name"] or email.partition("@")[0], role
-    )
+    user_id = await add_user(connection, customer_id, email, name or row["name"] or email.partition("@")[0], role)
     return Invitation(user_id, email, role, await new_link(connection, "invitation", user_id=user_id))
 
 

@@ -65,16 +65,10 @@ class RelyingParty:
 
     def ask_new(self, challenge: bytes, email: str, known: Sequence[bytes]) -> str:
         """What a browser is asked so that a passkey is made, as JSON; not by an authenticator that has one of those known."""
-        from fido2.webauthn import (
-            PublicKeyCredentialUserEntity,
-            ResidentKeyRequirement,
-            UserVerificationRequirement,
-        )
+        from fido2.webauthn import PublicKeyCredentialUserEntity, ResidentKeyRequirement, UserVerificationRequirement
 
         options, _ = self._server.register_begin(
-            PublicKeyCredentialUserEntity(
-                id=secrets.token_bytes(_HANDLE_BYTES), name=email, display_name=email
-            ),
+            PublicKeyCredentialUserEntity(id=secrets.token_bytes(_HANDLE_BYTES), name=email, display_name=email),
             _descriptors(known),
             resident_key_requirement=ResidentKeyRequirement.PREFERRED,
             user_verification=UserVerificationRequirement.REQUIRED,
@@ -134,10 +128,7 @@ def _state(challenge: bytes) -> dict[str, Any]:
     from fido2.utils import websafe_encode
     from fido2.webauthn import UserVerificationRequirement
 
-    return {
-        "challenge": websafe_encode(challenge),
-        "user_verification": UserVerificationRequirement.REQUIRED,
-    }
+    return {"challenge": websafe_encode(challenge), "user_verification": UserVerificationRequirement.REQUIRED}
 
 
 def _descriptors(known: Sequence[bytes]) -> list[PublicKeyCredentialDescriptor]:
@@ -181,9 +172,7 @@ async def list_passkeys(connection: Connection, person_id: int) -> list[Passkey]
     return [Passkey(**row) for row in rows]
 
 
-async def ask_passkey(
-    connection: Connection, party: RelyingParty, session_id: int, person_id: int
-) -> str | None:
+async def ask_passkey(connection: Connection, party: RelyingParty, session_id: int, person_id: int) -> str | None:
     """What a page of the session asks the person's passkeys to sign, as JSON; None where they have none."""
     known = await _credential_ids(connection, person_id)
     return party.ask(await _challenge(connection, session_id), known) if known else None
@@ -197,9 +186,7 @@ async def ask_new_passkey(
     return party.ask_new(await _challenge(connection, session_id), email, known)
 
 
-async def take_new_passkey(
-    connection: Connection, party: RelyingParty, session_id: int, answer: str
-) -> Signed:
+async def take_new_passkey(connection: Connection, party: RelyingParty, session_id: int, answer: str) -> Signed:
     """The passkey that a browser made when a page of the session asked. Raises NotThePasskey; what was asked is used up all the same."""
     return party.read_new(await _take_challenge(connection, session_id), answer)
 
@@ -269,9 +256,7 @@ async def _count_on(connection: Connection, signed: Signed) -> bool:
 
 
 async def _credential_ids(connection: Connection, person_id: int) -> list[bytes]:
-    rows = await connection.fetch(
-        "SELECT credential_id FROM passkeys WHERE person_id = $1 ORDER BY id", person_id
-    )
+    rows = await connection.fetch("SELECT credential_id FROM passkeys WHERE person_id = $1 ORDER BY id", person_id)
     return [bytes(row["credential_id"]) for row in rows]
 
 

@@ -92,9 +92,7 @@ class Passwords:
 
 def _of_nobody(hasher: PasswordHasher) -> str:
     """What no password comes to: to compare one with it takes as long as with any other, and to make it takes no time."""
-    salt, digest = (
-        base64.b64encode(bytes(size)).decode().rstrip("=") for size in (hasher.salt_len, hasher.hash_len)
-    )
+    salt, digest = (base64.b64encode(bytes(size)).decode().rstrip("=") for size in (hasher.salt_len, hasher.hash_len))
     costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
     return f"$argon2id$v=19${costs}${salt}${digest}"
 
@@ -108,6 +106,4 @@ def weakness(password: str, email: str) -> str | None:
     plain = password.lower()
     local = email_key(email).partition("@")[0]
     is_repeated = len(set(plain)) < 4
-    return (
-        "common" if plain in _COMMON or plain == email_key(email) or plain == local or is_repeated else None
-    )
+    return "common" if plain in _COMMON or plain == email_key(email) or plain == local or is_repeated else None

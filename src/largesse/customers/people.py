@@ -14,9 +14,7 @@ class PersonRecord:
 
     id: int
     email: str
-    password: str | None = field(
-        repr=False
-    )  # what is kept of it; None also for a process that has no master key
+    password: str | None = field(repr=False)  # what is kept of it; None also for a process that has no master key
     has_password: bool
     is_member: bool  # of some customer
     is_confirmed: bool  # has shown that they read the mail of the address
@@ -76,10 +74,6 @@ async def holds_password(connection: Connection, person_id: int, password: str |
     return bool(holds)
 
 
-async def set_preferences(
-    connection: Connection, person_id: int, language: str | None, zone: str | None
-) -> None:
+async def set_preferences(connection: Connection, person_id: int, language: str | None, zone: str | None) -> None:
     """Keeps how pages are written for a person; None: as their browser asks, and in UTC."""
-    await connection.execute(
-        "UPDATE people SET language = $2, zone = $3 WHERE id = $1", person_id, language, zone
-    )
+    await connection.execute("UPDATE people SET language = $2, zone = $3 WHERE id = $1", person_id, language, zone)

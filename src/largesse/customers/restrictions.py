@@ -83,9 +83,7 @@ def _amount_said(minor: int | None, currency: str) -> str:
 def require_scope(principal: Principal, scope: str) -> None:
     """Raises ScopeRequired unless the key was made for that, too."""
     if principal.scopes is not None and scope not in principal.scopes:
-        raise ScopeRequired(
-            f"This API key may not be used for `{scope}`, only for {_listed(principal.scopes)}."
-        )
+        raise ScopeRequired(f"This API key may not be used for `{scope}`, only for {_listed(principal.scopes)}.")
 
 
 def require_network(principal: Principal, address: str | None) -> None:

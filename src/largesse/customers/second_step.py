@@ -40,9 +40,7 @@ def typed_secret(secret: bytes) -> str:
     return " ".join(text[at : at + 4] for at in range(0, len(text), 4))
 
 
-async def turn_on(
-    connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str
-) -> list[str] | None:
+async def turn_on(connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str) -> list[str] | None:
     """Asks for codes of that secret from now on. None where `code` is none of it; else recovery codes, as `begin_recovery`."""
     step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
     if step is None:
@@ -73,9 +71,7 @@ async def forget_second_step(connection: Connection, person_id: int) -> None:
 
 async def begin_recovery(connection: Connection, person_id: int) -> list[str]:
     """Recovery codes, told only here, for who has none yet; who has some keeps them, and none are told."""
-    has_some = await connection.fetchval(
-        "SELECT EXISTS (SELECT FROM recovery_codes WHERE person_id = $1)", person_id
-    )
+    has_some = await connection.fetchval("SELECT EXISTS (SELECT FROM recovery_codes WHERE person_id = $1)", person_id)
     return [] if has_some else await new_recovery_codes(connection, person_id)
 
 
@@ -89,10 +85,7 @@ async def end_recovery(connection: Connection, person_id: int) -> None:
 async def new_recovery_codes(connection: Connection, person_id: int) -> list[str]:
     """Fresh recovery codes, told only here; those of before hold no longer."""
     await open_credentials(connection)
-    codes = [
-        "".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS))
-        for _ in range(_RECOVERY_CODES)
-    ]
+    codes = ["".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS)) for _ in range(_RECOVERY_CODES)]
     await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
     await connection.execute(
         "INSERT INTO recovery_codes (person_id, hash) SELECT $1, hash FROM unnest($2::bytea[]) AS new (hash)",

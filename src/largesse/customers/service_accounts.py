@@ -88,9 +88,7 @@ class TooManyServiceAccounts(InvalidRequest):
         super().__init__(f"A customer has at most {MOST_SERVICE_ACCOUNTS} service accounts.")
 
 
-async def list_service_accounts(
-    connection: Connection, customer_id: int, environment: str
-) -> list[ServiceAccount]:
+async def list_service_accounts(connection: Connection, customer_id: int, environment: str) -> list[ServiceAccount]:
     """A customer's service accounts, by name."""
     rows = await connection.fetch(
         """
@@ -114,17 +112,12 @@ async def add_service_account(connection: Connection, customer_id: int, name: st
         raise TooManyServiceAccounts
     key = free_key(name, {row["key"] for row in rows}, "service-account")
     account_id: int = await connection.fetchval(
-        "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $3) RETURNING id",
-        customer_id,
-        key,
-        name,
+        "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $3) RETURNING id", customer_id, key, name
     )
     return account_id, key
 
 
-async def switch_service_account(
-    connection: Connection, customer_id: int, account_id: int, *, active: bool
-) -> str:
+async def switch_service_account(connection: Connection, customer_id: int, account_id: int, *, active: bool) -> str:
     """Switches one on or off, which holds for its next request; returns its name. Raises NotFound."""
     name: str | None = await connection.fetchval(
         "UPDATE service_accounts SET active = $3 WHERE customer_id = $1 AND id = $2 RETURNING name",

@@ -218,9 +218,7 @@ async def _note_seen(database: Database, session_id: int) -> None:
 
 async def find_session_id(database: Database, secret: str) -> int | None:
     """Returns the id of the session of a cookie, whether it is open or has ended; None where there is none."""
-    found: int | None = await database.fetchval(
-        LOOKUP, "SELECT id FROM sessions WHERE hash = $1", secret_hash(secret)
-    )
+    found: int | None = await database.fetchval(LOOKUP, "SELECT id FROM sessions WHERE hash = $1", secret_hash(secret))
     return found
 
 
@@ -274,9 +272,7 @@ async def forget_browsers(connection: Connection, person_id: int) -> None:
     """Ends all sessions of a person, and knows none of their browsers again."""
     await open_credentials(connection)
     await end_sessions(connection, person_id)
-    await connection.execute(
-        "UPDATE sessions SET device = NULL WHERE person_id = $1 AND device IS NOT NULL", person_id
-    )
+    await connection.execute("UPDATE sessions SET device = NULL WHERE person_id = $1 AND device IS NOT NULL", person_id)
 
 
 async def end_sessions_of_user(connection: Connection, user_id: int) -> None:

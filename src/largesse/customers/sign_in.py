@@ -229,9 +229,7 @@ class SigningIn:
             await end_sessions(connection, person.person_id, but=person.session_id)
             await self._record(connection, "person.password_chosen", person, origin)
 
-    async def tell_second_step(
-        self, connection: Connection, person: Person, change: str, origin: Origin
-    ) -> None:
+    async def tell_second_step(self, connection: Connection, person: Person, change: str, origin: Origin) -> None:
         """Has a person told by mail what changed about their second step, where mail can be sent; in the transaction that changes it."""
         if self._mails:
             browser = browser_name(origin.browser)
@@ -283,9 +281,7 @@ class SigningIn:
         await note_login(connection, place.user_id)
         await self._record(connection, "person.signed_in", place, origin)
 
-    async def _record(
-        self, connection: Connection, act: str, place: Membership | Person, origin: Origin
-    ) -> None:
+    async def _record(self, connection: Connection, act: str, place: Membership | Person, origin: Origin) -> None:
         """Keeps in the audit log what somebody did for themselves."""
         who = by_person(place.user_id, place.email, origin.address, origin.request_id)
         await Acting(who, self._chains).record(connection, act, place.email, customer_id=place.customer_id)
@@ -314,9 +310,7 @@ class SigningIn:
         await self._spend(about, origin)
         async with self._database.transaction(LOOKUP) as connection:
             if step.passkey:
-                is_theirs = await take_passkey(
-                    connection, self.party, session.id, session.person_id, step.passkey
-                )
+                is_theirs = await take_passkey(connection, self.party, session.id, session.person_id, step.passkey)
             else:
                 is_theirs = await take_code(connection, self._vault, session.person_id, step.code)
         if not is_theirs:

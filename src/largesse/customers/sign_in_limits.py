@@ -52,9 +52,7 @@ async def spend(database: Database, vault: Vault, allowance: Allowance, about: b
 
 async def give_back(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
     """Makes it whole again."""
-    await database.execute(
-        LOOKUP, "DELETE FROM sign_in_allowances WHERE key = $1", _key(vault, allowance, about)
-    )
+    await database.execute(LOOKUP, "DELETE FROM sign_in_allowances WHERE key = $1", _key(vault, allowance, about))
 
 
 def _key(vault: Vault, allowance: Allowance, about: bytes) -> int:

@@ -16,11 +16,7 @@ from largesse.customers.sessions import forget_browsers
 from largesse.db.pool import Connection, open_credentials
 
 ENDED = "This link does not hold any longer."
-LASTS = {
-    "invitation": timedelta(days=7),
-    "sign_in": timedelta(hours=24),
-    "reset": timedelta(hours=1),
-}
+LASTS = {"invitation": timedelta(days=7), "sign_in": timedelta(hours=24), "reset": timedelta(hours=1)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,7 @@ from typing import IO
 from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.db import postmaster
-from largesse.db.passwords import (
-    ADMIN,
-    ASKING,
-    TRUSTING,
-    keep_passwords,
-    make_passwords,
-    password_sql,
-    read_passwords,
-)
+from largesse.db.passwords import ADMIN, ASKING, TRUSTING, keep_passwords, make_passwords, password_sql, read_passwords
 
 MAJOR_VERSION = "18"
 RELOAD_LIMIT_S = 10.0
@@ -111,11 +103,7 @@ class Cluster:
     def running(self) -> postmaster.Postmaster | None:
         """The server, if it takes connections now."""
         server = postmaster.read(self.path)
-        if (
-            server
-            and server.socket_dir
-            and postmaster.ask(server.socket_dir) is postmaster.Readiness.ACCEPTING
-        ):
+        if server and server.socket_dir and postmaster.ask(server.socket_dir) is postmaster.Readiness.ACCEPTING:
             return server
         return None
 
@@ -158,11 +146,7 @@ class Cluster:
         socket_dir = self._socket_dir()
         for leftover in (f".s.PGSQL.{postmaster.PORT}", f".s.PGSQL.{postmaster.PORT}.lock"):
             (socket_dir / leftover).unlink(missing_ok=True)
-        settings = {
-            **self._settings,
-            "port": str(postmaster.PORT),
-            "unix_socket_directories": str(socket_dir),
-        }
+        settings = {**self._settings, "port": str(postmaster.PORT), "unix_socket_directories": str(socket_dir)}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(self._programs / "postgres"), "-D", str(self.path), *options]
         with self._open_log() as log:
@@ -190,9 +174,7 @@ class Cluster:
         if "is empty" in reason:
             (self.path / "postmaster.pid").unlink(missing_ok=True)
         elif "still in use" not in reason and "already exists" not in reason:
-            raise OperatorError(
-                f"PostgreSQL does not start: {reason.split('FATAL:')[-1].strip()} ({self.log_path})"
-            )
+            raise OperatorError(f"PostgreSQL does not start: {reason.split('FATAL:')[-1].strip()} ({self.log_path})")
 
     def _ask_for_passwords(self, server: postmaster.Postmaster) -> None:
         """Makes the roles with passwords, and the server ask for them, unless that is done."""
@@ -221,9 +203,7 @@ class Cluster:
         deadline = clock.passed_s() + RELOAD_LIMIT_S
         while postmaster.asks_for_password(server.socket_dir) is not asked:
             if clock.passed_s() > deadline:
-                raise OperatorError(
-                    f"PostgreSQL does not read {self.path / 'pg_hba.conf'}, see {self.log_path}"
-                )
+                raise OperatorError(f"PostgreSQL does not read {self.path / 'pg_hba.conf'}, see {self.log_path}")
             time.sleep(POLL_S)
 
     def _create_database(self, socket_dir: str) -> None:
@@ -274,9 +254,7 @@ class Cluster:
         try:
             nobody = pwd.getpwnam("nobody")
         except KeyError:
-            raise OperatorError(
-                "PostgreSQL cannot run as root, and there is no user `nobody` to run it as"
-            ) from None
+            raise OperatorError("PostgreSQL cannot run as root, and there is no user `nobody` to run it as") from None
         os.chown(folder, nobody.pw_uid, nobody.pw_gid)
 
     def _open_log(self) -> IO[bytes]:
@@ -327,9 +305,7 @@ def programs() -> Path:
     folders = package.submodule_search_locations if package else None
     programs = Path(folders[0]) / f"pginstall{MAJOR_VERSION}" / "bin" if folders else None
     if programs is None or not (programs / "postgres").exists():
-        raise OperatorError(
-            "No embedded PostgreSQL is installed here: name a server with LARGESSE_DATABASE_URL"
-        )
+        raise OperatorError("No embedded PostgreSQL is installed here: name a server with LARGESSE_DATABASE_URL")
     return programs
 
 

@@ -57,9 +57,7 @@ class EmbeddedServer:
                 with self._starting():
                     self._hold = self._lock_file("postgres.users")
                     self._holder_pid = os.getpid()
-                    fcntl.flock(
-                        self._hold, fcntl.LOCK_SH
-                    )  # at once: exclusive holders hold the start lock too
+                    fcntl.flock(self._hold, fcntl.LOCK_SH)  # at once: exclusive holders hold the start lock too
                     try:
                         self._cluster.initialise()
                         self._socket_dir = self._cluster.start().socket_dir
@@ -134,9 +132,7 @@ class EmbeddedServer:
                     break
                 except BlockingIOError:
                     if clock.passed_s() > deadline:
-                        raise OperatorError(
-                            f"Another process keeps starting PostgreSQL in {self._data_dir}"
-                        ) from None
+                        raise OperatorError(f"Another process keeps starting PostgreSQL in {self._data_dir}") from None
                     time.sleep(LOCK_POLL_S)
             yield
         finally:

@@ -95,8 +95,7 @@ async def set_policies(session: Session) -> list[str]:
 async def policies_missing(session: Session) -> list[str]:
     """The statements that make row-level security what it should be: first what adds rows, last what takes some away."""
     handed = await session.fetchval(
-        "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')",
-        Role.OWNER,
+        "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')", Role.OWNER
     )
     spread = await is_distributed(session)
     tables = await session.fetch(_SECURED)
@@ -112,16 +111,12 @@ async def policies_missing(session: Session) -> list[str]:
     for table in tables:
         is_held = bool(handed) and table["name"] in HELD_APART
         if table["is_on"] is not is_held:
-            statements.append(
-                f"ALTER TABLE {table['name']} {'ENABLE' if is_held else 'DISABLE'} ROW LEVEL SECURITY"
-            )
+            statements.append(f"ALTER TABLE {table['name']} {'ENABLE' if is_held else 'DISABLE'} ROW LEVEL SECURITY")
         # Where rows move from node to node, they are written there in the name of who owns the table, whom security that is forced would
         # keep from it, whatever its policies are.
         is_forced = is_held and not spread
         if table["is_forced"] is not is_forced:
-            statements.append(
-                f"ALTER TABLE {table['name']} {'' if is_forced else 'NO '}FORCE ROW LEVEL SECURITY"
-            )
+            statements.append(f"ALTER TABLE {table['name']} {'' if is_forced else 'NO '}FORCE ROW LEVEL SECURITY")
     return statements
 
 
@@ -170,9 +165,7 @@ async def _run_beside_others(session: Session, statement: str) -> None:
             await asyncio.sleep(_PAUSE_S)
         else:
             return
-    raise OperatorError(
-        f"somebody holds a lock for too long: end their transaction and try again ({statement})"
-    )
+    raise OperatorError(f"somebody holds a lock for too long: end their transaction and try again ({statement})")
 
 
 def is_advice(statement: str) -> bool:
@@ -185,15 +178,12 @@ def as_script(statements: Sequence[str]) -> str:
 
     Each statement is a transaction of its own, so that no lock is held while another is waited for. So is it under `psql -1`.
     """
-    waits = [
-        statement for statement in statements if statement.startswith("ALTER ") and "OWNER TO" in statement
-    ]
+    waits = [statement for statement in statements if statement.startswith("ALTER ") and "OWNER TO" in statement]
     if not waits:
         return "".join(f"{statement};\n" for statement in statements)
     lines = [f"SET lock_timeout = {_LOCK_TIMEOUT_MS};", "COMMIT;  -- a warning here means nothing"]
     lines += [
-        _RETRIED.format(statement=statement) if statement in waits else f"{statement};"
-        for statement in statements
+        _RETRIED.format(statement=statement) if statement in waits else f"{statement};" for statement in statements
     ]
     return "\n".join([*lines, "RESET lock_timeout;\n"])
 
@@ -246,9 +236,7 @@ async def _schema_missing(session: Session) -> list[str]:
         for role, privilege in wanted
         if (str(role), privilege) not in held
     ]
-    return statements + (
-        ["REVOKE CREATE ON SCHEMA public FROM PUBLIC"] if ("PUBLIC", "CREATE") in held else []
-    )
+    return statements + (["REVOKE CREATE ON SCHEMA public FROM PUBLIC"] if ("PUBLIC", "CREATE") in held else [])
 
 
 async def _foreign_owned(session: Session) -> list[str]:

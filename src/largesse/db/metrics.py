@@ -39,9 +39,7 @@ class PoolGauges(Collector):
         """The gauges `largesse_pool_…`, read from the pools at the moment they are asked for."""
         usages = [pool.usage() for pool in list(self.pools)]
         connections = GaugeMetricFamily(
-            "largesse_pool_connections",
-            "Connections to the database, by whether they are in use.",
-            labels=["state"],
+            "largesse_pool_connections", "Connections to the database, by whether they are in use.", labels=["state"]
         )
         connections.add_metric(["used"], sum(usage.used for usage in usages))
         connections.add_metric(["idle"], sum(usage.idle for usage in usages))

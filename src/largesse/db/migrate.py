@@ -27,9 +27,7 @@ class Upgraded:
     """What `upgrade` came to."""
 
     revision: str  # the one the database is at
-    refused: Sequence[
-        str
-    ]  # statements on roles and rights that whoever migrates may not run: for an administrator
+    refused: Sequence[str]  # statements on roles and rights that whoever migrates may not run: for an administrator
     spread: Sequence[str]  # tables that it spread over the nodes of a cluster
 
 
@@ -46,9 +44,7 @@ async def upgrade(url: str) -> Upgraded:
         await connection.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
         revision = await current_revision(connection)
         if revision is not None and revision > head_revision():
-            raise OperatorError(
-                f"the database's schema is at revision {revision}, newer than this release of Largesse"
-            )
+            raise OperatorError(f"the database's schema is at revision {revision}, newer than this release of Largesse")
         refused = await grants.prepare_roles(connection)
         # Before a table is made or changed on the coordinator alone.
         if told := await sharding.trouble(connection):
@@ -102,9 +98,7 @@ def run_sql_beside(revision_file: str) -> None:
 
     script = Path(revision_file).with_suffix(".sql").read_text(encoding="utf-8")
     connection = op.get_bind()
-    connection.exec_driver_sql(
-        "SELECT 1"
-    )  # opens the transaction, which the driver does with its first statement
+    connection.exec_driver_sql("SELECT 1")  # opens the transaction, which the driver does with its first statement
     pooled = connection.connection
     # Straight to asyncpg: anything above it would take `:name` and `%` for parameters and allows one statement only.
     pooled.dbapi_connection.run_async(lambda driver: driver.execute(script))  # type: ignore[union-attr]

@@ -55,8 +55,6 @@ def password_sql(passwords: Mapping[str, str]) -> str:
     # So many random bits cannot be guessed: deriving a key from them thousands of times would only cost at each login.
     statements = ["SET scram_iterations = 1"]
     for name, password in passwords.items():
-        statements.append(
-            f"DO $$ BEGIN CREATE ROLE {name}; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
-        )
+        statements.append(f"DO $$ BEGIN CREATE ROLE {name}; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
         statements.append(f"ALTER ROLE {name} LOGIN PASSWORD '{password}'")
     return ";\n".join(statements)

@@ -25,10 +25,7 @@ Connection = asyncpg.Connection
 
 # What the server says when it lacks room on its disk, memory or connections, or cannot read or write its files. It has undone then
 # what it was to do.
-OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (
-    asyncpg.InsufficientResourcesError,
-    asyncpg.PostgresIOError,
-)
+OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
 
 # Those, and what the driver raises when the server is stopping, starting, gone, silent, or a standby (before its
 # promotion, or after that of another), and when it has lost patience: with a statement, a lock, or a transaction in which
@@ -286,9 +283,7 @@ async def open_credentials(connection: Connection) -> None:
     Whatever writes `people`, `users`, `sessions`, `sign_in_links`, `passkeys` or `recovery_codes` calls it first. It shows the database a
     key of the master key; who commands or owns the tables needs none.
     """
-    opens = getattr(
-        connection, "open_credentials", None
-    )  # a plain one of the driver's, which tests have, has no key
+    opens = getattr(connection, "open_credentials", None)  # a plain one of the driver's, which tests have, has no key
     if opens is not None:
         await opens()
 

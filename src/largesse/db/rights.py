@@ -60,8 +60,7 @@ TABLES: Mapping[str, Writes] = {
     "credential_openings": Writes(),  # written by `open_credentials` alone
     "currencies": Writes(),
     "customers": Writes(
-        app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above)",
-        operator="INSERT, UPDATE",
+        app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above)", operator="INSERT, UPDATE"
     ),
     "daily_spending": Writes(app="INSERT, UPDATE"),
     "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE"),
@@ -72,9 +71,7 @@ TABLES: Mapping[str, Writes] = {
     "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="DELETE"),
     "entries": Writes(app="INSERT", operator="INSERT"),
     "erasures": Writes(worker="INSERT", operator="INSERT"),
-    "events": Writes(
-        app="INSERT", worker="INSERT, UPDATE(fanned_out_at), DELETE", operator="INSERT, UPDATE(body)"
-    ),
+    "events": Writes(app="INSERT", worker="INSERT, UPDATE(fanned_out_at), DELETE", operator="INSERT, UPDATE(body)"),
     "form_posts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     # Marks are made by the worker alone.
     "line_event_head": Writes(worker="UPDATE"),
@@ -127,9 +124,7 @@ TABLES: Mapping[str, Writes] = {
     ),
     "vouchers": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "webhook_subscriptions": Writes(
-        app="INSERT, UPDATE(created_at), DELETE",
-        worker="UPDATE(created_at), DELETE",
-        operator="UPDATE(sealed_secret)",
+        app="INSERT, UPDATE(created_at), DELETE", worker="UPDATE(created_at), DELETE", operator="UPDATE(sealed_secret)"
     ),
 }
 

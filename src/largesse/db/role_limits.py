@@ -53,9 +53,7 @@ async def limits_missing(session: Session) -> list[str]:
         return []
     rows = await session.fetch(_LOGINS, list(ACTING), Role.OWNER)
     there = {row["login"] for row in rows}
-    new: list[Any] = [
-        {"login": role, "role": role, "sessions": -1, "set": ()} for role in ACTING if role not in there
-    ]
+    new: list[Any] = [{"login": role, "role": role, "sessions": -1, "set": ()} for role in ACTING if role not in there]
     return [statement for row in [*new, *rows] for statement in _statements(row, server)]
 
 

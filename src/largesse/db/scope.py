@@ -50,7 +50,9 @@ class Scope:
             return ""
         customers = ",".join(str(int(number)) for number in sorted({number for number, _ in self.customers}))
         environments = ",".join(sorted({environment for _, environment in self.customers}))
-        return f"SET LOCAL largesse.customers = '{{{customers}}}'; SET LOCAL largesse.environments = '{{{environments}}}';"
+        return (
+            f"SET LOCAL largesse.customers = '{{{customers}}}'; SET LOCAL largesse.environments = '{{{environments}}}';"
+        )
 
 
 LOOKUP = Scope(Actor.LOOKUP)

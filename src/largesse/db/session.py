@@ -41,9 +41,7 @@ class Limits:
     statement_s: int  # 0, as for the others: no limit
     lock_s: int
     idle_in_transaction_s: int
-    idle_s: int = (
-        0  # outside a transaction: what a silent network has left at the server must not add up there
-    )
+    idle_s: int = 0  # outside a transaction: what a silent network has left at the server must not add up there
     cancels: bool = False
 
     @property
@@ -243,9 +241,7 @@ class Dialer:
             except (OSError, asyncpg.CannotConnectNowError, asyncpg.TargetServerAttributeNotMatched) as error:
                 refused = error
                 continue
-            except (
-                asyncpg.ObjectNotInPrerequisiteStateError
-            ) as error:  # it lets nobody in to the database for now
+            except asyncpg.ObjectNotInPrerequisiteStateError as error:  # it lets nobody in to the database for now
                 refused = asyncpg.CannotConnectNowError(str(error))
                 continue
             self.hosts = hosts[at:] + hosts[:at]

@@ -102,10 +102,7 @@ class Nodes:
         except (OperatorError, asyncpg.InvalidAuthorizationSpecificationError) as error:
             # It lets the coordinator in, which costs more.
             _log.warning(
-                "node_not_entered",
-                node=f"{host}:{port}",
-                error=type(error).__name__,
-                see="docs/scaling.md, Citus",
+                "node_not_entered", node=f"{host}:{port}", error=type(error).__name__, see="docs/scaling.md, Citus"
             )
             return self._database
         node.coordinator = self._database
@@ -160,9 +157,7 @@ class ShardGroupTurns:
         self._known_until_s = 0.0
         self._away_until_s: dict[int, float] = {}
 
-    async def go(
-        self, waiting: str, step: Callable[[Customers], Awaitable[Result]], *more: object
-    ) -> list[Result]:
+    async def go(self, waiting: str, step: Callable[[Customers], Awaitable[Result]], *more: object) -> list[Result]:
         """What `step` returns for all customers; where they are spread, for the neighbours of whom any is among those that wait.
 
         `waiting` tells those, of the customers in `$1`, with `more` as its other arguments: the first few, in the order in which they wait. Raises what went wrong where no node could be asked.

@@ -206,9 +206,7 @@ async def _spread(session: Session, copied: Sequence[str], spread: Sequence[str]
         await session.execute(f"SELECT create_reference_table('{table}')")
     for table in spread:
         beside = "default" if table == DISTRIBUTED[0] else DISTRIBUTED[0]
-        await session.execute(
-            f"SELECT create_distributed_table('{table}', '{COLUMN}', colocate_with => '{beside}')"
-        )
+        await session.execute(f"SELECT create_distributed_table('{table}', '{COLUMN}', colocate_with => '{beside}')")
 
 
 # The part of each table that the customers in $1 live in, worked out once for each of them.

@@ -36,9 +36,7 @@ from largesse.db.pool import Connection, Row, is_distributed
 _ROWS_AT_ONCE = 64
 
 
-async def insert(
-    connection: Connection, into: str, rows: Sequence[Sequence[object]], *, conflict: str = ""
-) -> None:
+async def insert(connection: Connection, into: str, rows: Sequence[Sequence[object]], *, conflict: str = "") -> None:
     """Writes rows, in their order, by as few statements as there are ones in the binary number of rows, and one more for every 64.
 
     `into` is the beginning of the statement, up to its columns, and `conflict` its end, if it has one; each row has a value for each column. Where customers are spread, rows of
@@ -48,9 +46,7 @@ async def insert(
     while left := len(rows) - first:
         count = min(1 << (left.bit_length() - 1), _ROWS_AT_ONCE)
         some = rows[first : first + count]
-        await connection.execute(
-            f"{into} {_values(count, len(some[0]))} {conflict}", *chain.from_iterable(some)
-        )
+        await connection.execute(f"{into} {_values(count, len(some[0]))} {conflict}", *chain.from_iterable(some))
         first += count
 
 

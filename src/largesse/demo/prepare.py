@@ -78,9 +78,7 @@ async def _demo_key(connection: Connection, data_dir: Path, environment: str) ->
     It is kept in the data directory, for its owner's eyes: beside a demo's world it guards nothing else.
     """
     file = data_dir / f"demo-key-{environment}"
-    if file.exists() and await key_holds(
-        connection, kept := file.read_text(encoding="ascii").strip(), environment
-    ):
+    if file.exists() and await key_holds(connection, kept := file.read_text(encoding="ascii").strip(), environment):
         return kept
     async with connection.transaction():
         for record in await list_keys(connection, CUSTOMER):
@@ -101,10 +99,7 @@ async def _demo_key(connection: Connection, data_dir: Path, environment: str) ->
 def welcome(public_url: str, secret: str, sign_in: str, *, product_id: int, account_id: int) -> str:
     """Where everything is, the API key, the link that lets in to the web application once, and two requests that answer 200 when pasted into a shell."""
     gift = {"productId": product_id, "value": 10, "accountId": account_id}
-    recipients = [
-        {"email": "ada@example.com", "name": "Ada"},
-        {"email": "grace@example.com", "name": "Grace"},
-    ]
+    recipients = [{"email": "ada@example.com", "name": "Ada"}, {"email": "grace@example.com", "name": "Grace"}]
     named = by_name(public_url)
     return f"""
 Largesse is running with its demo world.

@@ -146,18 +146,14 @@ async def _writable(connection: Connection) -> CheckResult:
     if await connection.fetchval("SELECT pg_is_in_recovery()"):
         return error(_NAME, "The server is a standby: it takes no orders until it is promoted.")
     if await connection.fetchval("SHOW default_transaction_read_only") == "on":
-        return error(
-            _NAME, "Transactions are read-only (default_transaction_read_only): no order can be placed."
-        )
+        return error(_NAME, "Transactions are read-only (default_transaction_read_only): no order can be placed.")
     return ok(_NAME, "The database can be written to.")
 
 
 async def _encoding(connection: Connection) -> CheckResult:
     encoding = await connection.fetchval("SHOW server_encoding")
     if encoding != "UTF8":
-        return error(
-            _NAME, f"The database is encoded in {encoding}: make it anew in UTF8 (createdb --encoding UTF8)."
-        )
+        return error(_NAME, f"The database is encoded in {encoding}: make it anew in UTF8 (createdb --encoding UTF8).")
     return ok(_NAME, "The database is encoded in UTF8.")
 
 
@@ -211,20 +207,14 @@ def compare_clocks(sent: float, at: float, received: float) -> CheckResult:
 async def _ids(connection: Connection) -> CheckResult:
     left = LAST_ID - int(await connection.fetchval("SELECT last_value FROM orders_id_seq"))
     if left <= 0:
-        return error(
-            _NAME, "No id of an order is left: none can be placed any more. Ask for help before you go on."
-        )
+        return error(_NAME, "No id of an order is left: none can be placed any more. Ask for help before you go on.")
     if left < FEW_IDS:
-        return warning(
-            _NAME, f"Ids for {left:,} more orders are left, fewer than a tenth: ask for help in good time."
-        )
+        return warning(_NAME, f"Ids for {left:,} more orders are left, fewer than a tenth: ask for help in good time.")
     return ok(_NAME, f"Ids for {left:,} more orders are left.")
 
 
 async def _moved_clock(connection: Connection) -> CheckResult:
     moved = await connection.fetchval("SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'")
     if moved is not None:
-        return warning(
-            _NAME, f"Deliveries go by a clock that is moved by {moved} (table clock), as only tests do."
-        )
+        return warning(_NAME, f"Deliveries go by a clock that is moved by {moved} (table clock), as only tests do.")
     return ok(_NAME, "Deliveries go by the database's clock.")

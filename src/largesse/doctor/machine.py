@@ -52,9 +52,7 @@ def check_open_files(settings: Settings) -> list[CheckResult]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard == resource.RLIM_INFINITY or hard >= wanted:
         return [ok(name, f"A process may open the {wanted:,} files that serving and working take at most.")]
-    said = (
-        f"A process may open {hard:,} files; one that serves and works wants {wanted:,} when it is busiest."
-    )
+    said = f"A process may open {hard:,} files; one that serves and works wants {wanted:,} when it is busiest."
     return [warning(name, f"{said} Raise the limit (LimitNOFILE=, ulimit -Hn).")]
 
 
@@ -91,7 +89,9 @@ def _reason(away: MailServerAwayError) -> str:
         cause = cause.__cause__  # the library wraps what the socket said
     match cause:
         case ssl.SSLCertVerificationError():
-            return f"its certificate is not trusted ({cause.verify_message}); SSL_CERT_FILE may name your own authority's"
+            return (
+                f"its certificate is not trusted ({cause.verify_message}); SSL_CERT_FILE may name your own authority's"
+            )
         case ssl.SSLError():
             return "it does not speak TLS there; say smtp:// with ?starttls=, or another port"
         case SMTPAuthenticationError():
@@ -135,8 +135,7 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
     if is_key_to_be_generated(settings):
         return [
             error(
-                _MASTER_KEY_NAME,
-                "The file `master-key` of the data directory is missing: bring it back from a backup.",
+                _MASTER_KEY_NAME, "The file `master-key` of the data directory is missing: bring it back from a backup."
             )
         ]
     try:
@@ -161,15 +160,11 @@ def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[CheckResult]:
     if needed:
         findings.append(
             warning(
-                _MASTER_KEY_NAME,
-                f"Something may be sealed under {', '.join(needed)} still: run `largesse reseal`.",
+                _MASTER_KEY_NAME, f"Something may be sealed under {', '.join(needed)} still: run `largesse reseal`."
             )
         )
     if spare:
         findings.append(
-            warning(
-                _MASTER_KEY_NAME,
-                f"Nothing is sealed under {', '.join(spare)} any more: leave it out of the list.",
-            )
+            warning(_MASTER_KEY_NAME, f"Nothing is sealed under {', '.join(spare)} any more: leave it out of the list.")
         )
     return findings

@@ -63,17 +63,13 @@ def _about_public_url(url: str) -> Iterator[CheckResult]:
     host = parts.hostname or ""
     if is_local(host):
         yield warning(
-            name,
-            f"{host} is this machine alone: links in mail lead recipients nowhere. Set the address they reach.",
+            name, f"{host} is this machine alone: links in mail lead recipients nowhere. Set the address they reach."
         )
     elif is_private(host):
-        yield warning(
-            name, f"{host} is reached from its own network alone: recipients elsewhere find nothing there."
-        )
+        yield warning(name, f"{host} is reached from its own network alone: recipients elsewhere find nothing there.")
     if parts.scheme == "http" and not is_local(host):
         yield warning(
-            name,
-            "http:// lets keys, codes and PINs travel in clear. Put TLS before the service and say https://.",
+            name, "http:// lets keys, codes and PINs travel in clear. Put TLS before the service and say https://."
         )
 
 
@@ -93,9 +89,7 @@ def doubtful_mail_server(url: str | None) -> Iterator[CheckResult]:
         yield warning(name, "No mail server is set: production's mail is held until one is.")
         return
     for other in sorted(parse_qs(urlsplit(url).query, keep_blank_values=True).keys() - {"starttls"}):
-        yield warning(
-            name, f"`{other}=` means nothing here; `starttls=` is all that may follow the question mark."
-        )
+        yield warning(name, f"`{other}=` means nothing here; `starttls=` is all that may follow the question mark.")
     server = MailServer.from_url(url)
     if server.tls or server.starttls or is_local(server.host):
         return

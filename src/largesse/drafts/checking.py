@@ -89,9 +89,7 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
     recipients: list[OrderRecipient] = []
     seen: dict[str, int] = {}
     headings = sheet.rows[0].cells if columns.has_heading and sheet.rows else []
-    unused = [
-        at for at in range(sheet.width) if at not in columns.used and not "".join(headings[at : at + 1])
-    ]
+    unused = [at for at in range(sheet.width) if at not in columns.used and not "".join(headings[at : at + 1])]
     for row in sheet.rows[int(columns.has_heading) :]:
         checked, mailboxes = _check(row, columns, unused)
         for key in (email_key(address) for _, address in mailboxes if address):

@@ -21,18 +21,7 @@ _NAMES = {
 }  # fmt: skip
 _FIRST_NAMES = {"firstname", "givenname", "forename", "prenom", "vorname"}
 _LAST_NAMES = {"lastname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}
-_QUANTITIES = {
-    "quantity",
-    "qty",
-    "codes",
-    "gifts",
-    "quantite",
-    "nombre",
-    "anzahl",
-    "menge",
-    "stuck",
-    "stueck",
-}
+_QUANTITIES = {"quantity", "qty", "codes", "gifts", "quantite", "nombre", "anzahl", "menge", "stuck", "stueck"}
 _PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuyn")
 _SIGNS = re.compile(r"[\W_]+")
 _SAMPLED_ROWS = 100
@@ -94,9 +83,7 @@ def fits(columns: Columns, sheet: Sheet) -> bool:
     """Whether a sheet has all those columns, each for one thing."""
     used = columns.used
     return (
-        len(set(used)) == len(used)
-        and len(columns.names) <= _MOST_NAMES
-        and all(0 <= at < sheet.width for at in used)
+        len(set(used)) == len(used) and len(columns.names) <= _MOST_NAMES and all(0 <= at < sheet.width for at in used)
     )
 
 

@@ -77,9 +77,7 @@ class DraftService:
 
         Raises InvalidRequest for what cannot be sent.
         """
-        asked = msgspec.structs.replace(
-            draft.asked(()), code_quantity=1, send_at=None, external_reference=None
-        )
+        asked = msgspec.structs.replace(draft.asked(()), code_quantity=1, send_at=None, external_reference=None)
         wanted = read_send(asked, plan=caller.principal.plan, now=caller.now)
         gift, wanted = await self._intake.find_gift(caller, asked.choice, wanted)
         return gift, wanted.options
@@ -92,12 +90,7 @@ class DraftService:
         return await self._quoter.quote(caller, draft.asked(checked.recipients), RequestFaults())
 
     async def send(
-        self,
-        caller: Caller,
-        draft_id: str,
-        quote: str | None,
-        *,
-        check: Callable[[Order], None] | None = None,
+        self, caller: Caller, draft_id: str, quote: str | None, *, check: Callable[[Order], None] | None = None
     ) -> Placed:
         """Places the order of the person's draft as it was quoted, and drops the draft; a repeat finds what the first has placed.
 

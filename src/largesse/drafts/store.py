@@ -29,9 +29,7 @@ _READ = """
 _LOCKED = f"{_READ} FOR UPDATE"
 
 
-async def begin_draft(
-    connection: Connection, principal: Principal, now: datetime, content: DraftContent
-) -> Draft:
+async def begin_draft(connection: Connection, principal: Principal, now: datetime, content: DraftContent) -> Draft:
     """A new draft of that content. Call it inside a transaction."""
     draft = Draft(new_reference(now), content, now)
     person = (principal.customer_id, principal.environment, principal.user_id)
@@ -87,27 +85,19 @@ async def sent_lately(connection: Connection, principal: Principal) -> list[int]
     return [row["product_id"] for row in rows]
 
 
-async def read_draft(
-    connection: Connection, principal: Principal, draft_id: str, *, lock: bool = False
-) -> Draft:
+async def read_draft(connection: Connection, principal: Principal, draft_id: str, *, lock: bool = False) -> Draft:
     """The person's draft of that id, locked until the transaction ends if asked for. Raises NotFound."""
     row = None
     if is_reference(draft_id):
         row = await connection.fetchrow(
-            _LOCKED if lock else _READ,
-            principal.customer_id,
-            principal.environment,
-            draft_id,
-            principal.user_id,
+            _LOCKED if lock else _READ, principal.customer_id, principal.environment, draft_id, principal.user_id
         )
     if row is None:
         raise NotFound("There is no draft of that reference.")
     return _draft(draft_id, row["content"], row["changed_at"])
 
 
-async def save_draft(
-    connection: Connection, principal: Principal, draft_id: str, content: DraftContent
-) -> None:
+async def save_draft(connection: Connection, principal: Principal, draft_id: str, content: DraftContent) -> None:
     """Puts other content in the draft's place; it must be there, and locked."""
     await connection.execute(
         """
@@ -162,9 +152,7 @@ async def save_sheet(connection: Connection, principal: Principal, draft_id: str
     )
 
 
-async def remembered_columns(
-    connection: Connection, principal: Principal, heading: bytes | None
-) -> Columns | None:
+async def remembered_columns(connection: Connection, principal: Principal, heading: bytes | None) -> Columns | None:
     """What the customer's people last chose for a sheet of that heading (`heading_key`)."""
     if heading is None:
         return None

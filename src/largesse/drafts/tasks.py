@@ -9,10 +9,7 @@ from largesse.base.email import email_key
 from largesse.db.pool import Connection
 from largesse.jobs.retention import Old
 
-OLD = (
-    Old("drafts", "changed_at", days=14),
-    Old("draft_columns", "used_at", days=400),
-)
+OLD = (Old("drafts", "changed_at", days=14), Old("draft_columns", "used_at", days=400))
 
 
 _HOLDS = """

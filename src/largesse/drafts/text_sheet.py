@@ -25,11 +25,7 @@ from largesse.drafts.sheet import (
     lines_of,
 )
 
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _SEPARATORS = "\t;,|"
 _SAMPLED_ROWS = 50
 _CHARACTERS_A_STEP = 8_000

@@ -142,9 +142,7 @@ async def _renew(connection: Connection, vault: Vault, sealed: dict[int, bytes])
                 return now
             for number in opened:
                 resealed = reseal_key(vault, number, now[number])
-                await connection.execute(
-                    "UPDATE chain_keys SET sealed = $2 WHERE number = $1", number, resealed
-                )
+                await connection.execute("UPDATE chain_keys SET sealed = $2 WHERE number = $1", number, resealed)
             if max(opened) < _MOST_KEYS:
                 await _add(connection, vault, max(opened) + 1)
             return await _read(connection)

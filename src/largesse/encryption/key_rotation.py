@@ -27,16 +27,7 @@ from largesse.mail.tasks import CAPTURED
 from largesse.webhooks.tasks import SECRETS
 
 # Everything that is sealed in the database, but for the keys themselves (tests/resealing holds the columns against this list).
-SEALED: tuple[SealedTable, ...] = (
-    CODES,
-    EMAILS,
-    VOUCHERS,
-    ADDRESSES,
-    SECRETS,
-    CAPTURED,
-    CHAIN_KEYS,
-    SECOND_STEPS,
-)
+SEALED: tuple[SealedTable, ...] = (CODES, EMAILS, VOUCHERS, ADDRESSES, SECRETS, CAPTURED, CHAIN_KEYS, SECOND_STEPS)
 
 _AT_ONCE = 1_000
 _LOOK_AGAIN_S = 0.5
@@ -94,13 +85,7 @@ class _Round:
     """Goes through a table, again and again, until nothing older is left in it."""
 
     def __init__(
-        self,
-        database: Database,
-        vault: Vault,
-        table: SealedTable,
-        rest: float,
-        at_once: int,
-        on_progress: OnProgress,
+        self, database: Database, vault: Vault, table: SealedTable, rest: float, at_once: int, on_progress: OnProgress
     ) -> None:
         self._database = database
         self._vault = vault
@@ -125,9 +110,7 @@ class _Round:
         read = resealed = left = broken = 0
         while True:
             began_s = clock.passed_s()
-            step: RotationStep = await self._table.reseal_next(
-                self._database, self._vault, after, self._at_once
-            )
+            step: RotationStep = await self._table.reseal_next(self._database, self._vault, after, self._at_once)
             read += step.read
             resealed += step.resealed
             left += step.left

@@ -112,9 +112,7 @@ class Compartment:
         """What `seal` sealed. Raises DecryptionFailed."""
         keys = self._ring.get(sealed[:KEY_ID_BYTES])
         if keys is None:
-            raise DecryptionFailed(
-                "sealed for another purpose, or under a master key that is not in the ring"
-            )
+            raise DecryptionFailed("sealed for another purpose, or under a master key that is not in the ring")
         body = sealed[KEY_ID_BYTES:]
         try:
             return keys.sealing.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], context)
@@ -191,14 +189,11 @@ class Vault:
         self._credentials_keys = tuple(_derive(key, b"credentials", 32) for key in master_keys)
         # Tokens and the signatures of quotes begin with the id of the codes' key of the same master key.
         rests = [
-            RetiredKey(keys.id, _derive(key, b"claim-token", 64))
-            for keys, key in zip(codes, master_keys, strict=True)
+            RetiredKey(keys.id, _derive(key, b"claim-token", 64)) for keys, key in zip(codes, master_keys, strict=True)
         ]
         self._rests = dict(zip(self.key_ids, rests, strict=True))
         self._tokens = {rest.links_id: AESSIV(rest.links) for rest in rests}
-        self._quotes = {
-            keys.id: _derive(key, b"quote", 32) for keys, key in zip(codes, master_keys, strict=True)
-        }
+        self._quotes = {keys.id: _derive(key, b"quote", 32) for keys, key in zip(codes, master_keys, strict=True)}
         self._newest_id = codes[0].id
 
     def knows(self, sealed: bytes) -> bool:
@@ -242,9 +237,7 @@ class Vault:
         key_id, encrypt = self._newest_id, self._tokens[self._newest_id].encrypt
         whose = b"" if customer_id is None else customer_id.to_bytes(_CUSTOMER_BYTES, "big")
         return [
-            b2a_base64(key_id + encrypt(code + whose, None), newline=False)
-            .translate(_URL_SAFE)
-            .decode("ascii")
+            b2a_base64(key_id + encrypt(code + whose, None), newline=False).translate(_URL_SAFE).decode("ascii")
             for code in codes
         ]
 
@@ -279,9 +272,7 @@ def load_vault(settings: Settings) -> Vault:
     if settings.master_keys:
         return Vault(settings.master_keys)
     if settings.database_url is not None:
-        raise OperatorError(
-            "LARGESSE_MASTER_KEY must be set with an external database: `openssl rand -base64 32`"
-        )
+        raise OperatorError("LARGESSE_MASTER_KEY must be set with an external database: `openssl rand -base64 32`")
     return Vault(_keys_of_file(master_key_file(settings)))
 
 
@@ -292,9 +283,7 @@ def master_key_file(settings: Settings) -> Path:
 
 def is_key_to_be_generated(settings: Settings) -> bool:
     """Whether there is no master key yet, and loading the vault would make one."""
-    return (
-        not settings.master_keys and settings.database_url is None and not master_key_file(settings).exists()
-    )
+    return not settings.master_keys and settings.database_url is None and not master_key_file(settings).exists()
 
 
 def _keys_of_file(path: Path) -> tuple[bytes, ...]:

@@ -52,9 +52,7 @@ def changed(customer_id: int, order_id: int) -> Part:
     )
 
 
-async def record_changes(
-    connection: Connection, orders: Iterable[tuple[int, int]], *, texts: bool = False
-) -> None:
+async def record_changes(connection: Connection, orders: Iterable[tuple[int, int]], *, texts: bool = False) -> None:
     """Says that orders have changed, each a customer and its order by id; call it inside the transaction that changes them."""
     wanted = sorted(orders)
     await connection.execute(
@@ -108,8 +106,6 @@ async def change_all_orders(connection: Connection) -> tuple[int, int]:
         SELECT customer_id, id, true, clock_now FROM orders, (SELECT clock_now()) AS clock (clock_now) ORDER BY id
         """
     )
-    row = await connection.fetchrow(
-        "SELECT count(*) AS count, coalesce(max(id), 0) AS last_id FROM order_changes"
-    )
+    row = await connection.fetchrow("SELECT count(*) AS count, coalesce(max(id), 0) AS last_id FROM order_changes")
     assert row is not None, "an aggregate has a row"
     return row["count"], row["last_id"]

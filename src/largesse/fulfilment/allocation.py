@@ -17,13 +17,7 @@ _SERVED_AT_ONCE = 50
 
 
 async def settle_product(
-    connection: Connection,
-    provider: Provider,
-    line: Line,
-    product_id: int,
-    at: datetime,
-    *,
-    is_digital: bool,
+    connection: Connection, provider: Provider, line: Line, product_id: int, at: datetime, *, is_digital: bool
 ) -> bool:
     """Settles a claimed line's product and, when that is digital, allocates its voucher or lets the line wait.
 
@@ -48,9 +42,7 @@ async def settle_product(
     return False
 
 
-async def allocate_waiting(
-    database: Database, scope: Scope, vault: Vault, product_id: int, value_minor: int
-) -> int:
+async def allocate_waiting(database: Database, scope: Scope, vault: Vault, product_id: int, value_minor: int) -> int:
     """Allocates what the inventory has to the lines in `scope` that wait for it, oldest first, each in turn; returns how many it served.
 
     Whoever is served this way gets a mail. Any number may run at once: one works, the others then find nothing.
@@ -92,12 +84,8 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
     ):
         return []
     # One server at a time for each product, so that the order holds.
-    await connection.execute(
-        "SELECT pg_advisory_xact_lock(hashtextextended('serve_waiting', $1))", product_id
-    )
-    waits = await connection.fetch(
-        "SELECT * FROM waiting_lines($1, $2, $3)", product_id, value_minor, _SERVED_AT_ONCE
-    )
+    await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('serve_waiting', $1))", product_id)
+    waits = await connection.fetch("SELECT * FROM waiting_lines($1, $2, $3)", product_id, value_minor, _SERVED_AT_ONCE)
     # Not SKIP LOCKED: a voucher whose hand-out is being undone is free again, and must not be missed.
     vouchers = await connection.fetch(
         """

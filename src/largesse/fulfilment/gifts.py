@@ -21,15 +21,7 @@ from largesse.fulfilment.providers import Provider
 from largesse.fulfilment.shipments import Shipped, read_address, read_shipment, request_shipment
 from largesse.fulfilment.vouchers import Allocated, read_allocated
 from largesse.lines.claiming import RecipientSlots
-from largesse.lines.states import (
-    LineKey,
-    Progress,
-    State,
-    has_left_email,
-    record_email,
-    record_language,
-    record_move,
-)
+from largesse.lines.states import LineKey, Progress, State, has_left_email, record_email, record_language, record_move
 from largesse.lines.store import Line, read_line, read_progress
 
 _PRODUCT = """
@@ -108,9 +100,7 @@ class ClaimedGifts:
     async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
         """Settles the product of a line that was just claimed; False where it has to wait, and then calls for `serve`."""
         product = await read_product(connection, product_id)
-        return await settle_product(
-            connection, self._provider, line, product.id, at, is_digital=product.is_digital
-        )
+        return await settle_product(connection, self._provider, line, product.id, at, is_digital=product.is_digital)
 
     async def serve(self, line: Line, product_id: int) -> None:
         """Hands what stock has come meanwhile to the customer's lines that wait for it; after the commit of whoever has to wait."""

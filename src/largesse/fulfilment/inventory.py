@@ -48,9 +48,7 @@ def _read(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     first = next(file, "")
     delimiter = max(_DELIMITERS, key=first.count)
-    names = [
-        name.strip().strip('"').lower().replace(" ", "_") for name in first.rstrip("\r\n").split(delimiter)
-    ]
+    names = [name.strip().strip('"').lower().replace(" ", "_") for name in first.rstrip("\r\n").split(delimiter)]
     known = {*required, *optional}
     skipped = 1
     if not known.intersection(names) and len(names) == 1 and alone is not None:
@@ -170,18 +168,13 @@ async def import_vouchers(
         async with database.transaction(OPERATOR) as connection:
             new = await _add(connection, vault, stocked, batch)
             if new:
-                await acting.record(
-                    connection, "stock.imported", f"gift {stocked.key}"[:200], after={"added": new}
-                )
+                await acting.record(connection, "stock.imported", f"gift {stocked.key}"[:200], after={"added": new})
         added += new
         duplicates += len(batch) - new
         values.update(item.value_minor for item in batch)
         on_progress(added + duplicates, total)
     served = sum(
-        [
-            await allocate_waiting(database, OPERATOR, vault, stocked.id, value_minor)
-            for value_minor in sorted(values)
-        ]
+        [await allocate_waiting(database, OPERATOR, vault, stocked.id, value_minor) for value_minor in sorted(values)]
     )
     return Imported(added, duplicates, served)
 
@@ -203,15 +196,11 @@ async def list_inventory(connection: Connection) -> list[InventoryLevel]:
     return [InventoryLevel(*row) for row in rows]
 
 
-async def _add(
-    connection: Connection, vault: Vault, stocked: InventoryProduct, items: Sequence[_Item]
-) -> int:
+async def _add(connection: Connection, vault: Vault, stocked: InventoryProduct, items: Sequence[_Item]) -> int:
     """Writes those of `items` that are new; returns how many."""
     sealed = [seal_voucher(vault, item.voucher, stocked.id) for item in items]
     known = await _known(connection, [lookup for one in sealed for lookup in one.lookups])
-    new = [
-        (item, one) for item, one in zip(items, sealed, strict=True) if not known.intersection(one.lookups)
-    ]
+    new = [(item, one) for item, one in zip(items, sealed, strict=True) if not known.intersection(one.lookups)]
     # Two of one file, or of two imports at once, meet in the unique index.
     rows: list[Row] = await connection.fetch(
         """
@@ -243,9 +232,7 @@ def _inventory_read(stocked: InventoryProduct, path: Path, value: str | None) ->
         value_minor = _amount(stocked, row["value"], f"line {line}: value") if row.get("value") else implied
         if value_minor is None:
             raise OperatorError(f"line {line}: say what it is worth, in a column `value` or with --value")
-        yield _Item(
-            line, value_minor, Voucher(number, row.get("pin") or None, _use_by(row.get("use_by"), line))
-        )
+        yield _Item(line, value_minor, Voucher(number, row.get("pin") or None, _use_by(row.get("use_by"), line)))
 
 
 def _implied(stocked: InventoryProduct, value: str | None) -> int | None:

@@ -14,9 +14,7 @@ VOUCHER_READY = "voucher_ready"
 SHIPPED = "shipped"
 
 
-async def write_notification(
-    connection: Connection, vault: Vault, line: LineKey, kind: str, at: datetime
-) -> bool:
+async def write_notification(connection: Connection, vault: Vault, line: LineKey, kind: str, at: datetime) -> bool:
     """Makes a mail to the line's recipient due, once for each kind, and wakes the workers after the commit.
 
     It goes to the address the recipient left, else to the one the gift was sent to; False when there is neither.

@@ -53,12 +53,7 @@ class Shipped:
 
 
 async def request_shipment(
-    connection: Connection,
-    vault: Vault,
-    line: Line,
-    product_id: int,
-    address: Mapping[str, str],
-    at: datetime,
+    connection: Connection, vault: Vault, line: Line, product_id: int, address: Mapping[str, str], at: datetime
 ) -> None:
     """Has a parcel sent to `address`, which is stored sealed; the caller holds the line's lock."""
     await connection.execute(
@@ -102,13 +97,7 @@ def reseal_address(vault: Vault, sealed: bytes, line: LineKey) -> bytes:
 
 
 async def export_shipments(
-    database: Database,
-    vault: Vault,
-    environment: str,
-    file: TextIO,
-    *,
-    acting: Acting,
-    again: bool = False,
+    database: Database, vault: Vault, environment: str, file: TextIO, *, acting: Acting, again: bool = False
 ) -> int:
     """Writes the parcels to send to `file` as CSV; returns how many. Each is exported once, unless `again`.
 
@@ -196,9 +185,7 @@ async def import_shipments(
         await commit_as_one(connection)
         for line, row in read_rows(path, ["shipment", "carrier"], ["tracking_number"]):
             if len(row["carrier"]) > _LONGEST or len(row.get("tracking_number", "")) > _LONGEST:
-                raise OperatorError(
-                    f"line {line}: carrier and tracking_number have at most {_LONGEST} characters"
-                )
+                raise OperatorError(f"line {line}: carrier and tracking_number have at most {_LONGEST} characters")
             key = await _find(connection, environment, row["shipment"], line)
             if key is None:
                 before += 1
@@ -235,9 +222,7 @@ async def _find(connection: Connection, environment: str, shipment: str, line: i
     return None if is_shipped else key
 
 
-async def _ship(
-    connection: Connection, vault: Vault, key: LineKey, carrier: str, tracking_number: str | None
-) -> None:
+async def _ship(connection: Connection, vault: Vault, key: LineKey, carrier: str, tracking_number: str | None) -> None:
     at: datetime = await connection.fetchval("SELECT clock_now()")
     await connection.execute(
         """

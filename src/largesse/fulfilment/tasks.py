@@ -49,13 +49,9 @@ async def find_lines_with_left_email(connection: Connection, vault: Vault, email
     return found
 
 
-STOCK_FREE = Gauge(
-    "largesse_stock_free", "Voucher numbers that can be handed out.", ["product", "value", "currency"]
-)
+STOCK_FREE = Gauge("largesse_stock_free", "Voucher numbers that can be handed out.", ["product", "value", "currency"])
 STOCK_WAITING = Gauge(
-    "largesse_stock_waiting",
-    "Claimed gifts that wait for a voucher number.",
-    ["product", "value", "currency"],
+    "largesse_stock_waiting", "Claimed gifts that wait for a voucher number.", ["product", "value", "currency"]
 )
 
 _EXPIRED_AT_ONCE = 500
@@ -68,9 +64,7 @@ async def expire_late(connection: Connection, customers: Customers = None) -> bo
     fault of theirs. Lines that somebody is busy with are left for the next time.
     """
     await commit_as_one(connection)
-    expired = [
-        await _expire_late(connection, neighbours) for neighbours in await places(connection, customers)
-    ]
+    expired = [await _expire_late(connection, neighbours) for neighbours in await places(connection, customers)]
     return _EXPIRED_AT_ONCE in expired
 
 

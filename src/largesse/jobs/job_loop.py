@@ -29,11 +29,7 @@ class Schedule:
     jitter: float = 0.2
 
     def delay_s(
-        self,
-        failures: int,
-        *,
-        at_least_s: float = 0.0,
-        draw: Callable[[float, float], float] = random.uniform,
+        self, failures: int, *, at_least_s: float = 0.0, draw: Callable[[float, float], float] = random.uniform
     ) -> float:
         """Seconds to wait after the `failures`-th failure in a row, never more than the cap.
 

@@ -32,11 +32,7 @@ class Lease:
 
 def held_columns(leases: Sequence[Lease]) -> tuple[list[int], list[Any], list[int]]:
     """Leases for a statement, in columns: customers, keys and fences."""
-    return (
-        [lease.customer_id for lease in leases],
-        [lease.key for lease in leases],
-        [lease.fence for lease in leases],
-    )
+    return ([lease.customer_id for lease in leases], [lease.key for lease in leases], [lease.fence for lease in leases])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +62,7 @@ class Queue:
     key_type: str
     ready: str  # which rows may be taken, apart from being due and free; may use $3
     order: str  # an instant, which an index of the ready rows is sorted by
-    order_ahead_s: float = (
-        0.0  # a row's `order` is less than this past the instant at which it is due, or just this
-    )
+    order_ahead_s: float = 0.0  # a row's `order` is less than this past the instant at which it is due, or just this
 
     @property
     def taking(self) -> str:
@@ -87,9 +81,7 @@ class Queue:
             RETURNING *
         """  # noqa: S608 - the names are constants
 
-    async def take(
-        self, connection: Connection, limit: int, *arguments: Any, terms: Terms = _TERMS
-    ) -> list[Row]:
+    async def take(self, connection: Connection, limit: int, *arguments: Any, terms: Terms = _TERMS) -> list[Row]:
         """Leases up to `limit` rows that are due and free, and returns them. Call it inside a transaction.
 
         What the transaction asks after that is planned as this is. Raises StillHeldError for what `terms` name as held.
@@ -100,9 +92,7 @@ class Queue:
             raise StillHeldError
         return rows
 
-    async def renew(
-        self, connection: Connection, leases: Sequence[Lease], *, lease_s: float = LEASE_S
-    ) -> set[Any]:
+    async def renew(self, connection: Connection, leases: Sequence[Lease], *, lease_s: float = LEASE_S) -> set[Any]:
         """Prolongs those of `leases` that still hold, and returns their keys. A row just being written is left out.
 
         So is one given back since the caller looked, whose fence is still the same: leased again, nobody would serve it.
@@ -192,9 +182,7 @@ class Leases:
         asked_at = self._clock()
         renewed = await self._queue.renew(connection, held, lease_s=self.lease_s)
         # Some may have been dropped meanwhile.
-        self.hold(
-            (lease for lease in held if lease.key in renewed and lease in self._certain_until), asked_at
-        )
+        self.hold((lease for lease in held if lease.key in renewed and lease in self._certain_until), asked_at)
 
     async def give_back(self, connection: Connection, leases: Sequence[Lease]) -> None:
         """Frees leases for any worker to take."""

@@ -16,9 +16,7 @@ WEBHOOK_DELAY_SECONDS = Histogram(
     "From a delivery made to the answer, where the first attempt succeeded.",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600),
 )
-MAILS = Counter(
-    "largesse_mails", "Messages handed to the mail server, held or captured, by outcome.", ["outcome"]
-)
+MAILS = Counter("largesse_mails", "Messages handed to the mail server, held or captured, by outcome.", ["outcome"])
 MAIL_HELD = Gauge("largesse_mail_held", "Messages held until a mail server is set; about, from 10,000 on.")
 MAIL_SECONDS = Histogram("largesse_mail_seconds", "Duration of handing over one message.")
 MAIL_LATENESS_SECONDS = Histogram(
@@ -28,15 +26,11 @@ MAIL_LATENESS_SECONDS = Histogram(
 )
 QUEUE_DEPTH = Gauge("largesse_queue_depth", "Rows that wait, due or not; about, from 10,000 on.", ["queue"])
 QUEUE_AGE = Gauge("largesse_queue_oldest_due_seconds", "How long the oldest due row has been due.", ["queue"])
-FAILING_SUBSCRIPTIONS = Gauge(
-    "largesse_webhook_failing_subscriptions", "Subscriptions whose last attempt failed."
-)
+FAILING_SUBSCRIPTIONS = Gauge("largesse_webhook_failing_subscriptions", "Subscriptions whose last attempt failed.")
 OUTCOMES_WAITING = Gauge(
     "largesse_outcomes_waiting", "Outcomes of webhooks and mail that are not in the database yet.", ["kind"]
 )
-OUTCOMES_GIVEN_UP = Counter(
-    "largesse_outcomes_given_up", "Outcomes that never got into the database.", ["kind"]
-)
+OUTCOMES_GIVEN_UP = Counter("largesse_outcomes_given_up", "Outcomes that never got into the database.", ["kind"])
 LOOPS = Gauge("largesse_worker_loops", "Loops of this worker that run or rest before they are started again.")
 LOOP_RESTARTS = Counter(
     "largesse_worker_loop_restarts", "Loops of the worker that failed and were started again.", ["loop"]

@@ -63,9 +63,7 @@ async def lock_mail_job(connection: Connection, order: tuple[int, int]) -> None:
 
     A fan-out holds the job while it makes messages of what the lines say: it is waited for, or sees what the caller has changed.
     """
-    await connection.execute(
-        "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *order
-    )
+    await connection.execute("SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *order)
 
 
 async def hold_mail_back(connection: Connection, customer_id: int, order_id: int) -> None:
@@ -83,8 +81,7 @@ async def hold_mail_back(connection: Connection, customer_id: int, order_id: int
         *order,
     )
     cancelled = await connection.fetch(
-        "SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2 AND state = 'cancelled'",
-        *order,
+        "SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2 AND state = 'cancelled'", *order
     )
     await connection.execute(
         """
@@ -150,11 +147,7 @@ async def mail_new_device(connection: Connection, person_id: int, address: str |
 
 
 async def mail_second_step(
-    connection: Connection,
-    person_id: int,
-    change: str,
-    address: str | None = None,
-    browser: str | None = None,
+    connection: Connection, person_id: int, change: str, address: str | None = None, browser: str | None = None
 ) -> None:
     """Has a person told by mail what changed about their second step, one of the table's changes, and from where."""
     await connection.execute(

@@ -116,9 +116,7 @@ class Recorder(Generic[Item]):
                     said = type(error).__name__
                     log.error("outbox.not_recorded", items=len(batch), error=said)  # noqa: TRY400 - no bug to be traced
                     return self._finish(batch, written=False)
-                log.warning(
-                    "outbox.written_again", items=len(batch), attempt=failures, error=type(error).__name__
-                )
+                log.warning("outbox.written_again", items=len(batch), attempt=failures, error=type(error).__name__)
                 self.is_stuck = True
                 self._tell_tried()
                 await asyncio.sleep(again_s)

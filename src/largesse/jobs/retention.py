@@ -44,9 +44,7 @@ async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
             try:
                 if neighbours is not None:
                     age = await connection.fetchval(f"SELECT {LONG_AGO}", old.days)
-                done = await connection.execute(
-                    old.statement(neighbours), age, _AT_ONCE, *arguments(neighbours)
-                )
+                done = await connection.execute(old.statement(neighbours), age, _AT_ONCE, *arguments(neighbours))
             except DATABASE_AWAY:
                 if neighbours is None or connection.is_closed():
                     raise

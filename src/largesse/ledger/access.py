@@ -96,16 +96,11 @@ async def assign_accounts(
     before = [one.name for one in accounts if one.is_assigned]
     await connection.execute(holder.take, customer_id, holder_id, [one.id for one in unwanted])
     await insert(
-        connection,
-        holder.give,
-        [(customer_id, holder_id, one.id) for one in wanted],
-        conflict="ON CONFLICT DO NOTHING",
+        connection, holder.give, [(customer_id, holder_id, one.id) for one in wanted], conflict="ON CONFLICT DO NOTHING"
     )
     return Assigned(before, [one.name for one in wanted])
 
 
 async def take_all_accounts(connection: Connection, customer_id: int, user_id: int) -> None:
     """Leaves a person none: who is invited again later begins without."""
-    await connection.execute(
-        "DELETE FROM account_users WHERE customer_id = $1 AND user_id = $2", customer_id, user_id
-    )
+    await connection.execute("DELETE FROM account_users WHERE customer_id = $1 AND user_id = $2", customer_id, user_id)

@@ -55,9 +55,7 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
     return [FundingAccount(**row) for row in rows]
 
 
-async def list_unfunded(
-    connection: Connection, service_account_ids: Sequence[int]
-) -> list[tuple[int, list[str]]]:
+async def list_unfunded(connection: Connection, service_account_ids: Sequence[int]) -> list[tuple[int, list[str]]]:
     """Which of those service accounts can send nothing for want of a funding account, each with the environments concerned.
 
     They are active, of customers that pay from a balance and whose plan includes the API; the environments are those they
@@ -88,9 +86,7 @@ async def list_unfunded(
         """,
         service_account_ids,
     )
-    return [
-        (row["id"], row["keyed"] or ["production", "staging"]) for row in rows if row["keyed"] or row["idle"]
-    ]
+    return [(row["id"], row["keyed"] or ["production", "staging"]) for row in rows if row["keyed"] or row["idle"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +235,7 @@ async def save_accounts(connection: Connection, rows: Sequence[Values]) -> Saved
     return await _ACCOUNTS.save(connection, rows)
 
 
-async def assign(
-    connection: Connection, account_ids: Sequence[int], assigned: Sequence[tuple[int, int, int]]
-) -> None:
+async def assign(connection: Connection, account_ids: Sequence[int], assigned: Sequence[tuple[int, int, int]]) -> None:
     """Makes these the only assignments of those accounts: who leaves the list may draw no more.
 
     An assignment is a customer, its account, and its service account, by id.

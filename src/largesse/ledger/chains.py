@@ -111,9 +111,7 @@ class Along:
         if behind is None and account["entry_id"] is not None:
             self._opening = account["entry_id"], account["opening_mac"]
 
-    def entry(
-        self, entry_id: int, columns: Sequence[Any], mac: bytes | None, digest: str | None = None
-    ) -> bytes:
+    def entry(self, entry_id: int, columns: Sequence[Any], mac: bytes | None, digest: str | None = None) -> bytes:
         """The next entry, with the digest of the order that it pays. Returns the mark that an anchor may know it by."""
         if self._opening is not None:
             last, opening_mac = self._opening
@@ -212,9 +210,7 @@ async def mark_ledger(connection: Connection, chain: Chain) -> int:
     accounts = await connection.fetch(_ACCOUNTS_WITH_ENTRIES)
     if not chain.has_early:
         return sum([await _open_account(connection, chain, account) for account in accounts])
-    broken = [
-        one["name"] for one in accounts if chain.head_after(one["last_mac"] or b"") != one["chain_head"]
-    ]
+    broken = [one["name"] for one in accounts if chain.head_after(one["last_mac"] or b"") != one["chain_head"]]
     if broken:
         raise OperatorError(
             f"the ledger was changed from outside: what {', '.join(broken[:_MOST_NAMED])} ends with is not what was "

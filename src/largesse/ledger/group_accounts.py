@@ -47,16 +47,12 @@ async def add_account(
     that is invoiced, or one that has MOST_ACCOUNTS.
     """
     # Locked, so that two who add at the same time neither pass the limit nor take the same key.
-    funding = await connection.fetchval(
-        "SELECT funding FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id
-    )
+    funding = await connection.fetchval("SELECT funding FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
     if funding != "balance":
         raise AccountRefused(Why.INVOICED, "The customer is invoiced: it pays from no funding account.")
     if not await connection.fetchval("SELECT EXISTS (SELECT FROM currencies WHERE code = $1)", currency):
         raise AccountRefused(Why.NO_CURRENCY, f"There is no currency {currency!r}.")
-    keys = await connection.fetch(
-        "SELECT key FROM accounts WHERE customer_id = $1 AND kind = 'funding'", customer_id
-    )
+    keys = await connection.fetch("SELECT key FROM accounts WHERE customer_id = $1 AND kind = 'funding'", customer_id)
     if len(keys) >= MOST_ACCOUNTS:
         raise AccountRefused(Why.TOO_MANY, f"A customer has at most {MOST_ACCOUNTS} funding accounts.")
     await _refuse_taken(connection, customer_id, environment, name)
@@ -178,9 +174,7 @@ async def _lock(connection: Connection, customer_id: int, environment: str, acco
     return row
 
 
-async def _refuse_taken(
-    connection: Connection, customer_id: int, environment: str, name: str, but: int = 0
-) -> None:
+async def _refuse_taken(connection: Connection, customer_id: int, environment: str, name: str, but: int = 0) -> None:
     taken = await connection.fetchval(
         """
         SELECT EXISTS (SELECT FROM accounts WHERE customer_id = $1 AND environment = $2 AND kind = 'funding'

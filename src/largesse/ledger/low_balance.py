@@ -66,13 +66,7 @@ async def find_watch(connection: Connection, customer_id: int, account_id: int) 
 
 
 async def set_watch(
-    connection: Connection,
-    acting: Acting,
-    *,
-    customer_id: int,
-    environment: str,
-    account_id: int,
-    watch: Watch | None,
+    connection: Connection, acting: Acting, *, customer_id: int, environment: str, account_id: int, watch: Watch | None
 ) -> None:
     """Has an account watched so from now on, or no longer. Call it inside a transaction.
 
@@ -151,9 +145,7 @@ async def _refuse(connection: Connection, customer_id: int, watch: Watch) -> Non
         raise InvalidRequest("Only administrators and finance are told.")
 
 
-async def _write(
-    connection: Connection, customer_id: int, account_id: int, watch: Watch, balance_minor: int
-) -> None:
+async def _write(connection: Connection, customer_id: int, account_id: int, watch: Watch, balance_minor: int) -> None:
     await connection.execute(
         """
         INSERT INTO account_watches (customer_id, account_id, below_minor, is_low) VALUES ($1, $2, $3, $4)

@@ -40,12 +40,7 @@ class Match:
 
 
 async def match_payments(
-    database: Database,
-    acting: Acting,
-    lines: Sequence[BankLine],
-    *,
-    decimal: str | None = None,
-    dry_run: bool = False,
+    database: Database, acting: Acting, lines: Sequence[BankLine], *, decimal: str | None = None, dry_run: bool = False
 ) -> AsyncIterator[list[Match]]:
     """Confirms the top-ups that the lines pay for, each in a transaction of its own, and tells of every line in turn, some hundred at a time.
 
@@ -56,9 +51,7 @@ async def match_payments(
         some = lines[at : at + _AT_ONCE]
         named = {line.line: transfer_references_in(line.text) for line in some}
         async with database.connection(OPERATOR) as connection:
-            found = await top_ups_of_references(
-                connection, sorted({one for all_ in named.values() for one in all_})
-            )
+            found = await top_ups_of_references(connection, sorted({one for all_ in named.values() for one in all_}))
         matches = []
         for line in some:
             match, top_up = _judge(line, named[line.line], found, taken, decimal)
@@ -128,12 +121,8 @@ async def _confirm(database: Database, acting: Acting, line: BankLine, match: Ma
     """Confirms it, unless it has ended meanwhile."""
     try:
         async with database.transaction(OPERATOR) as connection:
-            done = await confirm_top_up(
-                connection, acting, top_up.reference, top_up.amount_minor, bank_line=line.mark
-            )
+            done = await confirm_top_up(connection, acting, top_up.reference, top_up.amount_minor, bank_line=line.mark)
     except OperatorError as error:
-        return Match(
-            line.line, "unmatched", match.reference, line.amount, line.currency, match.account, str(error)
-        )
+        return Match(line.line, "unmatched", match.reference, line.amount, line.currency, match.account, str(error))
     assert done.state == "confirmed"
     return match

@@ -104,11 +104,7 @@ async def post(
 
 
 async def post_by_shard_group(
-    connection: Connection,
-    posting: Posting,
-    at: datetime,
-    ids: Sequence[int],
-    order_ids: Sequence[int] | None = None,
+    connection: Connection, posting: Posting, at: datetime, ids: Sequence[int], order_ids: Sequence[int] | None = None
 ) -> None:
     """Writes entries of one customer under these ids, and then what they leave, on its node.
 
@@ -184,9 +180,7 @@ def mark_entries(
         covered: tuple[str | None, ...] = facts[account]
         if pays_order(kind, amount):
             covered = *covered, digests.get(of_order)
-        row = entry_content(
-            customer, account, transfer, kind, of_order, amount, balance, reference, at_us, *covered
-        )
+        row = entry_content(customer, account, transfer, kind, of_order, amount, balance, reference, at_us, *covered)
         mac, ends[account] = chain.add(ends[account], row)
         rows.append(_Row(customer, account, transfer, kind, order_id, amount, balance, mac, reference))
         last[account] = entry
@@ -199,9 +193,7 @@ def mark_entries(
     )
 
 
-async def lock_accounts(
-    connection: Connection, customer_id: int, account_ids: Sequence[int]
-) -> dict[int, Locked]:
+async def lock_accounts(connection: Connection, customer_id: int, account_ids: Sequence[int]) -> dict[int, Locked]:
     """Locks a customer's accounts until the transaction ends, in the order of their ids; returns them by id."""
     rows = await connection.fetch(
         """
@@ -214,9 +206,7 @@ async def lock_accounts(
     return {account_id: Locked(*rest) for account_id, *rest in rows}
 
 
-async def own_accounts(
-    connection: Connection, customer_id: int, environment: str, currency: str
-) -> dict[str, int]:
+async def own_accounts(connection: Connection, customer_id: int, environment: str, currency: str) -> dict[str, int]:
     """The ids of a customer's receivable, sales and deposits accounts by kind, made where they are missing."""
     await connection.execute(
         """

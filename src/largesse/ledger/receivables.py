@@ -82,9 +82,7 @@ async def list_payments(connection: Connection, customer_id: int, owed: AmountDu
     return [Payment(**row) for row in rows]
 
 
-async def read_months(
-    connection: Connection, customer_id: int, owed: AmountDue, months: int
-) -> list[AmountDueMonth]:
+async def read_months(connection: Connection, customer_id: int, owed: AmountDue, months: int) -> list[AmountDueMonth]:
     """The last so many months of what is owed in a currency, the latest first; none from before the first order."""
     first: datetime | None = await connection.fetchval(
         "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 ORDER BY id LIMIT 1",

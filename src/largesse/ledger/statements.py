@@ -20,9 +20,7 @@ DAYS = 30
 _EVERY = 2  # days: a line shows no more, and each place is looked for
 
 
-async def read_history(
-    connection: Connection, customer_id: int, account_ids: Sequence[int]
-) -> dict[int, list[int]]:
+async def read_history(connection: Connection, customer_id: int, account_ids: Sequence[int]) -> dict[int, list[int]]:
     """What each of those accounts of a customer held, in minor units, as every second of the last DAYS (UTC) began, oldest first.
 
     Ids of entries ascend with time but for a moment, so each place is found by halving, as in statements; what was written at midnight
@@ -198,9 +196,7 @@ async def order_entries(
     found: dict[int, StatementEntry] = {}
     for at in moments:
         for around in (_CLOSE, _SKEW):
-            rows = await connection.fetch(
-                _OF_ORDER, customer_id, account_id, at - around, at + around, order_id
-            )
+            rows = await connection.fetch(_OF_ORDER, customer_id, account_id, at - around, at + around, order_id)
             found |= {row["id"]: StatementEntry(**row) for row in rows}
             if any(row["at"] == at for row in rows):
                 break

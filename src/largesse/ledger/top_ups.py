@@ -139,9 +139,7 @@ async def request_top_up(
         environment,
     )
     if waiting >= MAX_WAITING:
-        raise InvalidRequest(
-            f"{MAX_WAITING} top-ups wait already, and no more may: cancel one that will not be paid."
-        )
+        raise InvalidRequest(f"{MAX_WAITING} top-ups wait already, and no more may: cancel one that will not be paid.")
     for _ in range(_TRIES):
         reference = await connection.fetchval(
             """
@@ -209,9 +207,7 @@ async def list_top_ups(
     return [TopUp(**row) for row in rows]
 
 
-async def list_all_top_ups(
-    connection: Connection, *, customer: str | None = None, ended: bool = False
-) -> list[TopUp]:
+async def list_all_top_ups(connection: Connection, *, customer: str | None = None, ended: bool = False) -> list[TopUp]:
     """Top-ups of every customer, or of one, the oldest first: those that wait or have expired, and with `ended` all."""
     rows = await connection.fetch(
         f"""
@@ -316,9 +312,7 @@ def _amount_of(found: TopUp, amount_minor: int | None) -> int:
         )
     wanted = found.amount_minor if amount_minor is None else amount_minor
     if found.credited_minor is not None and wanted != found.credited_minor and amount_minor is not None:
-        raise OperatorError(
-            f"top-up {named} was confirmed with {label(found.credited_minor, found.currency)} already"
-        )
+        raise OperatorError(f"top-up {named} was confirmed with {label(found.credited_minor, found.currency)} already")
     return wanted
 
 
@@ -327,8 +321,7 @@ async def top_ups_of_references(
 ) -> dict[str, tuple[TopUp, bytes | None]]:
     """Top-ups by reference, each with the line of a bank's file by which it was confirmed."""
     rows: list[Row] = await connection.fetch(
-        _SELECT.replace("t.ended_at", "t.ended_at, t.bank_line", 1) + " WHERE t.reference = ANY($1::text[])",
-        references,
+        _SELECT.replace("t.ended_at", "t.ended_at, t.bank_line", 1) + " WHERE t.reference = ANY($1::text[])", references
     )
     found = {}
     for row in rows:

@@ -61,12 +61,7 @@ async def transfer(
     await post(connection, acting.chains.entries, locked, entries, at)
     row = (customer_id, transfer_id, environment, from_id, to_id, amount_minor, made_by, at)
     await connection.execute(_ADD, *row)
-    told = {
-        "from_account_id": from_id,
-        "to_account_id": to_id,
-        "amount_minor": amount_minor,
-        "currency": currency,
-    }
+    told = {"from_account_id": from_id, "to_account_id": to_id, "amount_minor": amount_minor, "currency": currency}
     subject = f"transfer {transfer_id}"
     await acting.record(
         connection, "transfer.made", subject, customer_id=customer_id, environment=environment, after=told

@@ -89,9 +89,7 @@ async def prove(
     return proof
 
 
-async def note_anchored(
-    connection: Connection, made_at: datetime, ends: Sequence[tuple[int, int, str]]
-) -> None:
+async def note_anchored(connection: Connection, made_at: datetime, ends: Sequence[tuple[int, int, str]]) -> None:
     """Keeps which entry was the last of each account when an anchor was made: account, entry, its mark in hexadecimal."""
     columns = tuple([end[at] for end in ends] for at in range(3))
     await connection.execute(
@@ -106,9 +104,7 @@ async def note_anchored(
     )
 
 
-async def _from(
-    connection: Connection, account: Row, after: int | None, proof: Proof
-) -> tuple[int, bytes | None]:
+async def _from(connection: Connection, account: Row, after: int | None, proof: Proof) -> tuple[int, bytes | None]:
     """The entry to begin behind, and the mark of it; 0 and None: at the first."""
     opening = account["entry_id"]
     if after is not None and (opening is None or after > opening):

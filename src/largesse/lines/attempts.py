@@ -132,9 +132,7 @@ class CodeChecker:
         It acts for the line's customer from then on; for whom the link named, or nobody, where there is no line.
         """
         code = os.urandom(CODE_BYTES) if attempt.code is None else attempt.code
-        line = await find_line(
-            connection, self._vault, code, self._environment, attempt.customer_id, lock=True
-        )
+        line = await find_line(connection, self._vault, code, self._environment, attempt.customer_id, lock=True)
         if line is not None:
             await act_for(connection, line.scope)
         elif scope_of(connection) == LOOKUP:
@@ -167,9 +165,7 @@ class CodeChecker:
             now,
             line,
             progress_from_row(row),
-            Failures()
-            if row["failures"] is None
-            else Failures(row["failures"], row["pauses"], row["paused_until"]),
+            Failures() if row["failures"] is None else Failures(row["failures"], row["pauses"], row["paused_until"]),
             Allowance() if row["allowance"] is None else Allowance(row["allowance"], row["last_at"]),
             key,
             address,
@@ -258,6 +254,4 @@ async def prune_guesses(connection: Connection) -> None:
         ADDRESS_REFILL,
         _ADDRESSES_KEPT,
     )
-    await connection.execute(
-        "DELETE FROM pin_failures WHERE last_at < (SELECT clock_now()) - interval '30 days'"
-    )
+    await connection.execute("DELETE FROM pin_failures WHERE last_at < (SELECT clock_now()) - interval '30 days'")

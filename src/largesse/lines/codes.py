@@ -26,13 +26,7 @@ _STANDARD = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _TO_STANDARD = bytes.maketrans(_ALPHABET.encode(), _STANDARD.encode())
 # What people type: any case, blanks and hyphens anywhere, and letters that look like digits.
 _TYPED = str.maketrans(
-    {
-        **{c.lower(): c for c in _ALPHABET},
-        **dict.fromkeys("oO", "0"),
-        **dict.fromkeys("iIlL", "1"),
-        "-": "",
-        " ": "",
-    }
+    {**{c.lower(): c for c in _ALPHABET}, **dict.fromkeys("oO", "0"), **dict.fromkeys("iIlL", "1"), "-": "", " ": ""}
 )
 _LONGEST_TYPED = 64
 
@@ -204,9 +198,7 @@ async def give_codes(
             await asyncio.sleep(0)
         part = codes[start : start + CODES_AT_ONCE]
         links = claim_links(part, vault, public_url, customer_id)
-        given += [
-            GivenCode(code.code_text, code.pin_text, link) for code, link in zip(part, links, strict=True)
-        ]
+        given += [GivenCode(code.code_text, code.pin_text, link) for code, link in zip(part, links, strict=True)]
     return given
 
 
@@ -215,9 +207,7 @@ def claim_link(code: IssuedCode, vault: Vault, public_url: str, customer_id: int
     return claim_links([code], vault, public_url, customer_id)[0]
 
 
-def claim_links(
-    codes: Iterable[IssuedCode], vault: Vault, public_url: str, customer_id: int | None
-) -> list[str]:
+def claim_links(codes: Iterable[IssuedCode], vault: Vault, public_url: str, customer_id: int | None) -> list[str]:
     """`claim_link` of each code."""
     tokens = vault.token_all((code.code for code in codes), customer_id)
     return [f"{public_url}/claim/{token}" for token in tokens]

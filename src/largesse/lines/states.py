@@ -156,9 +156,7 @@ async def lock_issued(connection: Connection, customer_id: int, order_id: int) -
     Two statements: what the first sees may be older than its locks.
     """
     await connection.execute(
-        "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number FOR UPDATE",
-        customer_id,
-        order_id,
+        "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number FOR UPDATE", customer_id, order_id
     )
     rows = await connection.fetch(
         """

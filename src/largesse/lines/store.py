@@ -114,9 +114,7 @@ async def _ask_node(
     await act_for(connection, for_customers((each, environment) for each in whose))
     query = f"{_LINE} WHERE l.customer_id = $1 AND l.code_lookup = ANY($2) AND o.environment = $3"
     query += " FOR UPDATE OF l" if lock else ""
-    return [
-        row for each in sorted(whose) for row in await connection.fetch(query, each, lookups, environment)
-    ]
+    return [row for each in sorted(whose) for row in await connection.fetch(query, each, lookups, environment)]
 
 
 def _has_code(vault: Vault, line: Line, code: bytes) -> bool:
@@ -126,9 +124,7 @@ def _has_code(vault: Vault, line: Line, code: bytes) -> bool:
         return False
 
 
-async def read_line(
-    connection: Connection, key: LineKey, environment: str, *, lock: bool = False
-) -> Line | None:
+async def read_line(connection: Connection, key: LineKey, environment: str, *, lock: bool = False) -> Line | None:
     """The line of a key, in this environment; `lock` as for `find_line`. Its customer must be in the scope."""
     row = await connection.fetchrow(
         _LINE
@@ -223,9 +219,7 @@ class LineRow(msgspec.Struct, gc=False):
     sealed: bytes
 
 
-_INTO = (
-    "INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)"
-)
+_INTO = "INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)"
 _WRITE_COLUMNS = f"""
     {_INTO}
     SELECT * FROM unnest($1::int[], $2::int[], $3::int[], $4::text[], $5::text[], $6::bigint[], $7::bytea[])

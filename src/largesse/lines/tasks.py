@@ -86,9 +86,7 @@ async def erase_recipients(connection: Connection, order: tuple[int, int], numbe
     for row in rows:
         email = row["recipient_email"]
         if email is not None and not is_erased(email):
-            erased.append(
-                (row["number"], stand_ins.setdefault(email_key(email), erased_email(row["number"])))
-            )
+            erased.append((row["number"], stand_ins.setdefault(email_key(email), erased_email(row["number"]))))
             told.append((email, row["recipient_name"]))
     await connection.execute(
         """
@@ -158,9 +156,7 @@ CODES = SealedTable(
 )
 
 
-def left_emails(
-    part: Callable[[Vault], Compartment], renew: Callable[[Vault, Row], tuple[bytes]]
-) -> SealedTable:
+def left_emails(part: Callable[[Vault], Compartment], renew: Callable[[Vault, Row], tuple[bytes]]) -> SealedTable:
     """The addresses that recipients left, for the room that seals them: in that compartment, and as `renew` does."""
     return SealedTable(
         table="line_states",

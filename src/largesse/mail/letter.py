@@ -143,16 +143,12 @@ _house = lru_cache(maxsize=8)(parseaddr)
 def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
     """The subject, and who it is from: the sender by way of the house; empty where nobody is named."""
     is_one = len(letter.codes) <= 1
-    subject, sender = _kept_subject_and_sender(
-        letter.language, letter.kind, _line(letter.sender), house, is_one
-    )
+    subject, sender = _kept_subject_and_sender(letter.language, letter.kind, _line(letter.sender), house, is_one)
     return f"[Test] {subject}" if letter.is_test else subject, sender
 
 
 @lru_cache(maxsize=1_000)
-def _kept_subject_and_sender(
-    language: Language, kind: str, sender: str, house: str, is_one: bool
-) -> tuple[str, str]:
+def _kept_subject_and_sender(language: Language, kind: str, sender: str, house: str, is_one: bool) -> tuple[str, str]:
     """Kept, since an order's recipients are all told the same."""
     values = {"kind": kind, "sender": sender, "house": house, "is_one": is_one}
     subject, _, told = render("headers.txt", language, values).partition("\n")

@@ -73,22 +73,15 @@ async def list_captured(
 ) -> list[CapturedMail]:
     """The newest captured messages of an environment, newest first; `before` is the id the last page ended with."""
     rows = await connection.fetch(
-        "SELECT id, recipient, subject, captured_at FROM captured_page($1, $2, $3)",
-        environment,
-        before,
-        limit,
+        "SELECT id, recipient, subject, captured_at FROM captured_page($1, $2, $3)", environment, before, limit
     )
     return [CapturedMail(**row) for row in rows]
 
 
-async def open_captured(
-    connection: Connection, vault: Vault, environment: str, captured_id: int
-) -> OpenedMail:
+async def open_captured(connection: Connection, vault: Vault, environment: str, captured_id: int) -> OpenedMail:
     """One captured message. Raises NotFound when the environment has none of that id, or one that cannot be opened any more."""
     row = await connection.fetchrow(
-        "SELECT message_id, sealed, captured_at FROM captured_message($1, $2)",
-        environment,
-        captured_id,
+        "SELECT message_id, sealed, captured_at FROM captured_message($1, $2)", environment, captured_id
     )
     if row is None:
         raise NotFound("There is no such message here; captured mail is kept for 30 days.")

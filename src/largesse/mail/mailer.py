@@ -68,9 +68,7 @@ class Mailer:
         self._draining = False
         self._rests = 0
         self._resting_until = 0.0
-        self._doubts: list[
-            tuple[Message, Handover, float]
-        ] = []  # refusals that the connection's next messages explain
+        self._doubts: list[tuple[Message, Handover, float]] = []  # refusals that the connection's next messages explain
         self._last: asyncio.Future[bool] | None = None  # the outcome of the last message handed over
 
     async def step(self) -> bool:

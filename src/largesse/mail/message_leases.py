@@ -131,9 +131,7 @@ class MessageLeases:
     async def _write(self, sent: list[Sent]) -> None:
         # A statement alone is a transaction: that saves two round trips.
         is_one = not any(one.needs_transaction for one in sent)
-        async with (
-            self._database.connection(WORKER) if is_one else self._database.transaction(WORKER) as connection
-        ):
+        async with self._database.connection(WORKER) if is_one else self._database.transaction(WORKER) as connection:
             looked_at = clock.passed_s()
             watched = [message for message, _, _ in self._watched.values()]
             lost, standing = await record(connection, sent, watched)

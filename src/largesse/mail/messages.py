@@ -27,9 +27,7 @@ RANK_GAP_S = 0.25
 # later than so far from now is not due yet, and the index of ranks need not be read any further.
 SPREAD_S = MAX_CODES / RANKED_TOGETHER * RANK_GAP_S
 
-MESSAGES = Queue(
-    "messages", "id", "bigint", ready="state = 'pending'", order="rank_at", order_ahead_s=SPREAD_S
-)
+MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at", order_ahead_s=SPREAD_S)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -46,11 +44,7 @@ class Message:
 
 
 async def take(
-    connection: Connection,
-    limit: int,
-    vault: Vault,
-    public_url_of: Callable[[str], str],
-    terms: Terms = _TERMS,
+    connection: Connection, limit: int, vault: Vault, public_url_of: Callable[[str], str], terms: Terms = _TERMS
 ) -> list[Message]:
     """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction.
 
@@ -116,9 +110,7 @@ async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[di
     return {row["id"]: row for row in rows}, away
 
 
-async def _read_names(
-    connection: Connection, taken: Sequence[Row], orders: Mapping[int, Row]
-) -> dict[int, Row]:
+async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapping[int, Row]) -> dict[int, Row]:
     """What the gifts of messages are called and how they come, by the message's id."""
     rows = await connection.fetch(
         """
@@ -138,10 +130,7 @@ async def _read_names(
         """,
         [row["id"] for row in taken],
         [row["trying_since"] or row["created_at"] for row in taken],
-        *(
-            [orders[row["id"]][name] for row in taken]
-            for name in ("product_id", "collection_id", "settled_id")
-        ),
+        *([orders[row["id"]][name] for row in taken] for name in ("product_id", "collection_id", "settled_id")),
         [row["customer_id"] for row in taken],
         [row["order_id"] for row in taken],
         [row["edition"] if row["kind"] == "shipped" else None for row in taken],
@@ -208,6 +197,4 @@ def _message(row: Row, order: Row, named: Row, vault: Vault, public_url: str, wh
         details=Details(named["description"], named["how_to_redeem"], named["terms"]),
     )
     lease = Lease(row["customer_id"], row["id"], row["fence"])
-    return Message(
-        lease, row["order_id"], row["due_at"], named["age_s"], row["attempts"], row["line_numbers"], letter
-    )
+    return Message(lease, row["order_id"], row["due_at"], named["age_s"], row["attempts"], row["line_numbers"], letter)

@@ -35,9 +35,7 @@ class Sent:
         return self.state in {"bounced", "exhausted"}
 
 
-async def record(
-    connection: Connection, sent: Sequence[Sent], watched: Sequence[Message] = ()
-) -> tuple[int, set[int]]:
+async def record(connection: Connection, sent: Sequence[Sent], watched: Sequence[Message] = ()) -> tuple[int, set[int]]:
     """Writes what became of messages where the lease still holds; returns for how many it does not, and which may go next.
 
     Those are the ids of the `watched` that may go out as they were read: leased by nobody else, and no code in them voided,

@@ -77,9 +77,7 @@ def apart(context: EvalContext, text: str) -> str:
     """
     if context.autoescape:
         return Markup(f'<span dir="auto">{escape(text)}</span>')  # noqa: S704 - escaped
-    if not text.isascii() and any(
-        unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text
-    ):
+    if not text.isascii() and any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text):
         return f"{_FIRST_STRONG_ISOLATE}{text}{_POP_ISOLATE}"
     return text
 

@@ -156,10 +156,7 @@ async def _standing(connection: Connection, rows: Sequence[Row]) -> list[tuple[R
     )
     gone = {tuple(line) for line in cancelled}
     standing = [
-        (
-            row,
-            [n for n in sorted(row["line_numbers"]) if (row["customer_id"], row["order_id"], n) not in gone],
-        )
+        (row, [n for n in sorted(row["line_numbers"]) if (row["customer_id"], row["order_id"], n) not in gone])
         for row in rows
     ]
     return [(row, numbers) for row, numbers in standing if numbers]

@@ -123,12 +123,7 @@ class Unclaimed:
 
 
 async def resend(
-    connection: Connection,
-    principal: Principal,
-    reference: str,
-    email: str,
-    *,
-    address: str | None = None,
+    connection: Connection, principal: Principal, reference: str, email: str, *, address: str | None = None
 ) -> RecipientDelivery:
     """Sends the mail of the recipient at `email` once more, as a message of its own. Who asked, from `address`, is kept.
 

@@ -19,13 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import aiosmtplib
 from aiosmtplib.email import quote_address
-from aiosmtplib.errors import (
-    SMTPDataError,
-    SMTPException,
-    SMTPHeloError,
-    SMTPNotSupported,
-    SMTPResponseException,
-)
+from aiosmtplib.errors import SMTPDataError, SMTPException, SMTPHeloError, SMTPNotSupported, SMTPResponseException
 from aiosmtplib.protocol import SMTPProtocol
 
 from largesse.base.settings import STARTTLS

@@ -88,9 +88,7 @@ async def erase_mail(
         list(erased.values()),
     )
     captured = await connection.execute(
-        "DELETE FROM captured_mail WHERE customer_id = $1 AND message_id = ANY($2::bigint[])",
-        order[0],
-        list(erased),
+        "DELETE FROM captured_mail WHERE customer_id = $1 AND message_id = ANY($2::bigint[])", order[0], list(erased)
     )
     cancelled = sum(row["state"] == "cancelled" for row in states)
     return ErasedMail(len(erased), cancelled, int(captured.split()[-1]))

@@ -78,9 +78,7 @@ class SmtpTransport:
         self.opened += 1
         return await self._try(self._session, sender, recipient, message, allow)
 
-    async def _try(
-        self, session: Session, sender: str, recipient: str, message: bytes, allow: Allow
-    ) -> Handover:
+    async def _try(self, session: Session, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
         handover = await session.hand_over(sender, recipient, message, allow)
         self._used_at = clock.passed_s()
         if handover.ends_connection:

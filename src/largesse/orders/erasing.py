@@ -28,9 +28,7 @@ class Texts(NamedTuple):
     written: tuple[str | None, ...]  # the personal texts
 
 
-async def find_orders_mentioning(
-    connection: Connection, email: str, customer_id: int | None
-) -> list[tuple[int, int]]:
+async def find_orders_mentioning(connection: Connection, email: str, customer_id: int | None) -> list[tuple[int, int]]:
     """The orders, of one customer or of all, whose texts hold that address. Reads all orders."""
     rows = await connection.fetch(
         f"""

@@ -59,10 +59,7 @@ class RequestFaults:
     def raise_all(self) -> None:
         """Raises what a send would have been refused for first, its `errors` naming all there is; nothing when all is well."""
         ranked = [
-            (field, problem)
-            for kind in _KEPT
-            for field, problem in self._found.items()
-            if isinstance(problem, kind)
+            (field, problem) for kind in _KEPT for field, problem in self._found.items() if isinstance(problem, kind)
         ]
         if not ranked:
             return

@@ -63,9 +63,7 @@ async def read_watermark(database: Database) -> int:
     )
     assert row is not None
     if row["is_standby"]:
-        raise Unavailable(
-            "A standby cannot tell which orders are still on their way: ask for `after` at the primary."
-        )
+        raise Unavailable("A standby cannot tell which orders are still on their way: ask for `after` at the primary.")
     horizon: int = row["horizon"]
     return horizon
 
@@ -104,9 +102,7 @@ class IdWatch:
 
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_PAIRS = [
-    first + second for first in _ALPHABET for second in _ALPHABET
-]  # by ten bits, the text of two characters
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # by ten bits, the text of two characters
 _RANDOM_BYTES = 10
 _SHIFTS = range(70, -10, -10)
 _WELL_FORMED = re.compile(rf"[{_ALPHABET}]{{20}}")
@@ -115,9 +111,7 @@ _WELL_FORMED = re.compile(rf"[{_ALPHABET}]{{20}}")
 def new_reference(now: datetime) -> str:
     """A new reference of 20 Crockford base32 characters."""
     random = int.from_bytes(os.urandom(_RANDOM_BYTES), "big")
-    return _hour_text(int(now.timestamp()) // 3600) + "".join(
-        [_PAIRS[random >> shift & 1023] for shift in _SHIFTS]
-    )
+    return _hour_text(int(now.timestamp()) // 3600) + "".join([_PAIRS[random >> shift & 1023] for shift in _SHIFTS])
 
 
 @lru_cache(maxsize=2)

@@ -144,12 +144,7 @@ class OrderLists:
         if wanted is None:
             raise InvalidRequest("`external_reference` must not be blank.")
         rows = await self._database.fetch(
-            principal.scope,
-            _OF_REFERENCE,
-            principal.customer_id,
-            principal.environment,
-            wanted,
-            after or 0,
+            principal.scope, _OF_REFERENCE, principal.customer_id, principal.environment, wanted, after or 0
         )
         return self._tell([order_record(order_id, told, created_at) for order_id, created_at, *told in rows])
 
@@ -164,9 +159,7 @@ class OrderLists:
     async def _read_next(self, wanted: list[_List]) -> Sequence[bytes]:
         return await self._read(wanted, _NEXT, await read_watermark(self._database))
 
-    async def _read(
-        self, wanted: list[_List], queries: Mapping[bool, str], *arguments: int
-    ) -> Sequence[bytes]:
+    async def _read(self, wanted: list[_List], queries: Mapping[bool, str], *arguments: int) -> Sequence[bytes]:
         lists = list(dict.fromkeys(wanted))
         records: list[list[OrderRecord]] = []
         # Where customers are spread, each list is asked of its customer's node.
@@ -217,6 +210,4 @@ _NEWEST = {
     for spread in (False, True)
 }
 _AFTER = "AND id::bigint > list.after AND id::bigint <= $5 ORDER BY id::bigint"
-_NEXT = {
-    spread: f"{_reading(_AFTER, '$6' if spread else '')} ORDER BY list.at, o.id" for spread in (False, True)
-}
+_NEXT = {spread: f"{_reading(_AFTER, '$6' if spread else '')} ORDER BY list.at, o.id" for spread in (False, True)}

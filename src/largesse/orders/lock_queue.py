@@ -145,9 +145,7 @@ class LockQueue:
         try:
             batch = queue.take()
             outcomes = await self._outcomes([one.order for one in batch]) if batch else []
-            held = [
-                one for one, outcome in zip(batch, outcomes, strict=True) if not self._deliver(one, outcome)
-            ]
+            held = [one for one, outcome in zip(batch, outcomes, strict=True) if not self._deliver(one, outcome)]
             queue.waiting |= dict.fromkeys(held)
             queue.reference_held = any(isinstance(outcome, ReferenceHeld) for outcome in outcomes)
             queue.at_once = 1 if queue.reference_held else min(2 * queue.at_once, _MAX_ORDERS)

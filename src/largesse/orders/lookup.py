@@ -39,9 +39,7 @@ async def find_order(connection: Connection, principal: Principal, reference: st
     return order
 
 
-async def references_of(
-    connection: Connection, customer_id: int, user_id: int, references: Iterable[str]
-) -> set[str]:
+async def references_of(connection: Connection, customer_id: int, user_id: int, references: Iterable[str]) -> set[str]:
     """Returns those of the references whose orders that person has placed."""
     rows = await connection.fetch(
         "SELECT reference FROM orders WHERE customer_id = $1 AND user_id = $2 AND reference = ANY($3::text[])",

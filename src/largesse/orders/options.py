@@ -45,17 +45,7 @@ def read_key(member: str, text: str | None) -> str | None:
 
 
 DEFAULT_WRAPPING = "default"
-WRAPPINGS = (
-    DEFAULT_WRAPPING,
-    "confetti",
-    "birthday",
-    "thank-you",
-    "winter",
-    "elegant",
-    "stars",
-    "gold",
-    "garden",
-)
+WRAPPINGS = (DEFAULT_WRAPPING, "confetti", "birthday", "thank-you", "winter", "elegant", "stars", "gold", "garden")
 # Other names that senders use.
 ALIASES = {
     "balloons": "birthday",
@@ -103,10 +93,7 @@ class Options(msgspec.Struct, frozen=True):
         | None
     ) = None
     from_name: (
-        Annotated[
-            str, Meta(max_length=MAX_FROM_NAME, description="Sender name", examples=["The People team"])
-        ]
-        | None
+        Annotated[str, Meta(max_length=MAX_FROM_NAME, description="Sender name", examples=["The People team"])] | None
     ) = None
     message: (
         Annotated[

@@ -20,9 +20,7 @@ class OrderAct:
     times: int
 
 
-async def record_reading(
-    connection: Connection, principal: Principal, address: str | None, order_id: int
-) -> None:
+async def record_reading(connection: Connection, principal: Principal, address: str | None, order_id: int) -> None:
     """Keeps that the codes of an order were given out again."""
     await connection.execute(
         """
@@ -38,9 +36,7 @@ async def record_reading(
     )
 
 
-async def list_acts(
-    connection: Connection, customer_id: int, order_id: int, *, limit: int = 100
-) -> list[OrderAct]:
+async def list_acts(connection: Connection, customer_id: int, order_id: int, *, limit: int = 100) -> list[OrderAct]:
     """What was done with an order after it was placed, the newest first."""
     rows = await connection.fetch(
         """
@@ -63,19 +59,13 @@ async def list_acts(
     return [OrderAct(**row) for row in rows]
 
 
-async def record_cancel(
-    connection: Connection, principal: Principal, address: str | None, order_id: int
-) -> None:
+async def record_cancel(connection: Connection, principal: Principal, address: str | None, order_id: int) -> None:
     """Keeps that codes of an order were voided."""
     await _record(connection, principal, address, order_id, "cancel", [None])
 
 
 async def record_resends(
-    connection: Connection,
-    principal: Principal,
-    address: str | None,
-    order_id: int,
-    message_ids: Sequence[int],
+    connection: Connection, principal: Principal, address: str | None, order_id: int, message_ids: Sequence[int]
 ) -> None:
     """Keeps that the mail of recipients was asked for again, as those messages."""
     await _record(connection, principal, address, order_id, "resend", message_ids)

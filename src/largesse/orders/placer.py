@@ -183,9 +183,7 @@ class Placer:
         except asyncpg.PostgresError as error:
             # Something in this batch cannot be written (another process took a reference first, say).
             # Alone, each order meets its own fate, and none fails for its neighbour.
-            if len(batch) == 1 and not isinstance(
-                error, asyncpg.UniqueViolationError | asyncpg.DeadlockDetectedError
-            ):
+            if len(batch) == 1 and not isinstance(error, asyncpg.UniqueViolationError | asyncpg.DeadlockDetectedError):
                 raise
             _log.info("batch_retried_order_by_order", orders=len(batch), error=type(error).__name__)
             return [await self._place_alone(writer, order) for order in batch]
@@ -300,11 +298,7 @@ async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
 
 
 async def _write(
-    chain: Chain,
-    connection: Connection,
-    decided: Decided,
-    context: BatchContext,
-    ids: Sequence[int] | None = None,
+    chain: Chain, connection: Connection, decided: Decided, context: BatchContext, ids: Sequence[int] | None = None
 ) -> Written:
     """Writes what was decided; with `ids`, all but the lines, which are there under those."""
     placed = await write_orders(connection, chain, decided, context, ids=ids) if decided.placed else []

@@ -83,9 +83,7 @@ class Quoter:
         assert gift is not None, "a gift that was not found has been told"
         return self._quote(caller, gift, wanted, decided)
 
-    def _read(
-        self, caller: Caller, asked: SendRequest, found: RequestFaults
-    ) -> tuple[SendRequest, OrderSpec]:
+    def _read(self, caller: Caller, asked: SendRequest, found: RequestFaults) -> tuple[SendRequest, OrderSpec]:
         """What is asked for with something harmless for whatever is wrong, and what comes of it."""
         for _ in range(_MOST_READINGS):
             try:
@@ -94,9 +92,7 @@ class Quoter:
                 asked = _without(asked, found.keep(refusal))
         raise AssertionError("what was refused is left out, so that something is left that can be read")
 
-    async def _decide(
-        self, caller: Caller, gift: Gift | None, wanted: OrderSpec, found: RequestFaults
-    ) -> Decided:
+    async def _decide(self, caller: Caller, gift: Gift | None, wanted: OrderSpec, found: RequestFaults) -> Decided:
         """What the placer would decide on the order now; what it would refuse it for is among what was found then."""
         if "account_id" in found:
             wanted = msgspec.structs.replace(wanted, account_id=None)
@@ -111,9 +107,7 @@ class Quoter:
             context = _context(order, caller.now, account, await read_references(connection, keys))
             if caller.principal.session_id is not None:
                 context.people = await person_statuses(connection, [caller.principal.session_id])
-            context.spending = await read_spending(
-                connection, limited_daily([order], context.standings), caller.now
-            )
+            context.spending = await read_spending(connection, limited_daily([order], context.standings), caller.now)
         decided = decide([order], context)
         while refusal := decided.refusals.get(0):
             with found:
@@ -160,9 +154,7 @@ def _without(asked: SendRequest, field: str) -> SendRequest:
     return msgspec.structs.replace(asked, **{field: harmless})
 
 
-async def _read_account(
-    connection: Connection, caller: Caller, source: PaymentSource
-) -> LedgerAccount | None:
+async def _read_account(connection: Connection, caller: Caller, source: PaymentSource) -> LedgerAccount | None:
     """The caller's account that an order is to be paid from; None for another's, and for one on invoice."""
     if not isinstance(source, FromAccount):
         return None
@@ -188,9 +180,7 @@ def _context(
     """What an order is decided on that is not going to be placed: nothing is locked, and nobody else is asked for."""
     principal = order.principal
     accounts = {
-        number: LedgerAccount(
-            number, principal.customer_id, principal.environment, kind, order.currency, 0, False, ()
-        )
+        number: LedgerAccount(number, principal.customer_id, principal.environment, kind, order.currency, 0, False, ())
         for number, kind in ((_OWN_ACCOUNTS.receivable, "receivable"), (_OWN_ACCOUNTS.sales, "sales"))
     }
     if funding is not None:
@@ -202,9 +192,7 @@ def _context(
         ids_left=1,
         transfer_ids=count(),
         # A quote gives no codes, so it does not ask for the scope that a batch of codes needs.
-        standings={}
-        if principal.key_id is None
-        else {principal.key_id: KeyStatus.of(principal)._replace(scopes=None)},
+        standings={} if principal.key_id is None else {principal.key_id: KeyStatus.of(principal)._replace(scopes=None)},
         people={},
         references=references,
         accounts=accounts,

@@ -28,9 +28,7 @@ QUOTE_HOLDS = timedelta(minutes=15)
 # What a send with a quote of this service's may be refused for.
 QUOTE_REFUSED = (QuoteChanged, QuoteExpired)
 
-_TOKEN = struct.Struct(
-    ">QQ3s32s9s"
-)  # seconds since 1970, minor units, currency, hash, and what makes it the only one
+_TOKEN = struct.Struct(">QQ3s32s9s")  # seconds since 1970, minor units, currency, hash, and what makes it the only one
 _encode = msgspec.json.Encoder().encode
 
 
@@ -80,9 +78,7 @@ def require_quoted(vault: Vault, caller: Caller, token: str, gift: Gift, wanted:
     if now == quoted:
         return
     if now.cost != quoted.cost:
-        raise QuoteChanged(
-            f"The order was quoted at {quoted.cost} and would cost {now.cost}; nothing was placed."
-        )
+        raise QuoteChanged(f"The order was quoted at {quoted.cost} and would cost {now.cost}; nothing was placed.")
     raise QuoteChanged("The request is not the one that was quoted; nothing was placed.")
 
 

@@ -139,9 +139,7 @@ async def read_account(connection: Connection, customer_id: int, account_id: int
 
 def _account_columns(orders: Iterable[Order]) -> tuple[list[int], list[int]]:
     """The accounts that orders change: in one column their customers, in the other their ids, which ascend."""
-    wanted = sorted(
-        {(account_id, order.principal.customer_id) for order in orders for account_id in order.account_ids}
-    )
+    wanted = sorted({(account_id, order.principal.customer_id) for order in orders for account_id in order.account_ids})
     return [customer_id for _, customer_id in wanted], [account_id for account_id, _ in wanted]
 
 
@@ -159,9 +157,7 @@ def _wanted_accounts(customers: str, ids: str, lock: str, pin: str) -> str:
     """  # noqa: S608 - placeholders
 
 
-async def read_references(
-    connection: Connection, references: Sequence[ReferenceKey]
-) -> dict[ReferenceKey, str]:
+async def read_references(connection: Connection, references: Sequence[ReferenceKey]) -> dict[ReferenceKey, str]:
     """Which of the callers' references are taken, and the reference of the order that holds each."""
     pin = ({customer_id for customer_id, _, _ in references} or {0}) if is_distributed(connection) else ()
     query = f"SELECT {_holders('$1', '$2', '$3', _pinned(connection, '$4'))}"
@@ -210,7 +206,9 @@ def _account(pin: str) -> str:
     """  # noqa: S608 - a placeholder
 
 
-_LEDGER_ACCOUNT = "ROW(id, customer_id, environment, kind, currency, balance_minor, open_to_all, service_accounts, chain_head)"
+_LEDGER_ACCOUNT = (
+    "ROW(id, customer_id, environment, kind, currency, balance_minor, open_to_all, service_accounts, chain_head)"
+)
 
 
 # What is read of keys, sequences and the clock, which nodes do not have.

@@ -54,9 +54,7 @@ def count_codes(given: Iterable[RecipientRequest]) -> int:
     return count
 
 
-def read_recipients(
-    given: Iterable[RecipientRequest | InvalidRequest],
-) -> Steps[tuple[OrderRecipient, ...]]:
+def read_recipients(given: Iterable[RecipientRequest | InvalidRequest]) -> Steps[tuple[OrderRecipient, ...]]:
     """The recipients as the order keeps them, one a step: an address at a domain not of ASCII takes milliseconds.
 
     One that could not even be read is given as what is wrong with it. Raises InvalidRequest whose `errors` name all that are wrong, or the first MAX_ERRORS; its detail is the first's.
@@ -83,9 +81,7 @@ def check_recipient(email: str, name: str | None, quantity: int | None, at: int 
     try:
         normal = normalise_email(email)
     except EmailError as error:
-        raise refused(
-            f"recipients[{at}].email", f"is not an email address: {str(error).removesuffix('.')}"
-        ) from None
+        raise refused(f"recipients[{at}].email", f"is not an email address: {str(error).removesuffix('.')}") from None
     checked = None if name is None else read_text(f"recipients[{at}].name", name)
     return OrderRecipient(normal, checked, 1 if quantity is None else quantity)
 
@@ -99,7 +95,5 @@ def count_more(errors: Sequence[FieldError]) -> str:
     more = len(errors) - 1
     if more == 0:
         return ""
-    count = (
-        f"is {more}" if more == 1 else f"are {more}" if len(errors) < MAX_ERRORS else f"are at least {more}"
-    )
+    count = f"is {more}" if more == 1 else f"are {more}" if len(errors) < MAX_ERRORS else f"are at least {more}"
     return f" So {count} more: see `errors`."

@@ -93,9 +93,7 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True):
     def or_else(self, options: Options, expiry_after_days: int | None) -> OrderSpec:
         """The same with what was not said filled in."""
         return msgspec.structs.replace(
-            self,
-            options=self.options.or_else(options),
-            expiry_after_days=self.expiry_after_days or expiry_after_days,
+            self, options=self.options.or_else(options), expiry_after_days=self.expiry_after_days or expiry_after_days
         )
 
 

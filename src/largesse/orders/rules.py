@@ -162,9 +162,7 @@ def require_currency(held: str, wanted: str) -> None:
 
 def reference_used(holder: str) -> ReferenceUsed:
     """The refusal of an order whose external reference the order of the reference `holder` holds already."""
-    return ReferenceUsed(
-        f"`external_reference` is already used by order {holder}; nothing was placed.", holder=holder
-    )
+    return ReferenceUsed(f"`external_reference` is already used by order {holder}; nothing was placed.", holder=holder)
 
 
 def _post(place: int, order: Order, context: BatchContext) -> list[Entry]:

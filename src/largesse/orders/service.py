@@ -81,10 +81,7 @@ class OrderService:
         self._public_url = public_url
         self._slices = CooperativeRunner()
         self._turns: FairTurns[int] = FairTurns(
-            at_once=_MAX_UNDER_WAY,
-            each=_EACH_UNDER_WAY,
-            max_waiting=_MAX_UNDER_WAY,
-            alone_after_s=_ALONE_AFTER_S,
+            at_once=_MAX_UNDER_WAY, each=_EACH_UNDER_WAY, max_waiting=_MAX_UNDER_WAY, alone_after_s=_ALONE_AFTER_S
         )
         self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
 
@@ -286,9 +283,7 @@ def _gift_of_template(snapshot: Snapshot, principal: Principal, template: Templa
     try:
         gift = _priced_template(snapshot, principal, template)
     except InvalidRequest as refusal:
-        raise InvalidRequest(
-            f"`template_id` names a template that cannot be sent: {refusal.detail}"
-        ) from None
+        raise InvalidRequest(f"`template_id` names a template that cannot be sent: {refusal.detail}") from None
     if gift is None:
         raise InvalidRequest("`template_id` names a template whose gift is no longer available.")
     return gift
@@ -311,33 +306,17 @@ def _priced_template(snapshot: Snapshot, principal: Principal, template: Templat
 
 def _product_gift(product_id: int, country: str, price: Price, *, template_id: int | None) -> Gift:
     return Gift(
-        "gift",
-        product_id,
-        None,
-        template_id,
-        country,
-        price.currency,
-        price.value_minor,
-        price.unit_cost_minor,
+        "gift", product_id, None, template_id, country, price.currency, price.value_minor, price.unit_cost_minor
     )
 
 
 def _collection_gift(collection_id: int, country: str, price: Price, *, template_id: int | None) -> Gift:
     return Gift(
-        "gifts",
-        None,
-        collection_id,
-        template_id,
-        country,
-        price.currency,
-        price.value_minor,
-        price.unit_cost_minor,
+        "gifts", None, collection_id, template_id, country, price.currency, price.value_minor, price.unit_cost_minor
     )
 
 
 def _with_template(wanted: OrderSpec, template: Template, plan: str) -> OrderSpec:
     """`wanted` with what the caller left out taken from the template."""
-    options = Options(
-        wrapping_key=template.wrapping_key, from_name=template.from_name, message=template.message
-    )
+    options = Options(wrapping_key=template.wrapping_key, from_name=template.from_name, message=template.message)
     return wanted.or_else(options, template.expiry_after_days if plan == "enterprise" else None)

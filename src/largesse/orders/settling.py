@@ -56,9 +56,7 @@ class Settler:
         """Ends when everything is settled."""
         await asyncio.gather(*self._tasks)
 
-    async def _settle(
-        self, database: Database, orders: Sequence[Order], transaction_id: str
-    ) -> dict[str, Outcome]:
+    async def _settle(self, database: Database, orders: Sequence[Order], transaction_id: str) -> dict[str, Outcome]:
         try:
             async with asyncio.timeout(_PATIENCE_S), self._slots:
                 placed = await _find(database, orders, transaction_id)

@@ -65,9 +65,7 @@ def require_within(order: Order, limit: Limit, spent_minor: int) -> None:
         )
 
 
-async def read_spending(
-    connection: Connection, keys: Sequence[SpendingKey], at: datetime
-) -> dict[SpendingKey, int]:
+async def read_spending(connection: Connection, keys: Sequence[SpendingKey], at: datetime) -> dict[SpendingKey, int]:
     """What was ordered on the day of that instant, in minor units; call it when the accounts are locked, by a statement of its own.
 
     What another transaction committed before it gave the lock back is seen by no statement that began before.

@@ -22,14 +22,7 @@ from largesse.encryption.chain import Chain
 from largesse.events.kinds import ORDER_CREATED
 from largesse.events.store import NEXT_EVENT_ID, EventColumns, insert_events, new_events
 from largesse.jobs.outbox import insert_mail_jobs, new_mail_jobs
-from largesse.ledger.posting import (
-    NEXT_ENTRY_ID,
-    Posting,
-    mark_entries,
-    new_balances,
-    new_entries,
-    post_by_shard_group,
-)
+from largesse.ledger.posting import NEXT_ENTRY_ID, Posting, mark_entries, new_balances, new_entries, post_by_shard_group
 from largesse.lines.store import LineColumns, LineRow, insert_lines, new_lines, write_columns
 from largesse.orders.ids import drawn_ids
 from largesse.orders.marks import order_digest
@@ -47,12 +40,7 @@ _SEALED_AT_ONCE = 100
 
 
 async def write_orders(
-    connection: Connection,
-    chain: Chain,
-    decided: Decided,
-    context: BatchContext,
-    *,
-    ids: Sequence[int] | None = None,
+    connection: Connection, chain: Chain, decided: Decided, context: BatchContext, *, ids: Sequence[int] | None = None
 ) -> list[Placed]:
     """Writes the orders of a batch, all their rows by one statement; the caller commits.
 
@@ -60,9 +48,7 @@ async def write_orders(
     entries with the balances they leave. Where customers are spread, a batch is of one, and it takes a statement for each table.
     """
     at = context.now
-    digests: dict[str | None, str] = {
-        order.reference: order_digest(chain, order, at) for order in decided.placed
-    }
+    digests: dict[str | None, str] = {order.reference: order_digest(chain, order, at) for order in decided.placed}
     posting = mark_entries(chain, context.accounts, decided.entries, at, digests)
     if is_distributed(connection):
         await write_by_shard_group(connection, decided.placed, posting, at, ids)
@@ -143,11 +129,7 @@ async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
 
 
 async def write_by_shard_group(
-    connection: Connection,
-    orders: Sequence[Order],
-    posting: Posting,
-    at: datetime,
-    ids: Sequence[int] | None,
+    connection: Connection, orders: Sequence[Order], posting: Posting, at: datetime, ids: Sequence[int] | None
 ) -> None:
     """Writes the rows of a batch of one customer: those of its lines only without `ids`, under which they were written before."""
     count = len(orders)
@@ -170,9 +152,7 @@ async def write_by_shard_group(
     await insert_orders(connection, new, at)
 
 
-def _events(
-    event_ids: Iterable[int], orders: Iterable[tuple[int, OrderRow]], at: datetime
-) -> Iterable[EventColumns]:
+def _events(event_ids: Iterable[int], orders: Iterable[tuple[int, OrderRow]], at: datetime) -> Iterable[EventColumns]:
     for event_id, (order_id, order) in zip(event_ids, orders, strict=True):
         body = f"{EVENT_BEFORE_ID}{order_id}{event_after_id(order, at)}".encode()
         yield event_id, order_id, order.customer_id, order.environment, ORDER_CREATED.name, body, at

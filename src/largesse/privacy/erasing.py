@@ -58,9 +58,7 @@ async def forget_written(connection: Connection, customer_id: int, texts: Texts)
     await forget_texts(connection, customer_id, texts.order_id, texts.external_reference, texts.written)
 
 
-async def erase(
-    database: Database, chain: Chain, email: str, found: Found, customer_id: int | None = None
-) -> Receipt:
+async def erase(database: Database, chain: Chain, email: str, found: Found, customer_id: int | None = None) -> Receipt:
     """Erases the address where it was found, an order at a time, and keeps the receipt; `chain` marks the orders anew.
 
     Broken off, it may be repeated: what is erased is not found again.

@@ -28,12 +28,7 @@ async def export(connection: Connection, vault: Vault, email: str, found: Found)
         await _order(connection, vault, order, found.lines.get(order, ()))
         for order in sorted({*found.lines, *found.mentions})
     ]
-    return {
-        "email": email,
-        "orders": orders,
-        "drafts": found.drafts,
-        "people": await _people(connection, email),
-    }
+    return {"email": email, "orders": orders, "drafts": found.drafts, "people": await _people(connection, email)}
 
 
 async def _order(connection: Connection, vault: Vault, order: OrderKey, numbers: Sequence[int]) -> Json:

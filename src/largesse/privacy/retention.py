@@ -29,14 +29,10 @@ EVERY_S = 60.0
 _ORDERS_AT_ONCE = 100
 _CODES_AT_ONCE = 5_000  # of them, unless one order alone has more
 
-ERASED = Counter(
-    "largesse_retention_erased", "Orders whose recipients were erased as they had been kept long enough."
-)
+ERASED = Counter("largesse_retention_erased", "Orders whose recipients were erased as they had been kept long enough.")
 
 # An order that was erased stays in front until the read models have followed; looked up one by one, so that none is sorted.
-_NOT_ERASED = (
-    "(SELECT erased_at FROM orders o WHERE o.customer_id = r.customer_id AND o.id = r.order_id) IS NULL"
-)
+_NOT_ERASED = "(SELECT erased_at FROM orders o WHERE o.customer_id = r.customer_id AND o.id = r.order_id) IS NULL"
 
 
 def due(condition: str) -> str:

@@ -49,9 +49,7 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey], neighbour
         moves[row["order_id"]].add(row["event"], row["day"], row["age"], row["count"], row["last_at"])
     facts.moves = moves
     sent = [key for key, order in facts.orders.items() if order["delivery_mode"] == "send"]
-    facts.bounced = {
-        row["order_id"]: row["bounced"] for row in await connection.fetch(_BOUNCED, *_columns(sent))
-    }
+    facts.bounced = {row["order_id"]: row["bounced"] for row in await connection.fetch(_BOUNCED, *_columns(sent))}
     facts.before = {
         (row["customer_id"], row["order_id"]): _told(row) for row in await connection.fetch(_BEFORE, *columns)
     }

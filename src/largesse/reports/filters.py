@@ -33,9 +33,7 @@ class GroupFilter:
     @property
     def said(self) -> dict[str, str | int]:
         """What of it was said, by the name of the column in `report_groups`."""
-        return {
-            field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None
-        }
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,11 +192,7 @@ class _Passing(NamedTuple):
 
 
 async def _passing(
-    connection: Connection,
-    wanted: OrderFilter,
-    candidates: Sequence[Place],
-    terms: Sequence[Term],
-    limit: int,
+    connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term], limit: int
 ) -> list[_Passing]:
     """The first `limit` of `candidates` that pass the filter and have a word of each of the terms."""
     said = wanted.group.said

@@ -50,12 +50,7 @@ class OrderPage:
 
 
 async def list_page(
-    connection: Connection,
-    wanted: OrderFilter,
-    limit: int,
-    *,
-    before: Place | None = None,
-    after: Place | None = None,
+    connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None, after: Place | None = None
 ) -> OrderPage:
     """At most `limit` orders that pass the filter: the newest, those before a place, or those after one."""
     found = await find_orders(connection, wanted, limit, past=after or before, newer=after is not None)
@@ -63,21 +58,14 @@ async def list_page(
 
 
 async def search_page(
-    connection: Connection,
-    wanted: OrderFilter,
-    limit: int,
-    *,
-    before: Place | None = None,
-    after: Place | None = None,
+    connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None, after: Place | None = None
 ) -> tuple[OrderPage, list[Added], bool]:
     """A page of a filter that searches, the sums of what it finds by currency, and whether these are all: of many, the newest are added up."""
     terms = await read_terms(connection, wanted)
     newest = await find_orders(connection, wanted, LOOKED_AT, terms=terms)
     found = newest.first(limit)
     if before or after:
-        found = await find_orders(
-            connection, wanted, limit, past=after or before, newer=after is not None, terms=terms
-        )
+        found = await find_orders(connection, wanted, limit, past=after or before, newer=after is not None, terms=terms)
     page = await _page(connection, wanted, found, before, after)
     sums = [Added(currency, currency, newest.sums[currency]) for currency in sorted(newest.sums)]
     return page, sums, newest.goes_on is None
@@ -141,9 +129,7 @@ async def _as_they_stand(
     if not changed:
         return orders
     facts = await read_facts(connection, [(customer_id, one) for one in sorted(changed)], [customer_id])
-    return [
-        _as_it_stands(customer_id, order, facts) if order.order_id in changed else order for order in orders
-    ]
+    return [_as_it_stands(customer_id, order, facts) if order.order_id in changed else order for order in orders]
 
 
 def _as_it_stands(customer_id: int, order: ListedOrder, facts: Facts) -> ListedOrder:

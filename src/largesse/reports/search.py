@@ -99,9 +99,7 @@ async def read_terms(connection: Connection, wanted: OrderFilter) -> list[Term]:
     return terms
 
 
-async def _read_term(
-    connection: Connection, wanted: OrderFilter, typed: str, beginnings: Iterable[str]
-) -> Term:
+async def _read_term(connection: Connection, wanted: OrderFilter, typed: str, beginnings: Iterable[str]) -> Term:
     ranges = sorted(beginning for beginning in beginnings if len(beginning) >= _SHORTEST)
     orders = await _of_reference(connection, wanted, typed.upper())
     for beginning in ranges:

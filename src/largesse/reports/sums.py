@@ -130,9 +130,7 @@ def state_of(*, codes: int, claimed: int, cancelled: int, is_scheduled: bool, bo
     return OrderState.BOUNCED if bounced else OrderState.WAITING
 
 
-def add_changes(
-    changed: Iterable[tuple[OrderSummary | None, OrderSummary | None]],
-) -> dict[SumsKey, Sums]:
+def add_changes(changed: Iterable[tuple[OrderSummary | None, OrderSummary | None]]) -> dict[SumsKey, Sums]:
     """What to add to the sums where orders stood one way and stand another; None for one that was not, or is no more."""
     changes: dict[SumsKey, Sums] = defaultdict(Sums)
     for before, after in changed:

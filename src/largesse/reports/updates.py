@@ -73,8 +73,7 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, neighbour
     reported = await _report(connection, facts)
     await write_orders(connection, reported)
     await add_to_sums(
-        connection,
-        add_changes((facts.before.get((one.customer_id, one.order_id)), _standing(one)) for one in reported),
+        connection, add_changes((facts.before.get((one.customer_id, one.order_id)), _standing(one)) for one in reported)
     )
     retold = {(change.customer_id, change.order_id) for change in changes if change.texts}
     new = [key for key in facts.orders if key not in facts.before or key in retold]
@@ -92,10 +91,7 @@ async def lock_updates(connection: Connection) -> None:
 
 
 async def forget_recipient(
-    connection: Connection,
-    customer_id: int,
-    order_ids: Sequence[int],
-    texts: Iterable[tuple[str | None, str | None]],
+    connection: Connection, customer_id: int, order_ids: Sequence[int], texts: Iterable[tuple[str | None, str | None]]
 ) -> None:
     """Has a customer's orders no longer found by a recipient, whose addresses and names are `texts`.
 
@@ -106,11 +102,7 @@ async def forget_recipient(
 
 
 async def forget_texts(
-    connection: Connection,
-    customer_id: int,
-    order_id: int,
-    reference: str | None,
-    texts: Iterable[str | None],
+    connection: Connection, customer_id: int, order_id: int, reference: str | None, texts: Iterable[str | None]
 ) -> None:
     """Has an order no longer found by a reference that it had, and by what was written on it.
 
@@ -144,12 +136,7 @@ async def _report(connection: Connection, facts: Facts) -> list[ReportedOrder]:
     groups = {key: _group(order) for key, order in facts.orders.items()}
     ids = await group_ids(connection, groups.values())
     return [
-        _reported(
-            order,
-            ids[groups[key]],
-            facts.moves.get(order["id"]) or Moves(),
-            facts.bounced.get(order["id"], 0),
-        )
+        _reported(order, ids[groups[key]], facts.moves.get(order["id"]) or Moves(), facts.bounced.get(order["id"], 0))
         for key, order in facts.orders.items()
     ]
 
@@ -214,9 +201,7 @@ def _standing(order: ReportedOrder) -> OrderSummary:
     )
 
 
-async def _add_words(
-    connection: Connection, facts: Facts, keys: Sequence[OrderKey], neighbours: Customers
-) -> None:
+async def _add_words(connection: Connection, facts: Facts, keys: Sequence[OrderKey], neighbours: Customers) -> None:
     if not keys:
         return
     recipients = await read_recipients(connection, keys, neighbours)
@@ -224,9 +209,7 @@ async def _add_words(
     for key in keys:
         order = facts.orders[key]
         found_by = words_of_order(
-            order["external_reference"],
-            [order[name] for name in PERSONAL],
-            recipients.get(order["id"], ()),
+            order["external_reference"], [order[name] for name in PERSONAL], recipients.get(order["id"], ())
         )
         words += [
             FoundWord(order["customer_id"], order["environment"], word, order["created_at"], order["id"])

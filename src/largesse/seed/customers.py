@@ -49,13 +49,9 @@ def read_customer(fields: Fields, gifts: Gifts) -> Customer:
         plan=fields.choice("plan", PLANS),
         funding=fields.choice("funding", tuple(SOURCES)),
         users=tuple(_read_user(user) for user in fields.objects("users")),
-        service_accounts=tuple(
-            _read_service_account(account) for account in fields.objects("service_accounts")
-        ),
+        service_accounts=tuple(_read_service_account(account) for account in fields.objects("service_accounts")),
         api_keys=tuple(_read_api_key(api_key) for api_key in fields.objects("api_keys")),
-        funding_accounts=tuple(
-            _read_funding_account(account) for account in fields.objects("funding_accounts")
-        ),
+        funding_accounts=tuple(_read_funding_account(account) for account in fields.objects("funding_accounts")),
         templates=tuple(_read_template(template, key, gifts) for template in fields.objects("templates")),
     )
     fields.done()
@@ -173,9 +169,7 @@ def _product_value(fields: Fields, product: Product | None, country: str, custom
     return 0
 
 
-def _collection_value(
-    fields: Fields, collection: Collection | None, country: str | None, customer: str
-) -> int:
+def _collection_value(fields: Fields, collection: Collection | None, country: str | None, customer: str) -> int:
     """The value of a template of `collection`; 0 after a mistake."""
     if collection is None:
         fields.amount("value", "")
@@ -204,17 +198,13 @@ def check_customer(customer: Customer, mistakes: SeedErrors) -> None:
     for api_key in customer.api_keys:
         if api_key.service_account and api_key.service_account not in known:
             mistakes.note(
-                api_key.place,
-                "service_account",
-                f"{customer.key!r} has no service account {api_key.service_account!r}",
+                api_key.place, "service_account", f"{customer.key!r} has no service account {api_key.service_account!r}"
             )
     for account in customer.funding_accounts:
         for number, key in enumerate(account.service_accounts or ()):
             if key not in known:
                 mistakes.note(
-                    account.place,
-                    f"service_accounts[{number}]",
-                    f"{customer.key!r} has no service account {key!r}",
+                    account.place, f"service_accounts[{number}]", f"{customer.key!r} has no service account {key!r}"
                 )
 
 

@@ -73,9 +73,7 @@ def read_product(fields: Fields, beside: Beside) -> Product:
     """
     digital = fields.flag("digital")
     currency = fields.currency()
-    fields.refuse(
-        _PHYSICAL if digital else _DIGITAL, f"is for {'physical' if digital else 'digital'} gifts only"
-    )
+    fields.refuse(_PHYSICAL if digital else _DIGITAL, f"is for {'physical' if digital else 'digital'} gifts only")
     product = Product(
         place=fields.place,
         key=fields.key(),
@@ -145,9 +143,7 @@ def read_collection(fields: Fields) -> Collection:
     if customer is None:
         fields.refuse(["value"], "is for custom collections only, those with a `customer`")
     else:
-        fields.refuse(
-            ["value_points", "allow_custom_value"], "is for curated collections only, without a `customer`"
-        )
+        fields.refuse(["value_points", "allow_custom_value"], "is for curated collections only, without a `customer`")
     collection = Collection(
         place=fields.place,
         key=fields.key(),
@@ -187,9 +183,7 @@ def collection_value(collection: Collection, value_minor: int | None) -> int:
     fixed_minor = collection.value_minor
     if fixed_minor is not None:
         if value_minor not in (None, fixed_minor):
-            raise ValueError(
-                f"must be {canonical(fixed_minor, collection.currency)}, the collection's, or left out"
-            )
+            raise ValueError(f"must be {canonical(fixed_minor, collection.currency)}, the collection's, or left out")
         return fixed_minor
     value = None if value_minor is None else to_number(value_minor, collection.currency)
     try:

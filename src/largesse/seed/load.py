@@ -74,9 +74,7 @@ async def load_seed(connection: Connection, chain: Chain, world: SeedFile) -> Lo
         "customers": customers,
         "service_accounts": _by_name(service_accounts),
     }
-    names = _names(
-        (customer.key, api_key.key) for customer in world.customers for api_key in customer.api_keys
-    )
+    names = _names((customer.key, api_key.key) for customer in world.customers for api_key in customer.api_keys)
     secrets = {names[own]: secret for own, secret in api_keys.secrets.items()}
     return LoadedSeed(ids, secrets, [*kept, *kept_templates, *api_keys.warnings, *unfunded], new_users)
 
@@ -86,11 +84,7 @@ async def _check_currencies(connection: Connection, world: SeedFile) -> None:
     mistakes = SeedErrors(world.file)
     used = [(product.place, product.currency) for product in world.products]
     used += [(collection.place, collection.currency) for collection in world.collections]
-    used += [
-        (account.place, account.currency)
-        for customer in world.customers
-        for account in customer.funding_accounts
-    ]
+    used += [(account.place, account.currency) for customer in world.customers for account in customer.funding_accounts]
     for place, currency in used:
         if currency not in known:
             mistakes.note(place, "currency", f"{currency} is no currency in use (ISO 4217)")
@@ -99,8 +93,7 @@ async def _check_currencies(connection: Connection, world: SeedFile) -> None:
 
 async def _save_customers(connection: Connection, world: SeedFile) -> _Ids:
     rows = [
-        NewRow(c.place, {"key": c.key, "name": c.name, "plan": c.plan, "funding": c.funding})
-        for c in world.customers
+        NewRow(c.place, {"key": c.key, "name": c.name, "plan": c.plan, "funding": c.funding}) for c in world.customers
     ]
     saved = await save(connection, save_customers, rows)
     return dict(zip((customer.key for customer in world.customers), saved.ids, strict=True))

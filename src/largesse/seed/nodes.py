@@ -79,9 +79,7 @@ def _events(text: str, file: str) -> Iterator[yaml.Event]:
         mark, begun = error.problem_mark or error.context_mark, error.context_mark
         line = mark.line + 1 if mark else 1
         inside = f" ({error.context}, from line {begun.line + 1} on)" if error.context and begun else ""
-        raise OperatorError(
-            f"{file}:{line}: this is not YAML: {error.problem or 'unreadable'}{inside}"
-        ) from None
+        raise OperatorError(f"{file}:{line}: this is not YAML: {error.problem or 'unreadable'}{inside}") from None
 
 
 @dataclass(slots=True)

@@ -47,9 +47,7 @@ class Template:
         return to_number(self.value_minor, self.currency)
 
 
-async def list_templates(
-    connection: Connection, principal: Principal, *, offset: int, limit: int
-) -> list[Template]:
+async def list_templates(connection: Connection, principal: Principal, *, offset: int, limit: int) -> list[Template]:
     """The templates of the principal's customer, newest first."""
     rows = await connection.fetch(
         f"SELECT {_COLUMNS} FROM templates WHERE customer_id = $1 AND removed_at IS NULL ORDER BY id DESC OFFSET $2 LIMIT $3",  # noqa: S608 - constant
@@ -119,9 +117,7 @@ async def add_template(connection: Connection, customer_id: int, content: Templa
     return added
 
 
-async def change_template(
-    connection: Connection, customer_id: int, template_id: int, content: TemplateContent
-) -> None:
+async def change_template(connection: Connection, customer_id: int, template_id: int, content: TemplateContent) -> None:
     """Has it say something else from now on; what was sent with it stays. Raises NotFound."""
     if not await connection.fetchval(_UPDATE, customer_id, template_id, *_values(content)):
         raise _no_such_template()
@@ -179,9 +175,7 @@ _TEMPLATES = Table(
         "removed_at": "timestamptz",  # never in a file: one that people have removed differs
     },
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
-    unwatched=(
-        "gift_name",
-    ),  # the name when the template was saved: renaming the gift alone saves no template
+    unwatched=("gift_name",),  # the name when the template was saved: renaming the gift alone saves no template
     kept="saved.of_people",
 )
 

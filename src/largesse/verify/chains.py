@@ -46,9 +46,7 @@ async def check_chains(
     except OperatorError:
         chains = Chains.of({})
     rules = RULES | ANCHOR_RULES if anchor else RULES
-    walk = _Walk(
-        connection, {check: Tally(check, rule) for check, rule in rules.items()}, progress, timeout_s
-    )
+    walk = _Walk(connection, {check: Tally(check, rule) for check, rule in rules.items()}, progress, timeout_s)
     progress.begin(ENTRIES_CHAINED)
     await walk.ledger(chains.entries, _Seen(anchor.entries if anchor else ()))
     progress.begin(AUDIT_CHAINED)
@@ -78,9 +76,7 @@ class _Seen:
 class _Walk:
     """Along all chains of the snapshot that the connection's transaction sees."""
 
-    def __init__(
-        self, connection: Connection, broken: dict[str, Tally], progress: Progress, timeout_s: float
-    ) -> None:
+    def __init__(self, connection: Connection, broken: dict[str, Tally], progress: Progress, timeout_s: float) -> None:
         self._connection, self._progress, self._timeout_s = connection, progress, timeout_s
         self.broken = broken
         self._names: dict[int, str] = {}

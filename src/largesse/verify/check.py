@@ -109,8 +109,7 @@ class Report:
             "checks": list(self.checks),
             "counted": self.counted,
             "findings": [
-                {"check": f.check, "rule": f.rule, "count": f.count, "ids": list(f.ids)}
-                for f in self.findings
+                {"check": f.check, "rule": f.rule, "count": f.count, "ids": list(f.ids)} for f in self.findings
             ],
         }
 

@@ -155,9 +155,7 @@ RULES = {
 _LINES_AT_ONCE = 2_000
 
 
-async def check_codes(
-    connection: Connection, vault: Vault, progress: Progress, timeout_s: float
-) -> list[Finding]:
+async def check_codes(connection: Connection, vault: Vault, progress: Progress, timeout_s: float) -> list[Finding]:
     """Opens the code of every line whose order exists; call it inside a transaction. Memory stays bounded."""
     broken = {check: Tally(check, rule) for check, rule in RULES.items()}
     async for rows in _chunks(connection, timeout_s):

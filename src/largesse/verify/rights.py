@@ -82,8 +82,7 @@ async def check_rights(connection: Connection) -> list[Finding]:
     """Holds every role's rights against what is its own; what is missing only where the schema is the roles' owner's."""
     found = await differences(connection)
     handed = await connection.fetchval(
-        "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')",
-        Role.OWNER,
+        "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')", Role.OWNER
     )
     # Until it is, everybody may call functions, as PostgreSQL has it, and no role is there to lack anything.
     told = [f"not {right.grant}" for right in found.missing if handed]

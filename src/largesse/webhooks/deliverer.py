@@ -125,9 +125,7 @@ class Deliverer:
             if await self._take_turn(queue):
                 await self._recorder.add(queue.lease)
         except Exception as error:
-            log.exception(
-                "webhook.turn_failed", subscription_id=str(queue.subscription_id), error=type(error).__name__
-            )
+            log.exception("webhook.turn_failed", subscription_id=str(queue.subscription_id), error=type(error).__name__)
         finally:
             del self._room[failing][queue.lease]
             self._on_freed()

@@ -84,12 +84,7 @@ async def list_subscription_records(connection: Connection, principal: Principal
 
 
 async def list_deliveries(
-    connection: Connection,
-    principal: Principal,
-    subscription_id: UUID,
-    *,
-    before: int | None = None,
-    limit: int = 50,
+    connection: Connection, principal: Principal, subscription_id: UUID, *, before: int | None = None, limit: int = 50
 ) -> list[DeliveryRecord]:
     """The newest deliveries of a subscription with their attempts, newest first; `before` is the id of the last page's end.
 
@@ -110,9 +105,7 @@ async def list_deliveries(
     return await _with_attempts(connection, principal, rows)
 
 
-async def order_references(
-    connection: Connection, principal: Principal, order_ids: Collection[int]
-) -> dict[int, str]:
+async def order_references(connection: Connection, principal: Principal, order_ids: Collection[int]) -> dict[int, str]:
     """The references of the orders that deliveries are about, by the orders' ids."""
     rows = await connection.fetch(
         "SELECT id, reference FROM orders WHERE customer_id = $1 AND id = ANY($2::int[])",
@@ -148,11 +141,7 @@ async def list_order_webhooks(
         event["id"],
     )
     return list(
-        zip(
-            [row["target_url"] for row in rows],
-            await _with_attempts(connection, principal, rows),
-            strict=True,
-        )
+        zip([row["target_url"] for row in rows], await _with_attempts(connection, principal, rows), strict=True)
     )
 
 
@@ -248,9 +237,7 @@ async def _read(connection: Connection, principal: Principal, delivery_id: int) 
     return record
 
 
-async def _with_attempts(
-    connection: Connection, principal: Principal, deliveries: list[Row]
-) -> list[DeliveryRecord]:
+async def _with_attempts(connection: Connection, principal: Principal, deliveries: list[Row]) -> list[DeliveryRecord]:
     rows = await connection.fetch(
         """
         SELECT delivery_id, number, started_at, duration_ms, status, error, answer FROM delivery_attempts

@@ -38,9 +38,7 @@ class AttemptResult:
 class Verdict:
     """What becomes of the delivery. The states but `retry` and `gone` are those of the table `deliveries`."""
 
-    outcome: (
-        str  # delivered, dropped, exhausted; retry: pending, again in `delay_s`; gone: the subscription ends
-    )
+    outcome: str  # delivered, dropped, exhausted; retry: pending, again in `delay_s`; gone: the subscription ends
     delay_s: float = 0.0
 
     @property
@@ -61,9 +59,7 @@ def judge(result: AttemptResult, *, attempt: int, attempts_left: int, now: datet
     if attempts_left <= 1:
         return Verdict("exhausted")
     asked_s = (
-        read_retry_after(result.retry_after, now)
-        if status is not None and (status == 429 or status >= 500)
-        else 0.0
+        read_retry_after(result.retry_after, now) if status is not None and (status == 429 or status >= 500) else 0.0
     )
     return Verdict("retry", SCHEDULE.delay_s(attempt, at_least_s=asked_s))
 
@@ -93,9 +89,7 @@ class Attempted:
     verdict: Verdict
 
 
-async def record(
-    connection: Connection, attempted: Sequence[Attempted], leaving: Sequence[Lease] = ()
-) -> None:
+async def record(connection: Connection, attempted: Sequence[Attempted], leaving: Sequence[Lease] = ()) -> None:
     """Writes attempts and what becomes of their deliveries, where the lease still holds; then gives `leaving` back.
 
     The queues are locked first, so that nobody takes one while its outcomes are being written: all of them at once and

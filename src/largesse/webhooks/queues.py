@@ -19,11 +19,7 @@ from largesse.jobs.leases import Lease, Queue, Terms, held_columns
 
 # The index of queues holds those with something pending alone, and serves a statement that says so.
 SUBSCRIPTION_QUEUES = Queue(
-    "subscription_queues",
-    "subscription_id",
-    "uuid",
-    ready="failing = $3 AND due_at < 'infinity'",
-    order="due_at",
+    "subscription_queues", "subscription_id", "uuid", ready="failing = $3 AND due_at < 'infinity'", order="due_at"
 )
 
 _TERMS = Terms()
@@ -72,10 +68,7 @@ async def take_queues(
     One whose events lie on a node that is away is looked at again when its lease has run out.
     """
     taken = await SUBSCRIPTION_QUEUES.take(connection, limit, failing, terms=terms)
-    leases = {
-        row["subscription_id"]: Lease(row["customer_id"], row["subscription_id"], row["fence"])
-        for row in taken
-    }
+    leases = {row["subscription_id"]: Lease(row["customer_id"], row["subscription_id"], row["fence"]) for row in taken}
     jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
     arguments = [lease.customer_id for lease in leases.values()], list(leases), jobs_each
     away: set[int] = set()
@@ -102,9 +95,7 @@ async def take_queues(
     return list(queues.values())
 
 
-async def _read_events(
-    connection: Connection, due: Sequence[Row]
-) -> tuple[dict[int, tuple[int, bytes]], set[int]]:
+async def _read_events(connection: Connection, due: Sequence[Row]) -> tuple[dict[int, tuple[int, bytes]], set[int]]:
     """The orders and the bodies of the events that are to be delivered, and the customers whose node is away."""
     told = [row for row in due if row["event_id"] is not None]
 

@@ -98,9 +98,7 @@ class Resolver:
         async with asyncio.timeout(LONGEST_S):
             return await self._questions.getaddrinfo(host, type=socket.SOCK_STREAM)
 
-    def _answered(
-        self, host: str, places: asyncio.Semaphore, asked: asyncio.Future[pycares.AddrInfoResult]
-    ) -> None:
+    def _answered(self, host: str, places: asyncio.Semaphore, asked: asyncio.Future[pycares.AddrInfoResult]) -> None:
         del self._asked[host]
         self._leave(places)
         if not asked.cancelled():

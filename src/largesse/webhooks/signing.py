@@ -54,9 +54,7 @@ class Signer:
         self._secret = secret
         self._key = standard_key(secret)
 
-    def headers(
-        self, delivery_id: int, event: str, body: bytes, *, now: datetime | None = None
-    ) -> dict[str, str]:
+    def headers(self, delivery_id: int, event: str, body: bytes, *, now: datetime | None = None) -> dict[str, str]:
         """The headers of an attempt made `now`, by this machine's clock where it is not said. `webhook-id` stays the same over all attempts of a delivery."""
         at = int((now or clock.now()).timestamp())
         return {

@@ -150,9 +150,7 @@ async def _hold_to_limit(connection: Connection, customer_id: int) -> None:
         "SELECT count(*) FROM webhook_subscriptions WHERE customer_id = $1", customer_id
     )
     if held >= MAX_SUBSCRIPTIONS:
-        raise InvalidRequest(
-            f"A customer holds at most {MAX_SUBSCRIPTIONS} webhook subscriptions: delete one first."
-        )
+        raise InvalidRequest(f"A customer holds at most {MAX_SUBSCRIPTIONS} webhook subscriptions: delete one first.")
 
 
 SAMPLES_A_MINUTE = 10  # of one subscription
@@ -180,6 +178,5 @@ class DeliveryThrottle:
     def count_redelivery(self, customer_id: int) -> None:
         """Counts a delivery that is asked for again. A refused one is not counted."""
         self._requested.spend(
-            customer_id,
-            f"A customer asks for at most {REQUESTED_A_MINUTE} samples and redeliveries a minute.",
+            customer_id, f"A customer asks for at most {REQUESTED_A_MINUTE} samples and redeliveries a minute."
         )

@@ -108,9 +108,7 @@ RESOLVE_TIMEOUT_S = 3.0
 # Gives the addresses of a host name on behalf of a customer; raises OSError when it has none.
 LookUp = Callable[[str, int], Awaitable[Sequence[Address]]]
 
-_URL = re.compile(
-    r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>/[^?#]*)?(?P<query>\?[^#]*)?", re.IGNORECASE
-)
+_URL = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>/[^?#]*)?(?P<query>\?[^#]*)?", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+)(?::(?P<port>[1-9][0-9]{0,4}))?")
 # RFC 3986: what a path and a query may hold, percent signs only as part of a triplet.
 _PATH_AND_QUERY = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*")
@@ -185,14 +183,10 @@ def _parse(url: str) -> Target:
         raise InvalidRequest("`target_url` must hold no blanks, control characters or backslashes.")
     parts = _URL.fullmatch(url)
     if parts is None:
-        raise InvalidRequest(
-            "`target_url` must be an https address without a fragment: https://example.com/hook."
-        )
+        raise InvalidRequest("`target_url` must be an https address without a fragment: https://example.com/hook.")
     path_and_query = (parts["path"] or "/") + (parts["query"] or "")
     if not _PATH_AND_QUERY.fullmatch(path_and_query):
-        raise InvalidRequest(
-            "`target_url` must percent-encode what RFC 3986 does not allow in a path or query."
-        )
+        raise InvalidRequest("`target_url` must percent-encode what RFC 3986 does not allow in a path or query.")
     if "@" in parts["authority"]:
         raise InvalidRequest("`target_url` must hold no user name or password.")
     authority = _AUTHORITY.fullmatch(parts["authority"])

@@ -16,10 +16,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.retention import Old, Waiting
 from largesse.webhooks.subscriptions import secret_context
 
-OLD = (
-    Old("delivery_attempts", "started_at", 30),
-    Old("deliveries", "created_at", 30, "state <> 'pending'"),
-)
+OLD = (Old("delivery_attempts", "started_at", 30), Old("deliveries", "created_at", 30, "state <> 'pending'"))
 
 # Of each room, those that have waited longest for their turn.
 _QUEUES_LOOKED_AT = 1_000
@@ -39,11 +36,7 @@ _OLDEST = f"""
 """  # noqa: S608 - the names are constants
 
 DELIVERIES = Waiting(
-    "deliveries",
-    "state = 'pending'",
-    "deliveries_pending",
-    "customer_id, subscription_id, due_at",
-    oldest=_OLDEST,
+    "deliveries", "state = 'pending'", "deliveries_pending", "customer_id, subscription_id, due_at", oldest=_OLDEST
 )
 FAILING = Waiting("subscription_queues", "failing", "subscription_queues_failing", "subscription_id")
 

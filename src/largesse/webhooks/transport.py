@@ -23,9 +23,7 @@ from largesse.webhooks.resolver import UnresolvedError
 from largesse.webhooks.targets import Address, LookUp, Network, Target, parse_target, permits
 
 _KEPT_OPEN_S = 5.0  # after the last answer
-_FIRST_ADDRESSES_S = (
-    3.0  # for each address of a name but the last, so that a dead one leaves time for the next
-)
+_FIRST_ADDRESSES_S = 3.0  # for each address of a name but the last, so that a dead one leaves time for the next
 
 _Place = tuple[str, str, int]  # scheme, host and port
 
@@ -74,9 +72,7 @@ class HttpTransport:
         self._idle.clear()
         await asyncio.sleep(0)  # the transports close in the next turn of the loop
 
-    async def post(
-        self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int
-    ) -> AttemptResult:
+    async def post(self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int) -> AttemptResult:
         """Posts `body` and returns what came of it; never raises for anything the other side does.
 
         The time-out is for all of it, the look-up of the name included.
@@ -137,11 +133,7 @@ class HttpTransport:
         tls = self._tls if target.scheme == "https" else None
         try:
             transport, channel = await asyncio.get_running_loop().create_connection(
-                Channel,
-                str(address),
-                target.port,
-                ssl=tls,
-                server_hostname=target.host if tls is not None else None,
+                Channel, str(address), target.port, ssl=tls, server_hostname=target.host if tls is not None else None
             )
         except (ssl.SSLError, TimeoutError):
             raise
@@ -169,9 +161,7 @@ class HttpTransport:
             idle[:] = [(since, channel) for since, channel in idle if channel.reusable]
             if not idle:
                 del self._idle[place]
-        self._sweeping = (
-            asyncio.get_running_loop().call_later(_KEPT_OPEN_S, self._sweep) if self._idle else None
-        )
+        self._sweeping = asyncio.get_running_loop().call_later(_KEPT_OPEN_S, self._sweep) if self._idle else None
 
 
 @lru_cache(maxsize=4096)

@@ -54,9 +54,7 @@ def test_a_catalogue_says_everything_and_nothing_else(tag: str) -> None:
         for form in forms(message.string):
             assert form, text
             # "Within a day" may do without its number.
-            assert sorted(PLACEHOLDER.findall(form)) in (wanted, [w for w in wanted if w != "%(count)s"]), (
-                text
-            )
+            assert sorted(PLACEHOLDER.findall(form)) in (wanted, [w for w in wanted if w != "%(count)s"]), text
         assert sorted(PLACEHOLDER.findall(forms(message.string)[-1])) == wanted, text
 
 
@@ -86,9 +84,7 @@ def test_plurals_follow_the_language() -> None:
     def say(tag: str, n: int) -> str:
         return template_environment(mail.TEMPLATES, tag).from_string(template).render(n=n)
 
-    assert [say("en", n) for n in (1, 2)] == [
-        f"Use it within {d} of opening it." for d in ("1 day", "2 days")
-    ]
+    assert [say("en", n) for n in (1, 2)] == [f"Use it within {d} of opening it." for d in ("1 day", "2 days")]
     assert "1 jour " in say("fr", 1)
     assert "2 jours " in say("fr", 2)
     assert "eines Tages" in say("de", 1)

@@ -18,9 +18,7 @@ from largesse.base.i18n.languages import LANGUAGES, chosen_language, language_of
         (None, None, ",".join(["ja"] * 50 + ["de"]), None),
     ],
 )
-def test_the_language_of_a_request(
-    asked: str | None, remembered: str | None, accepted: str, tag: str | None
-) -> None:
+def test_the_language_of_a_request(asked: str | None, remembered: str | None, accepted: str, tag: str | None) -> None:
     assert chosen_language(asked, remembered, accepted) is LANGUAGES.get(tag or "")
 
 

@@ -228,9 +228,7 @@ async def test_who_watches_an_account_is_told_once_each_time_it_falls(
             return await queue_low_balances(connection)
 
     async def set_balance(minor: int) -> None:
-        await database.execute(
-            OPERATOR, "UPDATE accounts SET balance_minor = $2 WHERE id = $1", account["id"], minor
-        )
+        await database.execute(OPERATOR, "UPDATE accounts SET balance_minor = $2 WHERE id = $1", account["id"], minor)
 
     assert sorted(await asyncio.gather(queued(), queued())) == [0, 1]
     assert await mailer.step()

@@ -234,9 +234,7 @@ def problem() -> Callable[..., str]:
 
 
 @pytest.fixture(scope="module")
-def start_service(
-    module_database_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServiceFactory]:
+def start_service(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFactory]:
     """Starts services: `start_service(world=…, like=…, **settings)`; all end with the module, before its database.
 
     `world` is YAML to load first. `like` is a service whose ids and keys the new one shares. `wrong_keys` counts those.
@@ -244,10 +242,7 @@ def start_service(
     with ExitStack() as stack:
 
         def start(
-            world: str | None = None,
-            like: Service | None = None,
-            wrong_keys: WrongKeys | None = None,
-            **changes: Any,
+            world: str | None = None, like: Service | None = None, wrong_keys: WrongKeys | None = None, **changes: Any
         ) -> Service:
             database_url = module_database_url
             ids: Mapping[str, Mapping[str, int]] = like.ids if like else {}
@@ -274,9 +269,7 @@ def start_service(
         yield start
 
 
-async def load_document(
-    connection: asyncpg.Connection, document: Any, master_key: bytes = MASTER_KEY
-) -> LoadedSeed:
+async def load_document(connection: asyncpg.Connection, document: Any, master_key: bytes = MASTER_KEY) -> LoadedSeed:
     """Loads a world as an operator of the services here would, or of one with another master key."""
     return await load_seed(connection, await chain_of(connection, master_key), document)
 
@@ -352,12 +345,8 @@ def on_database(url: str, work: Callable[[asyncpg.Connection], Coroutine[Any, An
 def quote(service: Any) -> Any:
     """Asks for the quote of what `service.send` would send."""
 
-    def ask(
-        what: str, name: str, *, key: str = "hr", account: str | None = "gbp", **members: Any
-    ) -> httpx.Response:
-        return service.client(key).post(
-            f"/quote/{what}", json=service.body(what, name, account=account, **members)
-        )
+    def ask(what: str, name: str, *, key: str = "hr", account: str | None = "gbp", **members: Any) -> httpx.Response:
+        return service.client(key).post(f"/quote/{what}", json=service.body(what, name, account=account, **members))
 
     return ask
 

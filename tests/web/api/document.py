@@ -8,7 +8,5 @@ from largesse.web.api.routes import OPERATIONS
 DOCUMENT = build_document(OPERATIONS)
 SCHEMAS = DOCUMENT["components"]["schemas"]
 BY_ID = {
-    operation["operationId"]: operation
-    for methods in DOCUMENT["paths"].values()
-    for operation in methods.values()
+    operation["operationId"]: operation for methods in DOCUMENT["paths"].values() for operation in methods.values()
 }

@@ -13,9 +13,7 @@ from largesse.encryption.vault import Vault
 from largesse.verify.audit import audit
 
 
-def test_acts_are_kept_with_key_address_and_request(
-    service: Any, run_on_database: Callable[..., Any]
-) -> None:
+def test_acts_are_kept_with_key_address_and_request(service: Any, run_on_database: Callable[..., Any]) -> None:
     asked = {"targetUrl": "https://93.184.215.14/largesse", "event": "order.created"}
     client = service.client("hr")
     made = client.post("/webhooks", json=asked, headers={"X-Request-Id": "made-1"}).json()

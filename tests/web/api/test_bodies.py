@@ -120,13 +120,7 @@ def test_places_what_is_unusual_but_sound(service, member: str) -> None:
 
 @pytest.mark.parametrize(
     "content_type",
-    [
-        None,
-        "application/json",
-        "Application/JSON; charset=utf-8",
-        "application/json;",
-        "application/vnd.example+json",
-    ],
+    [None, "application/json", "Application/JSON; charset=utf-8", "application/json;", "application/vnd.example+json"],
 )
 def test_places_json_by_any_of_its_names(service, content_type: str | None) -> None:
     headers = {} if content_type is None else {"Content-Type": content_type}
@@ -181,8 +175,7 @@ def test_places_a_body_of_exactly_four_mebibytes(service, chunked: bool) -> None
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/nothing", "/me/", "//me", "/Me", "/send", "/send/", "/send/gifts", "/products/1/2", "/orders/"],
+    "path", ["/nothing", "/me/", "//me", "/Me", "/send", "/send/", "/send/gifts", "/products/1/2", "/orders/"]
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_an_unknown_path(service, problem, method: str, path: str) -> None:

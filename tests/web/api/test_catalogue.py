@@ -250,9 +250,7 @@ def test_products_that_pass_the_filters(service, key: str, query: dict[str, str]
         ("hr", {"amount": "10", "country": "GB", "currency": "GBP"}, ["treats"]),
     ],
 )
-def test_collections_that_pass_the_filters(
-    service, key: str, query: dict[str, str], names: list[str]
-) -> None:
+def test_collections_that_pass_the_filters(service, key: str, query: dict[str, str], names: list[str]) -> None:
     answer = service.client(key).get("/collections", params=query)
     assert answer.status_code == 200, answer.text
     by_id = {n: name for name, n in service.ids["collections"].items()}
@@ -314,9 +312,7 @@ def test_pages_of_products_add_up_to_the_list(service) -> None:
         ("/orders", "limit=ten", "limit"),
     ],
 )
-def test_a_malformed_parameter_is_refused_by_name(
-    service, problem, path: str, query: str, member: str
-) -> None:
+def test_a_malformed_parameter_is_refused_by_name(service, problem, path: str, query: str, member: str) -> None:
     detail = problem(service.client("hr").get(f"{path}?{query}"), 400)
     assert detail.startswith(f"`{member}` ")
 
@@ -328,12 +324,7 @@ def test_a_query_that_cannot_be_read_is_refused(service, problem, query: str) ->
 
 def test_edges_of_the_list_limits_are_accepted(service) -> None:
     client = service.client("hr")
-    for path, limits in {
-        "/products": (1, 200),
-        "/templates": (1, 200),
-        "/users": (1, 200),
-        "/orders": (1, 50),
-    }.items():
+    for path, limits in {"/products": (1, 200), "/templates": (1, 200), "/users": (1, 200), "/orders": (1, 50)}.items():
         for limit in limits:
             assert client.get(path, params={"limit": limit}).status_code == 200
     assert client.get("/templates?offset=2147483647").json() == []

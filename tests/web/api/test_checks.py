@@ -45,9 +45,7 @@ def test_a_body_that_cannot_be_read_comes_before_a_used_reference(service, taken
 
 def test_a_used_reference_comes_before_the_rest_of_the_body_and_the_balance(service, taken, problem) -> None:
     problem(post(service, "hr", b'{"externalReference":"taken"}'), 409, "reference-used")
-    dear = service.send(
-        "gift", "shop", account="team", value=100_000, codeQuantity=5000, externalReference=taken
-    )
+    dear = service.send("gift", "shop", account="team", value=100_000, codeQuantity=5000, externalReference=taken)
     problem(dear, 409, "reference-used")
 
 

@@ -20,9 +20,7 @@ def move_clock(service: Any) -> Any:
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
-def test_send_at_is_judged_by_the_databases_clock(
-    service: Any, problem: Any, move_clock: Any, hours: int
-) -> None:
+def test_send_at_is_judged_by_the_databases_clock(service: Any, problem: Any, move_clock: Any, hours: int) -> None:
     move_clock(timedelta(hours=hours))
     there = datetime.now(UTC) + timedelta(hours=hours)
     recipients = [{"email": "sam@example.com"}]

@@ -73,9 +73,7 @@ def test_too_many_codes_are_told_before_addresses_are_read(service: Any, problem
     assert taken_s < 1_000 * dear_s / 2
 
 
-def test_a_used_reference_is_told_before_addresses_are_read(
-    service: Any, problem: Any, dear_s: float
-) -> None:
+def test_a_used_reference_is_told_before_addresses_are_read(service: Any, problem: Any, dear_s: float) -> None:
     assert service.send("gift", "coffee", value=5, externalReference="dear").status_code == 200
     body = service.body("gift", "coffee", value=5, externalReference="dear", recipients=dear(1_000))
     began = time.process_time()
@@ -106,10 +104,7 @@ async def test_neighbours_do_not_wait_for_dear_recipients(service: Any, dear_s: 
         assert (await client.get("/me", headers=headers["globex"])).status_code == 200
         del body["codeQuantity"]
         sending = asyncio.gather(
-            *(
-                client.post("/send/gift", json=body | {"recipients": dear(125)}, headers=headers["hr"])
-                for _ in range(4)
-            )
+            *(client.post("/send/gift", json=body | {"recipients": dear(125)}, headers=headers["hr"]) for _ in range(4))
         )
         began = time.perf_counter()
         await asyncio.sleep(0.05)

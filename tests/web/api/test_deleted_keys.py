@@ -38,9 +38,7 @@ NOT_WRITING = {"quoteGift", "quoteCollection", "quoteTemplate"}
 METHODS = {operation.name: operation.method for operation in OPERATIONS if operation.name not in NOT_WRITING}
 # Which a server writes to by itself, from time to time: when a key was last used, and that it still seals under a master key.
 TOLD = ("api_keys", "master_keys")
-WITH_BODY = [
-    operation.name for operation in OPERATIONS if operation.body is not None and operation.name in METHODS
-]
+WITH_BODY = [operation.name for operation in OPERATIONS if operation.body is not None and operation.name in METHODS]
 
 
 def batch_of(service: Any) -> str:
@@ -80,11 +78,7 @@ def new_key(service: Any, run_on_database: Any) -> tuple[int, str]:
     made: tuple[int, str] = run_on_database(
         service.database_url,
         lambda connection: create_key(
-            connection,
-            customer="acme",
-            service_account="hr-bot",
-            environment="production",
-            key=secrets.token_hex(8),
+            connection, customer="acme", service_account="hr-bot", environment="production", key=secrets.token_hex(8)
         ),
     )
     return made
@@ -107,9 +101,7 @@ async def until(true: Callable[[], Any]) -> None:
 async def waits_for(connection: asyncpg.Connection, *others: asyncio.Future[Any]) -> bool:
     """Whether somebody waits for a lock of this connection's transaction, or one of the others is done and need not."""
     query = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
-    return any(other.done() for other in others) or await connection.fetchval(
-        SOMEBODY_WAITS if IS_SPREAD else query
-    )
+    return any(other.done() for other in others) or await connection.fetchval(SOMEBODY_WAITS if IS_SPREAD else query)
 
 
 def test_every_operation_that_writes_is_tried_here() -> None:
@@ -142,9 +134,7 @@ def test_the_deletion_wins(service, problem, run_on_database, name: str) -> None
     assert everything(service) != before
 
 
-def half_sent(
-    service: Any, name: str, path: str, body: Any, secret: str, meanwhile: Callable[[], Any]
-) -> bytes:
+def half_sent(service: Any, name: str, path: str, body: Any, secret: str, meanwhile: Callable[[], Any]) -> bytes:
     """The answer to a request whose body ends after `meanwhile`, and begins once its key has been found."""
     raw = json.dumps(body).encode()
     head = (
@@ -154,9 +144,7 @@ def half_sent(
     address = urlsplit(service.url)
     with socket.create_connection((address.hostname, address.port), timeout=60) as caller:
         caller.sendall(head.encode())
-        assert caller.recv(1000).startswith(
-            b"HTTP/1.1 100 "
-        )  # the body is asked for after the checks of the key
+        assert caller.recv(1000).startswith(b"HTTP/1.1 100 ")  # the body is asked for after the checks of the key
         caller.sendall(raw[:10])
         meanwhile()
         caller.sendall(raw[10:])
@@ -221,9 +209,7 @@ def test_the_deletion_waits(service, run_on_database) -> None:
         deleter = await asyncpg.connect(service.database_url)
         try:
             async with connection.transaction():
-                order = await connection.fetchrow(
-                    "SELECT customer_id, id FROM orders WHERE reference = $1", reference
-                )
+                order = await connection.fetchrow("SELECT customer_id, id FROM orders WHERE reference = $1", reference)
                 await connection.execute(
                     "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *order
                 )

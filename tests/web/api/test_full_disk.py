@@ -28,8 +28,7 @@ _COPY = "SELECT set_config(name, 'copy', false) FROM pg_settings WHERE name = 'f
 pytestmark = [
     pytest.mark.skipif(IS_SPREAD, reason="moves a database that is one server's"),
     pytest.mark.skipif(
-        bool(os.environ.get("LARGESSE_TEST_DATABASE_URL")),
-        reason="fills a disk of the tests' own server alone",
+        bool(os.environ.get("LARGESSE_TEST_DATABASE_URL")), reason="fills a disk of the tests' own server alone"
     ),
 ]
 
@@ -129,9 +128,7 @@ def until(happened: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_health_says_that_the_disk_is_full_before_anybody_writes(
-    service: Service, small_disk: SmallDisk
-) -> None:
+def test_health_says_that_the_disk_is_full_before_anybody_writes(service: Service, small_disk: SmallDisk) -> None:
     assert health(service)[0] == 200
     small_disk.fill()
     until(lambda: health(service)[0] == 503)
@@ -150,9 +147,7 @@ def test_an_order_is_placed_whole_or_not_at_all(
     service: Service, small_disk: SmallDisk, problem: Callable[..., str], codes: int
 ) -> None:
     def send(at: int = 0) -> Any:
-        return service.send(
-            "gift", "shop", value=0.01, codeQuantity=codes, externalReference=f"full-{codes}-{at}"
-        )
+        return service.send("gift", "shop", value=0.01, codeQuantity=codes, externalReference=f"full-{codes}-{at}")
 
     small_disk.fill()
     placed = 0

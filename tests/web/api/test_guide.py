@@ -56,13 +56,7 @@ def test_the_guide_places_an_order_once(service: Service, place: Any) -> None:
 def test_the_guide_charges_what_was_agreed_to(service: Service, place: Any) -> None:
     names = place.__globals__
     exec(block("python", "def confirm("), names)  # noqa: S102 - text of our own
-    order = {
-        "productId": 1,
-        "value": 10,
-        "accountId": 1,
-        "codeQuantity": 1,
-        "externalReference": "guide-quoted",
-    }
+    order = {"productId": 1, "value": 10, "accountId": 1, "codeQuantity": 1, "externalReference": "guide-quoted"}
     shown: list[dict[str, Any]] = []
     before = service.balance("gbp")
     assert names["confirm"]("gift", order, shown.append) is None
@@ -73,17 +67,13 @@ def test_the_guide_charges_what_was_agreed_to(service: Service, place: Any) -> N
     assert before - service.balance("gbp") == 20
 
 
-def test_the_python_client_of_the_guide_places_an_order(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_python_client_of_the_guide_places_an_order(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LARGESSE", service.url)
     monkeypatch.setenv("LARGESSE_API_KEY", service.keys["hr"])
     names: dict[str, Any] = {}
     exec(block("python", "import Largesse"), names)  # noqa: S102 - text of our own
     order = names["order"]
-    assert (
-        service.client("hr").get(f"/orders/{order.reference}").json()["totalCost"] == order.total_cost == 10
-    )
+    assert service.client("hr").get(f"/orders/{order.reference}").json()["totalCost"] == order.total_cost == 10
 
 
 def test_the_first_order_of_the_guide_is_placed(service: Service) -> None:

@@ -23,21 +23,14 @@ def test_what_is_known_is_not_named(service) -> None:
 
 
 def test_misspelt_members_of_a_send_are_named_once(service) -> None:
-    people = [
-        {"email": "sam@example.com", "quantitiy": 2},
-        {"email": "ada@example.com", "quantitiy": 3, "Name": "Ada"},
-    ]
+    people = [{"email": "sam@example.com", "quantitiy": 2}, {"email": "ada@example.com", "quantitiy": 3, "Name": "Ada"}]
     with capture_logs() as logged:
         answer = service.send("gift", "coffee", value=5, recipients=people, externalRef="r-1", message="Hi")
     assert (answer.status_code, answer.json()["codeCount"]) == (200, 2)
     named = "externalRef, recipients[].quantitiy, recipients[].Name"
     assert ignored(answer) == named
     (line,) = [line for line in logged if line["event"] == "names_ignored"]
-    assert (line["names"], line["route"], line["request_id"]) == (
-        named,
-        "/send/gift",
-        answer.headers["X-Request-Id"],
-    )
+    assert (line["names"], line["route"], line["request_id"]) == (named, "/send/gift", answer.headers["X-Request-Id"])
     assert line["key_id"] == 1
     assert line["customer_id"] == 1
 
@@ -91,9 +84,7 @@ def test_of_a_large_body_the_first_is_named(service) -> None:
     def sent(size: int, **members: Any) -> Any:
         short = json.dumps(body | {"a": 1, "b": 2} | members)
         raw = short + " " * (size - len(short))
-        return service.client("hr").post(
-            "/send/gift", content=raw, headers={"Content-Type": "application/json"}
-        )
+        return service.client("hr").post("/send/gift", content=raw, headers={"Content-Type": "application/json"})
 
     assert ignored(sent(LOOKED_THROUGH)) == "a, b"
     assert ignored(sent(LOOKED_THROUGH + 1)) == "a, ..."
@@ -102,7 +93,5 @@ def test_of_a_large_body_the_first_is_named(service) -> None:
 
 def test_values_that_nobody_reads_may_be_anything(service) -> None:
     raw = json.dumps(service.body("gift", "coffee", value=5))[:-1] + ',"x":1e999,"y":{"z":[[[]]]},"x":-0}'
-    answer = service.client("hr").post(
-        "/send/gift", content=raw, headers={"Content-Type": "application/json"}
-    )
+    answer = service.client("hr").post("/send/gift", content=raw, headers={"Content-Type": "application/json"})
     assert (answer.status_code, ignored(answer)) == (200, "x, y")

@@ -131,9 +131,7 @@ def test_another_customers_answers_as_what_is_not_there(service, theirs, problem
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if "/orders/" in name or "/webhooks/" in name])
-def test_the_other_environments_answers_as_what_is_not_there(
-    service, staging, theirs, problem, name: str
-) -> None:
+def test_the_other_environments_answers_as_what_is_not_there(service, staging, theirs, problem, name: str) -> None:
     client, request, mine = staging.client("hr-test"), CALLS[name], theirs[name]
     other = request(client, mine)
     problem(other, 404, "not-found")
@@ -163,8 +161,7 @@ def test_sending_with_another_customers_ids(
     body = service.body(what, name, account="globex-gbp", **({} if what == "template" else {"value": 10}))
     client, before = service.client("globex"), service.state()
     answers = [
-        client.post(f"/send/{what}", json={**body, member: number})
-        for number in (service.ids[listed][other], ABSENT)
+        client.post(f"/send/{what}", json={**body, member: number}) for number in (service.ids[listed][other], ABSENT)
     ]
     problem(answers[0], 400)
     assert told(answers[0], "") == told(answers[1], "")
@@ -175,10 +172,7 @@ def test_sending_with_another_customers_ids(
 def test_an_account_of_the_other_environment_pays_nothing(service, staging, problem) -> None:
     body = service.body("gift", "coffee", value=5)
     client, before = staging.client("hr-test"), service.state()
-    answers = [
-        client.post("/send/gift", json={**body, "accountId": number})
-        for number in (body["accountId"], ABSENT)
-    ]
+    answers = [client.post("/send/gift", json={**body, "accountId": number}) for number in (body["accountId"], ABSENT)]
     problem(answers[0], 400)
     assert answers[0].content == answers[1].content
     assert service.state() == before

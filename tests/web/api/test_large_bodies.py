@@ -20,9 +20,7 @@ def test_a_customer_has_so_many_bytes_on_their_way_and_no_more(service: Service)
         for _ in range(fitting):
             stack.enter_context(half_sent(service, "/send/gift", body, whole=LARGE + 90_000, **headers))
         await_held(service, (fitting - 1) * LARGE)
-        one_more = stack.enter_context(
-            half_sent(service, "/send/gift", body, whole=LARGE + 90_000, **headers)
-        )
+        one_more = stack.enter_context(half_sent(service, "/send/gift", body, whole=LARGE + 90_000, **headers))
         refused = head_of_answer(one_more)
         assert refused.startswith("http/1.1 429")
         assert "retry-after: 5" in refused

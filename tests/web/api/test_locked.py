@@ -39,8 +39,7 @@ async def test_cancellations_that_wait_leave_connections_to_others(service) -> N
     async with httpx.AsyncClient(base_url=service.url, timeout=60, limits=limits) as client:
         await holder.execute("BEGIN; SELECT FROM accounts WHERE customer_id = 1 FOR UPDATE")
         cancelling = [
-            asyncio.create_task(client.post(f"/orders/{reference}/cancel", headers=headers["hr"]))
-            for _ in range(20)
+            asyncio.create_task(client.post(f"/orders/{reference}/cancel", headers=headers["hr"])) for _ in range(20)
         ]
         try:
             # Those of this database alone: with others', a look takes longer than a cancellation waits.
@@ -71,9 +70,7 @@ async def test_orders_whose_accounts_are_locked_keep_no_other_order_of_the_custo
             return (await client.post("/send/gift", json=body, headers=headers[key])).status_code
 
         assert [await send(body, "hr") for body in (pounds, euros)] == [200, 200]
-        await holder.execute(
-            "BEGIN; SELECT FROM accounts WHERE customer_id = 1 AND currency = 'GBP' FOR UPDATE"
-        )
+        await holder.execute("BEGIN; SELECT FROM accounts WHERE customer_id = 1 AND currency = 'GBP' FOR UPDATE")
         try:
             assert await send(pounds, "other") == 200
             locked = [asyncio.create_task(send(pounds, "hr")) for _ in range(20)]

@@ -26,12 +26,7 @@ def make_key(service: Service, name: str, **narrowed: Any) -> httpx.Client:
     _, secret = on_database(
         service.database_url,
         lambda connection: create_key(
-            connection,
-            customer="acme",
-            service_account="hr-bot",
-            environment="production",
-            key=name,
-            **narrowed,
+            connection, customer="acme", service_account="hr-bot", environment="production", key=name, **narrowed
         ),
     )
     return httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {secret}"}, timeout=30)
@@ -69,12 +64,7 @@ def limit(service: Service) -> Iterator[Callable[..., None]]:
                     customer,
                     key,
                 )
-                await limit_service_account(
-                    connection,
-                    **row,
-                    currency=currency,
-                    limit=Limit(largest, daily),
-                )
+                await limit_service_account(connection, **row, currency=currency, limit=Limit(largest, daily))
 
         on_database(service.database_url, work)
 
@@ -130,13 +120,7 @@ def test_a_key_is_used_from_its_networks_alone(service: Service, problem: Callab
 
     networks = [ipaddress.ip_network(one) for one in ("198.51.100.0/24", "2001:db8:7::/48")]
     with make_key(service, "office", networks=networks) as client:
-        for inside in (
-            "198.51.100.0",
-            "198.51.100.255",
-            "2001:db8:7::",
-            "2001:db8:7:ffff::1",
-            "::ffff:198.51.100.9",
-        ):
+        for inside in ("198.51.100.0", "198.51.100.255", "2001:db8:7::", "2001:db8:7:ffff::1", "::ffff:198.51.100.9"):
             assert client.get("/me", headers={"X-Forwarded-For": inside}).status_code == 200, inside
         for outside in ("198.51.99.255", "198.51.101.0", "2001:db8:8::", "::ffff:198.51.101.9"):
             answer = client.get("/me", headers={"X-Forwarded-For": outside})
@@ -189,10 +173,7 @@ def test_a_day_is_spent_to_the_last_penny_and_the_next_begins_anew(
         detail = problem(service.client("hr").post(path, json=body), 403, "daily-limit")
         assert "99.99 of the 100.00 GBP" in detail
     assert service.state() == before
-    assert (
-        service.client("hr").post("/quote/gift", json=service.body("gift", "shop", value=0.01)).status_code
-        == 200
-    )
+    assert service.client("hr").post("/quote/gift", json=service.body("gift", "shop", value=0.01)).status_code == 200
     assert service.send("gift", "shop", account="team", value=0.01).status_code == 200
     problem(service.send("gift", "shop", value=0.01), 403, "daily-limit")
     service.sql("UPDATE clock SET ahead_by = interval '1 day'")
@@ -261,9 +242,7 @@ def test_without_limits_nothing_is_read_or_kept_for_them(service: Service) -> No
     assert service.sql("SELECT count(*) FROM daily_spending")[0][0] == 0
 
 
-def test_a_key_in_use_is_narrowed_from_its_next_request_on(
-    service: Service, problem: Callable[..., str]
-) -> None:
+def test_a_key_in_use_is_narrowed_from_its_next_request_on(service: Service, problem: Callable[..., str]) -> None:
     with make_key(service, "changing") as client:
         assert client.get("/products").status_code == 200
         service.sql("UPDATE api_keys SET scopes = ARRAY['send'] WHERE key = 'changing'")

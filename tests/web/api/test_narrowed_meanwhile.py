@@ -16,10 +16,7 @@ from tests.web.api.conftest import Service, on_database
 
 NARROWED = {
     "scope": ("UPDATE api_keys SET scopes = '{read}' WHERE key = 'hr'", "/problems/scope-required"),
-    "network": (
-        "UPDATE api_keys SET networks = '{192.0.2.0/24}' WHERE key = 'hr'",
-        "/problems/network-not-allowed",
-    ),
+    "network": ("UPDATE api_keys SET networks = '{192.0.2.0/24}' WHERE key = 'hr'", "/problems/network-not-allowed"),
 }
 CODES_ALONE = "UPDATE api_keys SET scopes = '{send}' WHERE key = 'hr'"
 WIDE = "UPDATE api_keys SET scopes = NULL, networks = NULL WHERE key = 'hr'"
@@ -55,10 +52,7 @@ def requests(service: Service) -> dict[str, tuple[str, Any]]:
         "order": ("/send/gift", service.body("gift", "coffee", value=10, recipients=recipients)),
         "batch": ("/send/gift", service.body("gift", "coffee", value=10, codeQuantity=2)),
         "large": ("/send/gift", service.body("gift", "coffee", value=10, codeQuantity=150)),
-        "webhook": (
-            "/webhooks",
-            {"event": "order.created", "targetUrl": "https://hooks.example/x"},
-        ),
+        "webhook": ("/webhooks", {"event": "order.created", "targetUrl": "https://hooks.example/x"}),
     }
 
 
@@ -91,9 +85,7 @@ def test_narrowing_waits_for_what_is_being_written(service: Service) -> None:
         try:
             async with other.transaction():
                 await other.execute("SELECT FROM api_keys WHERE id = $1 FOR KEY SHARE", key_id)
-                narrowing = asyncio.create_task(
-                    narrow_key(connection, key_id, scopes=["read"], networks=None)
-                )
+                narrowing = asyncio.create_task(narrow_key(connection, key_id, scopes=["read"], networks=None))
                 waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
                 while not await other.fetchval(waits):
                     assert not narrowing.done()

@@ -153,9 +153,7 @@ def test_operation_ids_are_unique() -> None:
 
 def test_the_document_holds_every_problem() -> None:
     responses = [resolved(response) for response in RESPONSES]
-    shown = {
-        name for r in responses for content in r["content"].values() for name in content.get("examples", {})
-    }
+    shown = {name for r in responses for content in r["content"].values() for name in content.get("examples", {})}
     of_pages = {Misdirected.slug}  # what no operation answers
     assert shown == {problem.slug for problem in PROBLEMS} - of_pages
 

@@ -53,12 +53,7 @@ FIELDS_OF_SPEC = {
     },
     "Product": PRODUCT,
     # Additions: what is said of one product.
-    "ProductInFull": {
-        **PRODUCT,
-        "description": maybe(TEXT),
-        "howToRedeem": maybe(TEXT),
-        "terms": maybe(TEXT),
-    },
+    "ProductInFull": {**PRODUCT, "description": maybe(TEXT), "howToRedeem": maybe(TEXT), "terms": maybe(TEXT)},
     "Collection": {
         "id": INT32,
         "name": TEXT,
@@ -134,12 +129,7 @@ FIELDS_OF_SPEC = {
         "createdBy": maybe(INT64),
         "creationDate": DATE,
     },
-    "Subscription": {
-        "id": "string uuid",
-        "event": maybe(TEXT),
-        "targetUrl": maybe(TEXT),
-        "secret": maybe(TEXT),
-    },
+    "Subscription": {"id": "string uuid", "event": maybe(TEXT), "targetUrl": maybe(TEXT), "secret": maybe(TEXT)},
     "Recipient": {"email": "string email", "name": maybe(TEXT), "quantity": maybe(INT32)},
     "Problem": {
         "type": maybe("string uri-reference"),

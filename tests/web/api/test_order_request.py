@@ -99,8 +99,7 @@ def test_what_was_left_out_is_filled_in(service, what: str, name: str, said: Any
     sent = service.send(what, name, codeQuantity=4, **said)
     lists = {"productId": "products", "collectionId": "collections", "templateId": "templates"}
     named = {
-        member: service.ids[lists[member]][value] if member in lists else value
-        for member, value in filled_in.items()
+        member: service.ids[lists[member]][value] if member in lists else value for member, value in filled_in.items()
     }
     assert asked(service, sent) == expected(service, sent, codeQuantity=4, **named)
 

@@ -78,8 +78,7 @@ def test_the_record_of_a_collection_without_anything_optional(service, typed) ->
 
 def test_orders_are_listed_newest_first_ten_unless_said(service) -> None:
     references = [
-        service.send("gift", "coffee", value=5, externalReference=f"newest-{n}").json()["reference"]
-        for n in range(12)
+        service.send("gift", "coffee", value=5, externalReference=f"newest-{n}").json()["reference"] for n in range(12)
     ]
     client = service.client("hr")
     listed = client.get("/orders").json()
@@ -93,8 +92,7 @@ def test_orders_after_one_are_listed_oldest_first(service, staging) -> None:
     client = service.client("hr")
     (last,) = client.get("/orders?limit=1").json()
     references = [
-        service.send("gift", "coffee", value=5, key=key).json()["reference"]
-        for key in ("hr", "crm", "hr", "hr", "crm")
+        service.send("gift", "coffee", value=5, key=key).json()["reference"] for key in ("hr", "crm", "hr", "hr", "crm")
     ]
     service.send("gift", "coffee", key="globex", account="globex-gbp", value=5)
     staging.send("gift", "coffee", key="hr-test", account="test-gbp", value=5)
@@ -137,9 +135,7 @@ def test_a_lost_response_is_given_again(service, staging) -> None:
     readings = service.sql(
         "SELECT o.reference, r.service_account_id FROM code_readings r JOIN orders o ON o.id = order_id"
     )
-    assert [tuple(row) for row in readings] == [
-        (batch.json()["reference"], service.ids["service_accounts"]["hr-bot"])
-    ]
+    assert [tuple(row) for row in readings] == [(batch.json()["reference"], service.ids["service_accounts"]["hr-bot"])]
 
 
 def test_an_order_that_is_not_there(service, problem) -> None:
@@ -152,10 +148,7 @@ def test_codes_and_pins_are_nowhere_in_the_database(service) -> None:
     codes = service.send("gift", "coffee", value=5, codeQuantity=2).json()["codes"]
     tables = service.sql("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
     dump = json.dumps(
-        [
-            [str(row) for row in service.sql(f'SELECT t::text FROM "{table["table_name"]}" t')]
-            for table in tables
-        ]
+        [[str(row) for row in service.sql(f'SELECT t::text FROM "{table["table_name"]}" t')] for table in tables]
     )
     assert len(dump) > 10_000
     for code in codes:

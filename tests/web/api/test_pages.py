@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from conftest import Service
 
 PAGES = ["/", "/docs", "/problems", *(f"/problems/{problem.slug}" for problem in PROBLEMS)]
-ASSETS = {
-    "/docs/style.css": "text/css",
-    "/docs/icon.svg": "image/svg+xml",
-    "/openapi.json": "application/json",
-}
+ASSETS = {"/docs/style.css": "text/css", "/docs/icon.svg": "image/svg+xml", "/openapi.json": "application/json"}
 VOID = {"meta", "link", "img", "input", "br"}
 
 
@@ -154,13 +150,8 @@ def test_the_reference_shows_every_member_and_limit(service: Service) -> None:
 def test_texts_of_the_document_are_escaped() -> None:
     document = build_document(OPERATIONS)
     document["paths"]["/me"]["get"]["description"] = "<script>`a<b`</script> [x](javascript:alert(1))"
-    shown = {
-        o.id: o for section in read_sections(document, "https://gifts.example") for o in section.operations
-    }
-    assert (
-        shown["getMe"].description
-        == "&lt;script&gt;<code>a&lt;b</code>&lt;/script&gt; [x](javascript:alert(1))"
-    )
+    shown = {o.id: o for section in read_sections(document, "https://gifts.example") for o in section.operations}
+    assert shown["getMe"].description == "&lt;script&gt;<code>a&lt;b</code>&lt;/script&gt; [x](javascript:alert(1))"
 
 
 SAMPLES = [
@@ -173,9 +164,7 @@ SAMPLES = [
 
 # Of samples whose example of an id is nobody's, and of the one that makes something.
 EXPECTED = {
-    **dict.fromkeys(
-        ("getOrder", "getOrderRequest", "cancelOrder", "listOrderDeliveries", "resendOrderMail"), 404
-    ),
+    **dict.fromkeys(("getOrder", "getOrderRequest", "cancelOrder", "listOrderDeliveries", "resendOrderMail"), 404),
     **dict.fromkeys(("deleteWebhook", "listWebhookDeliveries", "redeliverWebhook", "testWebhook"), 404),
     "createWebhook": 201,
 }
@@ -193,9 +182,7 @@ def test_samples_run(service: Service, operation_id: str, label: str, code: str)
     if body and b"externalReference" in body:
         # Samples of several operations give the same one; here each places its own order.
         body = json.dumps(json.loads(body) | {"externalReference": f"{operation_id} {label}"}).encode()
-    answer = httpx.request(
-        method, url.replace("https://gifts.example", service.url), headers=headers, content=body
-    )
+    answer = httpx.request(method, url.replace("https://gifts.example", service.url), headers=headers, content=body)
     assert answer.status_code == EXPECTED.get(operation_id, 200), answer.text
     assert answer.headers["content-type"].startswith("application/") or answer.status_code == 204
 

@@ -42,14 +42,7 @@ def move_clock(service: Any) -> Iterator[Any]:
     ],
 )
 def test_what_is_quoted_is_what_is_placed(
-    service: Any,
-    quote: Any,
-    what: str,
-    name: str,
-    account: str,
-    members: dict[str, Any],
-    value: float,
-    cost: float,
+    service: Any, quote: Any, what: str, name: str, account: str, members: dict[str, Any], value: float, cost: float
 ) -> None:
     quoted = quote(what, name, account=account, **members)
     assert quoted.status_code == 200, quoted.text
@@ -82,9 +75,7 @@ def test_quotes_write_nothing(service: Any, quote: Any) -> None:
         )
     ]
     assert "orders" in tables
-    everything = " UNION ALL ".join(
-        f"SELECT '{name}' AS name, count(*) AS count FROM {name}" for name in tables
-    )
+    everything = " UNION ALL ".join(f"SELECT '{name}' AS name, count(*) AS count FROM {name}" for name in tables)
     spent = "SELECT sequencename::text AS name, last_value AS count FROM pg_sequences"
 
     def state() -> list[tuple[Any, ...]]:
@@ -103,14 +94,10 @@ def test_an_invoiced_customer_has_no_balance_after(service: Any, quote: Any) -> 
     assert answer.status_code == 200
     assert answer.json()["balanceAfter"] is None
     token = answer.json()["quote"]
-    assert (
-        service.send("gift", "coffee", key="initech", account=None, value=5, quote=token).status_code == 200
-    )
+    assert service.send("gift", "coffee", key="initech", account=None, value=5, quote=token).status_code == 200
 
 
-def test_a_quote_is_for_what_the_account_holds_and_reserves_none_of_it(
-    service: Any, quote: Any, problem: Any
-) -> None:
+def test_a_quote_is_for_what_the_account_holds_and_reserves_none_of_it(service: Any, quote: Any, problem: Any) -> None:
     exact = {"account": "team", "value": service.balance("team")}
     told = quote("gift", "shop", **exact).json()
     assert told["balanceAfter"] == 0
@@ -145,9 +132,7 @@ def test_a_quote_is_for_what_the_account_holds_and_reserves_none_of_it(
     ],
     ids=lambda changed: next(iter(changed)),
 )
-def test_another_request_is_not_placed(
-    service: Any, quote: Any, problem: Any, changed: dict[str, Any]
-) -> None:
+def test_another_request_is_not_placed(service: Any, quote: Any, problem: Any, changed: dict[str, Any]) -> None:
     members = {"value": 10, "recipients": [SAM], "message": "Thank you", "expiryAfterDays": 30}
     token = quote("gift", "coffee", **members).json()["quote"]
     before = service.state()
@@ -170,9 +155,7 @@ def test_another_gift_is_not_placed(service: Any, quote: Any, problem: Any) -> N
 
 def test_the_same_in_other_words_is_placed(service: Any, quote: Any) -> None:
     """What counts is what was understood. The caller's reference is not part of it: it names the order, whatever is in that."""
-    token = quote(
-        "gift", "coffee", value=10, recipients=[SAM], source="API", sendAt=LATER.isoformat()
-    ).json()["quote"]
+    token = quote("gift", "coffee", value=10, recipients=[SAM], source="API", sendAt=LATER.isoformat()).json()["quote"]
     members = {
         "value": 10.0,
         "country": "gb",
@@ -185,9 +168,7 @@ def test_the_same_in_other_words_is_placed(service: Any, quote: Any) -> None:
     assert service.send("gift", "coffee", quote=token, **members).status_code == 200
 
 
-def test_a_price_that_changed_is_not_charged(
-    service: Any, quote: Any, problem: Any, run_on_database: Any
-) -> None:
+def test_a_price_that_changed_is_not_charged(service: Any, quote: Any, problem: Any, run_on_database: Any) -> None:
     told = quote("gift", "hamper").json()
     dearer = RICH_WORLD.replace("cost: 35.00", "cost: 36.00")
 
@@ -219,9 +200,7 @@ def test_a_quote_expires(service: Any, quote: Any, problem: Any, move_clock: Any
     assert service.state() == before
 
 
-def test_a_quote_is_for_its_customer_and_environment(
-    service: Any, staging: Any, quote: Any, problem: Any
-) -> None:
+def test_a_quote_is_for_its_customer_and_environment(service: Any, staging: Any, quote: Any, problem: Any) -> None:
     members = {"value": 5, "codeQuantity": 1}
     of_globex = quote("gift", "coffee", key="globex", account="globex-gbp", **members).json()["quote"]
     body = staging.body("gift", "coffee", account="test-gbp", **members)

@@ -61,9 +61,7 @@ def test_a_quote_is_refused_as_the_send_is(service: Any, members: dict[str, Any]
     assert taken.status_code in {200, 409}
     body = service.body("gift", "coffee", value=10) | members
     before = service.state()
-    sent, quoted = (
-        service.client("hr").post(path, json=body).json() for path in ("/send/gift", "/quote/gift")
-    )
+    sent, quoted = (service.client("hr").post(path, json=body).json() for path in ("/send/gift", "/quote/gift"))
     assert service.state() == before
     errors = quoted.pop("errors")
     sent.pop("errors", None)

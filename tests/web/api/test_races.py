@@ -138,9 +138,7 @@ async def test_orders_on_an_account_that_covers_three_in_five(service) -> None:
     assert {a.body["type"] for a in answers if a.status == 402} == {"/problems/insufficient-balance"}
     assert service.balance("gbp") == 0.0
     placed = {answer.body["reference"] for answer in answers if answer.status == 200}
-    kept = {
-        row["reference"] for row in service.sql("SELECT reference FROM orders WHERE delivery_mode = 'send'")
-    }
+    kept = {row["reference"] for row in service.sql("SELECT reference FROM orders WHERE delivery_mode = 'send'")}
     assert placed == kept
     assert len(placed) == COVERED
     check_books(service)
@@ -150,8 +148,7 @@ async def test_orders_on_an_account_that_covers_three_in_five(service) -> None:
 async def refused_references_still_work(service, answers: list[Answer]) -> bool:
     refused = [f"rush-{n}" for n, answer in enumerate(answers) if answer.status == 402]
     calls = [
-        sending(service, "gift", "coffee", account="big", value=5, externalReference=reference)
-        for reference in refused
+        sending(service, "gift", "coffee", account="big", value=5, externalReference=reference) for reference in refused
     ]
     again = await all_at_once(service, "hr", calls)
     return Counter(answer.status for answer in again) == {200: ORDERS - COVERED}
@@ -195,8 +192,7 @@ async def test_references_ten_times_each_over_three_endpoints(service) -> None:
 
 async def test_an_invoiced_customers_orders_all_fall_due(service) -> None:
     calls = [
-        sending(service, "gift", "coffee", account=None, value=5, externalReference=f"due-{n}")
-        for n in range(ORDERS)
+        sending(service, "gift", "coffee", account=None, value=5, externalReference=f"due-{n}") for n in range(ORDERS)
     ]
     answers = await all_at_once(service, "owes", calls)
     assert Counter(answer.status for answer in answers) == {200: ORDERS}
@@ -208,9 +204,7 @@ async def test_an_invoiced_customers_orders_all_fall_due(service) -> None:
 async def test_the_last_pennies_are_spent_once(service) -> None:
     """Orders of many sizes on one pound: what is placed adds up to what is gone."""
     sizes = [1 + n % 9 for n in range(128)]
-    calls = [
-        sending(service, "gift", "penny", account="pence", value=0.01, codeQuantity=size) for size in sizes
-    ]
+    calls = [sending(service, "gift", "penny", account="pence", value=0.01, codeQuantity=size) for size in sizes]
     answers = await all_at_once(service, "hr", calls)
     assert {answer.status for answer in answers} == {200, 402}
     spent = sum(size for size, answer in zip(sizes, answers, strict=True) if answer.status == 200)
@@ -240,15 +234,7 @@ async def test_two_processes_share_references_and_balances(service, start_servic
 
     def calls(at) -> list[Call]:
         return [
-            sending(
-                at,
-                "gift",
-                "books",
-                account="eur",
-                value=5 + n % 7,
-                country="FR",
-                externalReference=f"both-{n}",
-            )
+            sending(at, "gift", "books", account="eur", value=5 + n % 7, country="FR", externalReference=f"both-{n}")
             for n in range(ORDERS)
         ]
 

@@ -63,8 +63,7 @@ def test_of_a_key_the_line_names_key_and_customer(service) -> None:
     assert (
         line["key_id"]
         == service.sql(
-            "SELECT k.id FROM api_keys k WHERE k.customer_id = $1 AND k.environment = 'production'",
-            line["customer_id"],
+            "SELECT k.id FROM api_keys k WHERE k.customer_id = $1 AND k.environment = 'production'", line["customer_id"]
         )[0][0]
     )
 

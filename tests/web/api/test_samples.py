@@ -15,9 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGES = [
-    path
-    for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-    if "\n```python\n" in path.read_text()
+    path for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]) if "\n```python\n" in path.read_text()
 ]
 
 

@@ -73,20 +73,14 @@ def schema() -> schemathesis.BaseSchema:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_operation_keeps_to_the_document(
-    schema: schemathesis.BaseSchema, base_url: str, operation: Operation
-) -> None:
+def test_operation_keeps_to_the_document(schema: schemathesis.BaseSchema, base_url: str, operation: Operation) -> None:
     from schemathesis.generation.feedback import FeedbackSources
     from schemathesis.pytest._test_builder import build_operation_test
 
     tried = 0
 
     @settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
+        max_examples=EXAMPLES, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
     def keeps_to_the_document(case: schemathesis.Case) -> None:
         nonlocal tried

@@ -60,13 +60,7 @@ def placed(answer) -> dict[str, Any]:
     ],
 )
 def test_a_batch_of_two_codes(
-    service,
-    typed,
-    what: str,
-    name: str,
-    account: str,
-    members: dict[str, Any],
-    answered: tuple[float, str, float],
+    service, typed, what: str, name: str, account: str, members: dict[str, Any], answered: tuple[float, str, float]
 ) -> None:
     query = "SELECT balance_minor FROM accounts WHERE id = $1"
     before = service.sql(query, service.ids["funding_accounts"][account])[0][0]
@@ -103,9 +97,7 @@ def test_an_emailed_order(service, typed) -> None:
         {"email": "sam@example.com"},
         {"email": "kim@example.com", "name": None, "quantity": 1},
     ]
-    body = placed(
-        service.send("gift", "coffee", value=5, recipients=recipients, externalReference="  emailed-1 ")
-    )
+    body = placed(service.send("gift", "coffee", value=5, recipients=recipients, externalReference="  emailed-1 "))
     reference = body.pop("reference")
     assert typed(body) == typed(
         {
@@ -266,9 +258,7 @@ def test_the_known_wrappings_are_listed(service) -> None:
         for key in (wrapping["key"], *wrapping["aliases"]):
             assert theme(key).key == wrapping["key"]
         assert wrapping["label"]
-    properties = (
-        service.client().get("/openapi.json").json()["components"]["schemas"]["SendGift"]["properties"]
-    )
+    properties = service.client().get("/openapi.json").json()["components"]["schemas"]["SendGift"]["properties"]
     assert all(f"`{wrapping['key']}`" in properties["wrappingKey"]["description"] for wrapping in listed)
 
 
@@ -300,12 +290,7 @@ def test_five_thousand_codes_are_distinct(service) -> None:
 def test_five_thousand_codes_to_recipients(service) -> None:
     recipients = [{"email": f"r{n}@example.com", "quantity": 1000} for n in range(5)]
     body = placed(service.send("gift", "shop", value=0.01, recipients=recipients))
-    assert (body["codeCount"], body["recipientCount"], body["totalCost"], body["codes"]) == (
-        5000,
-        5,
-        50.0,
-        [],
-    )
+    assert (body["codeCount"], body["recipientCount"], body["totalCost"], body["codes"]) == (5000, 5, 50.0, [])
 
 
 def test_thousands_of_unusual_addresses_hold_nobody_up(service) -> None:

@@ -25,9 +25,7 @@ class TestBalance:
         sent = service.send("gift", "shop", key="crm", account="sales", value=0.01, codeQuantity=2000)
         assert sent.status_code == 200
         assert service.balance("sales") == 0
-        problem(
-            service.send("gift", "shop", key="crm", account="sales", value=0.01), 402, "insufficient-balance"
-        )
+        problem(service.send("gift", "shop", key="crm", account="sales", value=0.01), 402, "insufficient-balance")
 
     def test_postage_and_vat_count(self, service, problem) -> None:
         # The team has 50.00; the hamper's value is 38.50, delivered 52.14.
@@ -90,22 +88,16 @@ class TestReference:
     def test_letter_case_counts_and_blanks_inside_count(self, service) -> None:
         for reference in ("Case", "case", "ca se", "ca  se"):
             assert (
-                service.send("gift", "coffee", value=5, externalReference=reference).json()[
-                    "externalReference"
-                ]
+                service.send("gift", "coffee", value=5, externalReference=reference).json()["externalReference"]
                 == reference
             )
 
     def test_customers_and_environments_share_no_references(self, service, staging) -> None:
         for sent in (
             service.send("gift", "coffee", value=5, externalReference="shared"),
-            service.send(
-                "gift", "coffee", key="globex", account="globex-gbp", value=5, externalReference="shared"
-            ),
+            service.send("gift", "coffee", key="globex", account="globex-gbp", value=5, externalReference="shared"),
             service.send("gift", "coffee", key="initech", account=None, value=5, externalReference="shared"),
-            staging.send(
-                "gift", "coffee", key="hr-test", account="test-gbp", value=5, externalReference="shared"
-            ),
+            staging.send("gift", "coffee", key="hr-test", account="test-gbp", value=5, externalReference="shared"),
         ):
             assert (sent.status_code, sent.json()["externalReference"]) == (200, "shared")
 

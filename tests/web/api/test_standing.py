@@ -17,9 +17,7 @@ WITH_KEY = [operation for operation in OPERATIONS if operation.needs_key]
 
 def call(client: httpx.Client, operation: Operation, **kwargs: Any) -> httpx.Response:
     """One request to the operation, with the documented example of each parameter in its path."""
-    path = re.sub(
-        r"\{(\w+)\}", lambda name: str(operation.path_types[name[1]]["examples"][0]), operation.path
-    )
+    path = re.sub(r"\{(\w+)\}", lambda name: str(operation.path_types[name[1]]["examples"][0]), operation.path)
     return client.request(operation.method, path, **kwargs)
 
 

@@ -10,8 +10,7 @@ from largesse.db.scope import LOOKUP
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/users"), ("GET", "/funding-accounts"), ("GET", "/templates"), ("POST", "/send/gift")],
+    ("method", "path"), [("GET", "/users"), ("GET", "/funding-accounts"), ("GET", "/templates"), ("POST", "/send/gift")]
 )
 def test_what_is_done_for_nobody_is_an_error_and_no_row(
     service, problem, monkeypatch: pytest.MonkeyPatch, method: str, path: str
@@ -28,9 +27,7 @@ def test_what_is_done_for_nobody_is_an_error_and_no_row(
     assert (line["event"], line["log_level"]) == ("request_failed", "error")
     # Behind PgBouncer there is no setting at all until a transaction says it.
     told = str(line["exc_info"])
-    assert (
-        "no scope was said" in told or 'parameter "largesse.customers"' in told or 'array literal: ""' in told
-    )
+    assert "no scope was said" in told or 'parameter "largesse.customers"' in told or 'array literal: ""' in told
     assert service.state() == before
     monkeypatch.undo()
     assert service.client("hr").request(method, path, json=body).status_code == 200

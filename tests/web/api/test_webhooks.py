@@ -44,8 +44,7 @@ def test_a_target_may_have_any_port(service) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["x", "1", "0" * 32, "5f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a", "7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6"],
+    "name", ["x", "1", "0" * 32, "5f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a", "7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6"]
 )
 def test_an_id_of_no_subscription(service, problem, name: str) -> None:
     problem(service.client("hr").delete(f"/webhooks/{name}"), 404, "not-found")

@@ -111,11 +111,7 @@ def test_a_deleted_key_keeps_its_name_in_what_it_did(service, run_on_database) -
     key_id, secret = run_on_database(
         service.database_url,
         lambda connection: create_key(
-            connection,
-            customer="acme",
-            service_account="crm",
-            environment="production",
-            key="short-lived",
+            connection, customer="acme", service_account="crm", environment="production", key="short-lived"
         ),
     )
     headers = {"X-Api-Key": secret}

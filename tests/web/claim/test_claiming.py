@@ -29,9 +29,7 @@ def states(service: Any, code: dict[str, str]) -> list[tuple[str, ...]]:
 
 def test_the_link_and_its_pin_open_the_gift(service: Any, recipient: Any, codes: Codes) -> None:
     stock(service, "coffee", 10, 1)
-    code = codes(
-        "gift", "coffee", value=10, wrappingKey="winter", fromName="Acme & <Co>", message="Line one\nTwo"
-    )[0]
+    code = codes("gift", "coffee", value=10, wrappingKey="winter", fromName="Acme & <Co>", message="Line one\nTwo")[0]
     page = recipient.get(path_of(code))
     assert page.status_code == 200
     assert "theme-winter" in page.text
@@ -61,10 +59,7 @@ def test_the_link_and_its_pin_open_the_gift(service: Any, recipient: Any, codes:
 def test_a_typed_code_opens_the_gift_however_it_is_typed(service: Any, recipient: Any, codes: Codes) -> None:
     code = codes("collection", "treats", value=10)[0]
     typed = code["code"].lower().replace("-", " ").replace("0", "o").replace("1", "l")
-    assert (
-        recipient.post("/claim", code=f"  {typed} ", pin=f" {code['pin'][:3]} {code['pin'][3:]}").status_code
-        == 303
-    )
+    assert recipient.post("/claim", code=f"  {typed} ", pin=f" {code['pin'][:3]} {code['pin'][3:]}").status_code == 303
     assert states(service, code) == [("opened",), ("claimed",)]
 
 
@@ -76,9 +71,7 @@ def test_reading_changes_nothing(service: Any, recipient: Any, codes: Codes) -> 
             for _ in range(25):
                 answer = service.client().request(method, path_of(code), headers=headers)
                 assert answer.status_code == 200
-    assert [
-        service.sql(f"SELECT count(*) FROM {table}") for table in ("line_states", "line_events")
-    ] == before
+    assert [service.sql(f"SELECT count(*) FROM {table}") for table in ("line_states", "line_events")] == before
 
 
 def test_a_person_touching_the_page_opens_it_once(service: Any, recipient: Any, codes: Codes) -> None:
@@ -117,9 +110,7 @@ def test_a_staging_code_is_void_in_production_and_the_reverse(
     service: Any, staging: Any, recipient: Any, codes: Codes
 ) -> None:
     real = codes("collection", "treats", value=10)[0]
-    test = staging.send("collection", "treats", key="hr-test", account="test-gbp", value=10).json()["codes"][
-        0
-    ]
+    test = staging.send("collection", "treats", key="hr-test", account="test-gbp", value=10).json()["codes"][0]
     for visited, code in ((service, test), (staging, real)):
         recipient.service = visited
         assert recipient.get(path_of(code)).status_code == 404
@@ -144,13 +135,10 @@ def test_a_scheduled_gift_cannot_be_claimed_before_its_time(
     from largesse.lines.codes import claim_link, open_code
 
     at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
-    sent = service.send(
-        "collection", "treats", value=10, recipients=[{"email": "a@example.com"}], sendAt=at
-    ).json()
+    sent = service.send("collection", "treats", value=10, recipients=[{"email": "a@example.com"}], sendAt=at).json()
     vault = Vault(service.settings.master_keys)
     row = service.sql(
-        "SELECT sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE reference = $1",
-        sent["reference"],
+        "SELECT sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE reference = $1", sent["reference"]
     )[0]
     opened = open_code(vault, row["sealed"], sent["reference"], 1)
     code = {"pin": opened.pin_text, "redemptionUrl": claim_link(opened, vault, "https://gifts.example")}
@@ -162,9 +150,7 @@ def test_a_scheduled_gift_cannot_be_claimed_before_its_time(
 
 
 @pytest.mark.parametrize(
-    ("members", "days"),
-    [({"expiryAfterDays": 30}, 30), ({}, 365)],
-    ids=["of the order", "of the installation"],
+    ("members", "days"), [({"expiryAfterDays": 30}, 30), ({}, 365)], ids=["of the order", "of the installation"]
 )
 def test_the_expiry_counts_from_the_claim_and_is_shown(
     service: Any, recipient: Any, codes: Codes, members: dict[str, int], days: int
@@ -218,9 +204,7 @@ def test_the_page_of_a_gift_is_for_whoever_claimed_it(service: Any, recipient: A
         assert "type your PIN again" in answer.text
 
 
-def test_the_session_ends_after_an_hour(
-    recipient: Any, codes: Codes, move_clock: Callable[[timedelta], None]
-) -> None:
+def test_the_session_ends_after_an_hour(recipient: Any, codes: Codes, move_clock: Callable[[timedelta], None]) -> None:
     path = recipient.gift(codes("collection", "treats", value=10)[0])
     move_clock(timedelta(minutes=59))
     assert recipient.get(path).status_code == 200
@@ -242,9 +226,7 @@ def test_every_page_forbids_what_it_does_not_need(recipient: Any, codes: Codes) 
         policy = page.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        assert not re.search(r"""(?:src|href|action)=["'](?:https?:)?//""", page.text), (
-            "nothing from elsewhere"
-        )
+        assert not re.search(r"""(?:src|href|action)=["'](?:https?:)?//""", page.text), "nothing from elsewhere"
         assert " style=" not in page.text
         assert " onclick=" not in page.text
 
@@ -258,9 +240,7 @@ def test_every_page_forbids_what_it_does_not_need(recipient: Any, codes: Codes) 
         {"Content-Type": "multipart/form-data; boundary=x"},
     ],
 )
-def test_a_form_that_another_site_posts_is_refused(
-    service: Any, codes: Codes, headers: dict[str, str]
-) -> None:
+def test_a_form_that_another_site_posts_is_refused(service: Any, codes: Codes, headers: dict[str, str]) -> None:
     code = codes(*PATHS, value=10)[0]
     answer = service.client().post(
         path_of(code),
@@ -271,9 +251,7 @@ def test_a_form_that_another_site_posts_is_refused(
     assert states(service, code) == []
 
 
-@pytest.mark.parametrize(
-    "body", [b"pin=" + b"1" * 20_000, b"\xff\xfe=1", b"&".join([b"a=1"] * 100), b"pin=%ff%fe"]
-)
+@pytest.mark.parametrize("body", [b"pin=" + b"1" * 20_000, b"\xff\xfe=1", b"&".join([b"a=1"] * 100), b"pin=%ff%fe"])
 def test_a_body_that_no_form_of_ours_posts_is_refused(service: Any, codes: Codes, body: bytes) -> None:
     code = codes(*PATHS, value=10)[0]
     answer = service.client().post(
@@ -313,11 +291,7 @@ def test_the_customer_sees_what_became_of_each_code(service: Any, recipient: Any
     assert [entry["state"] for entry in told] == ["manual"] * 3
     [opened], [claimed], [untouched] = (entry["lines"] for entry in told)
     assert (opened["state"], bool(opened["openedAt"]), opened["claimedAt"]) == ("issued", True, None)
-    assert (claimed["state"], bool(claimed["openedAt"]), bool(claimed["claimedAt"])) == (
-        "claimed",
-        True,
-        True,
-    )
+    assert (claimed["state"], bool(claimed["openedAt"]), bool(claimed["claimedAt"])) == ("claimed", True, True)
     assert (untouched["state"], untouched["openedAt"]) == ("issued", None)
 
 

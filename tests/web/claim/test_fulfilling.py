@@ -59,12 +59,7 @@ collections:
   - {key: empty, name: Empty, country: GB, currency: GBP, value_points: [25], products: [tea, gone]}
 """
 
-ADDRESS = {
-    "name": "Sam Doe",
-    "street_address": "Flat 2\r\n1 High Street",
-    "city": "Leeds",
-    "postal_code": "ls1 4dy",
-}
+ADDRESS = {"name": "Sam Doe", "street_address": "Flat 2\r\n1 High Street", "city": "Leeds", "postal_code": "ls1 4dy"}
 
 
 def path_of(code: dict[str, str]) -> str:
@@ -93,8 +88,7 @@ def state(service: Any, path: str, recipient: Any) -> str:
     session = read_session(vault, "production", recipient.cookie, path.rsplit("/", 1)[1], now)
     assert session is not None
     row = service.sql(
-        "SELECT state FROM line_states WHERE customer_id = $1 AND order_id = $2 AND number = $3",
-        *session.line,
+        "SELECT state FROM line_states WHERE customer_id = $1 AND order_id = $2 AND number = $3", *session.line
     )
     return str(row[0]["state"])
 
@@ -103,11 +97,7 @@ def test_only_what_can_be_had_at_the_value_in_the_country_by_the_customer_is_off
     service: Any, recipient: Any, codes: Codes
 ) -> None:
     products = service.ids["products"]
-    for value, names in (
-        (10, ["coffee", "tea"]),
-        (25, ["shop", "coffee", "flowers"]),
-        (50, ["shop", "flowers"]),
-    ):
+    for value, names in ((10, ["coffee", "tea"]), (25, ["shop", "coffee", "flowers"]), (50, ["shop", "flowers"])):
         page = recipient.get(recipient.gift(codes("collection", "treats", value=value)[0]))
         assert choices_of(page) == [products[name] for name in names], value
 
@@ -188,9 +178,7 @@ def test_who_waits_is_mailed_when_it_is_ready(
     wrong = recipient.post(f"{path}/email", key=form_of(page)["key"], email="nobody")
     assert wrong.status_code == 422
     assert "This does not look right." in wrong.text
-    assert (
-        recipient.post(f"{path}/email", key=form_of(page)["key"], email="sam@example.com").status_code == 303
-    )
+    assert recipient.post(f"{path}/email", key=form_of(page)["key"], email="sam@example.com").status_code == 303
     assert 'name="email"' not in recipient.get(path).text
     stock("coffee", ["READY-1"], "5")
     rows = service.sql("SELECT kind, email, line_numbers, state FROM messages WHERE kind = 'voucher_ready'")
@@ -237,9 +225,7 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
     file.write_text(f"shipment,carrier,tracking_number\n{row['shipment']},Royal Post,AB123\n")
 
     async def ship(database: Database, vault: Vault) -> tuple[int, int]:
-        return await import_shipments(
-            database, vault, "production", file, acting=await acting_on(database, vault)
-        )
+        return await import_shipments(database, vault, "production", file, acting=await acting_on(database, vault))
 
     assert on_pool(ship) == (1, 0)
     assert on_pool(ship) == (0, 1)
@@ -306,9 +292,7 @@ def test_an_address_that_would_be_a_formula_is_harmless(
 
     async def export(database: Database, vault: Vault) -> str:
         file = io.StringIO()
-        await export_shipments(
-            database, vault, "production", file, acting=await acting_on(database, vault), again=True
-        )
+        await export_shipments(database, vault, "production", file, acting=await acting_on(database, vault), again=True)
         return file.getvalue()
 
     names = [row["name"] for row in csv.DictReader(io.StringIO(on_pool(export)))]

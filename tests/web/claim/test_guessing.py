@@ -27,9 +27,7 @@ def test_a_wrong_pin_an_unknown_code_and_a_paused_one_answer_the_same_bytes(
     ]
     assert {answer.status_code for answer in answers} == {403}
     assert len({answer.content for answer in answers}) == 1
-    kept = [
-        {k: v for k, v in answer.headers.items() if k not in {"date", "x-request-id"}} for answer in answers
-    ]
+    kept = [{k: v for k, v in answer.headers.items() if k not in {"date", "x-request-id"}} for answer in answers]
     assert all(headers == kept[0] for headers in kept)
     assert cancelled["code"] not in answers[0].text
 
@@ -46,9 +44,7 @@ def test_five_wrong_pins_pause_a_code_each_time_for_twice_as_long(
         assert recipient.claim(code).status_code == 403
         move_clock(timedelta(seconds=21))
     assert recipient.claim(code).status_code == 303
-    assert (
-        service.sql("SELECT FROM pin_failures WHERE NOT decoy AND key = $1", lookup_of(service, code)) == []
-    )
+    assert service.sql("SELECT FROM pin_failures WHERE NOT decoy AND key = $1", lookup_of(service, code)) == []
 
 
 def test_four_wrong_pins_do_not_pause(recipient: Any, codes: Codes) -> None:

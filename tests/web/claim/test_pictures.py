@@ -51,9 +51,7 @@ def pictures(page: str) -> list[str]:
     return re.findall(r'<img src="([^"]+)" alt=""', page)
 
 
-def test_choices_show_what_they_are_and_the_one_chosen_its_terms(
-    service: Any, recipient: Any, codes: Codes
-) -> None:
+def test_choices_show_what_they_are_and_the_one_chosen_its_terms(service: Any, recipient: Any, codes: Codes) -> None:
     gift = recipient.gift(codes("collection", "treats", value=25)[0])
     page = recipient.get(gift)
     assert pictures(page.text) == [f"/pictures/{PICTURE.name}"]
@@ -68,9 +66,7 @@ def test_choices_show_what_they_are_and_the_one_chosen_its_terms(
     assert pictures(sure.text) == [f"/pictures/{PICTURE.name}"]
     assert "No refunds." in sure.text
 
-    tea = recipient.post(
-        f"{gift}/choose", **{**form_of(page), "product": str(service.ids["products"]["tea"])}
-    )
+    tea = recipient.post(f"{gift}/choose", **{**form_of(page), "product": str(service.ids["products"]["tea"])})
     assert pictures(tea.text) == []
     assert f"hue-{service.ids['products']['tea'] % 8}" in tea.text
     assert "<details" not in tea.text
@@ -86,10 +82,7 @@ def test_a_parcel_says_what_it_is_and_its_terms(service: Any, recipient: Any, co
 def test_a_voucher_says_how_to_redeem_it_in_the_shops_words(
     recipient: Any, codes: Codes, stock: Callable[..., Any]
 ) -> None:
-    for name, steps in (
-        ("coffee", ["Show it.", "Drink it."]),
-        ("tea", ["In a shop, show the QR code at the till."]),
-    ):
+    for name, steps in (("coffee", ["Show it.", "Drink it."]), ("tea", ["In a shop, show the QR code at the till."])):
         stock(name, [f"{name}-1"])
         page = recipient.get(recipient.gift(codes("gift", name)[0])).text
         assert "Your voucher" in page

@@ -48,9 +48,7 @@ def flood(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., li
                 async def post(at: int, path: str, form: dict[str, str]) -> int:
                     host = hosts[at] if hosts else f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}"
                     headers = {"X-Forwarded-For": host}
-                    async with session.post(
-                        path, data=form, headers=headers, allow_redirects=False
-                    ) as answer:
+                    async with session.post(path, data=form, headers=headers, allow_redirects=False) as answer:
                         await answer.read()
                         return answer.status
 
@@ -62,9 +60,7 @@ def flood(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., li
     return run
 
 
-def test_many_claims_of_one_code_give_it_once(
-    service: Any, codes: Codes, flood: Callable[..., list[int]]
-) -> None:
+def test_many_claims_of_one_code_give_it_once(service: Any, codes: Codes, flood: Callable[..., list[int]]) -> None:
     code = codes("collection", "treats", value=10)[0]
     statuses = Counter(flood([(path_of(code), {"pin": code["pin"]})] * CLAIMS))
     assert statuses == {303: 1, 409: CLAIMS - 1}
@@ -100,9 +96,7 @@ def test_numbers_for_three_in_five_go_to_the_first_and_each_once(
         async def work(database: Database, vault: Vault) -> Any:
             async with database.connection(OPERATOR) as connection:
                 stocked = await find_inventory_product(connection, "cinema")
-            return await import_vouchers(
-                database, vault, stocked, file, acting=await acting_on(database, vault)
-            )
+            return await import_vouchers(database, vault, stocked, file, acting=await acting_on(database, vault))
 
         return on_pool(work)
 
@@ -117,19 +111,14 @@ def test_numbers_for_three_in_five_go_to_the_first_and_each_once(
     )
     assert len(waiting) == 2 * fifth
     assert fill(3 * fifth, fifth).served == fifth
-    left = service.sql(
-        "SELECT order_id, number FROM voucher_waits WHERE product_id = $1 ORDER BY since, id", product
-    )
+    left = service.sql("SELECT order_id, number FROM voucher_waits WHERE product_id = $1 ORDER BY since, id", product)
     assert [tuple(row) for row in left] == [tuple(row) for row in waiting[fifth:]], "the oldest were served"
     assert fill(4 * fifth, fifth + 20).served == fifth
     states = Counter(
         row["state"] for row in service.sql("SELECT state FROM line_states WHERE product_id = $1", product)
     )
     assert states == {"fulfilled": 5 * fifth}
-    assert (
-        service.sql("SELECT count(*) FROM vouchers WHERE product_id = $1 AND order_id IS NULL", product)[0][0]
-        == 20
-    )
+    assert service.sql("SELECT count(*) FROM vouchers WHERE product_id = $1 AND order_id IS NULL", product)[0][0] == 20
 
 
 def test_an_import_that_races_with_claims_leaves_nobody_waiting(
@@ -177,9 +166,7 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
     service: Any, run_on_database: Callable[..., Any], on_pool: Callable[..., Any]
 ) -> None:
     before = service.balance("gbp")
-    orders = [
-        service.send("collection", "treats", value=10, codeQuantity=10).json() for _ in range(CLAIMS // 10)
-    ]
+    orders = [service.send("collection", "treats", value=10, codeQuantity=10).json() for _ in range(CLAIMS // 10)]
     key = {"Authorization": f"Bearer {service.keys['hr']}"}
 
     async def race(_: Any) -> Counter[str]:
@@ -221,11 +208,7 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
     assert states["claimed"] + states["cancelled"] == 10 * len(orders)
     assert states["claimed"] >= len(orders), states
     assert states["cancelled"] >= len(orders), states
-    assert outcomes == {
-        "claim 303": states["claimed"],
-        "claim 410": states["cancelled"],
-        "cancel 200": len(orders),
-    }
+    assert outcomes == {"claim 303": states["claimed"], "claim 410": states["cancelled"], "cancel 200": len(orders)}
     assert service.balance("gbp") == pytest.approx(before - 10 * states["claimed"])
 
     async def findings(database: Database, vault: Vault) -> list[str]:
@@ -241,15 +224,8 @@ def test_neither_a_dump_nor_the_logs_hold_what_is_secret(
     path = recipient.gift(code)
     page = recipient.get(path)
     key = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.text))["key"]
-    address = {
-        "name": "Quentin Zyx",
-        "street_address": "77 Obscure Alley",
-        "city": "Leeds",
-        "postal_code": "LS1 4DY",
-    }
-    assert (
-        recipient.post(f"{path}/address", key=key, email="quentin@example.com", **address).status_code == 303
-    )
+    address = {"name": "Quentin Zyx", "street_address": "77 Obscure Alley", "city": "Leeds", "postal_code": "LS1 4DY"}
+    assert recipient.post(f"{path}/address", key=key, email="quentin@example.com", **address).status_code == 303
     recipient.post("/claim", code=code["code"], pin=wrong(code))
     secrets = [
         code["code"],
@@ -262,14 +238,10 @@ def test_neither_a_dump_nor_the_logs_hold_what_is_secret(
     ]
     tables = [
         row["table_name"]
-        for row in service.sql(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
-        )
+        for row in service.sql("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
     ]
     everything = "\n".join(
-        str(row["line"])
-        for table in tables
-        for row in service.sql(f'SELECT t::text AS line FROM "{table}" t')
+        str(row["line"]) for table in tables for row in service.sql(f'SELECT t::text AS line FROM "{table}" t')
     )
     logged = "".join(capfd.readouterr())
     for secret in secrets:

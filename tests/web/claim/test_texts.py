@@ -32,13 +32,7 @@ def test_every_wrapping_has_its_colours_and_unknown_keys_look_like_the_default()
         ("DE", {"name": "A B", "street_address": "Weg 1", "city": "Berlin", "postal_code": "10115"}),
         (
             "US",
-            {
-                "name": "A B",
-                "street_address": "1 A St",
-                "city": "Reno",
-                "country_area": "NV",
-                "postal_code": "89501",
-            },
+            {"name": "A B", "street_address": "1 A St", "city": "Reno", "country_area": "NV", "postal_code": "89501"},
         ),
         (
             "JP",

@@ -44,14 +44,8 @@ class SoftPasskey:
         """The answer to who asks for a new one."""
         public = cbor.encode(dict(ES256.from_cryptography_key(self.key.public_key())))
         credential = bytes(16) + len(self.id).to_bytes(2, "big") + self.id + public
-        attestation = {
-            "fmt": "none",
-            "attStmt": {},
-            "authData": self._data(self.flags | WITH_CREDENTIAL) + credential,
-        }
-        return self._answer(
-            clientDataJSON=self._client(options, kind), attestationObject=cbor.encode(attestation)
-        )
+        attestation = {"fmt": "none", "attStmt": {}, "authData": self._data(self.flags | WITH_CREDENTIAL) + credential}
+        return self._answer(clientDataJSON=self._client(options, kind), attestationObject=cbor.encode(attestation))
 
     def sign(self, options: dict[str, Any], kind: str = "webauthn.get") -> str:
         """The answer to who asks it to sign."""

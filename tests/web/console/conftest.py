@@ -39,9 +39,7 @@ class Browser:
         """Posts a form with the token of the page that was got last, unless another is given."""
         return self._send("POST", path, data={"token": self.token if token is None else token, **fields})
 
-    def upload(
-        self, path: str, data: bytes, *, file_name: str = "people.csv", **fields: str
-    ) -> httpx.Response:
+    def upload(self, path: str, data: bytes, *, file_name: str = "people.csv", **fields: str) -> httpx.Response:
         """Posts a form with a file, with the token of the page that was got last."""
         files = {"file": (file_name, data, "application/octet-stream")}
         return self._send("POST", path, data={"token": self.token, **fields}, files=files)
@@ -77,12 +75,7 @@ class Browser:
 
 
 def link_for(
-    service: Service,
-    email: str,
-    kind: str = "sign_in",
-    *,
-    customer: str | None = None,
-    is_mailed: bool = False,
+    service: Service, email: str, kind: str = "sign_in", *, customer: str | None = None, is_mailed: bool = False
 ) -> str:
     """The path of a fresh link for the user of that address, at that customer where there are several."""
 

@@ -21,17 +21,9 @@ from largesse.web.console.routes import ENTRIES
 from largesse.web.console.sign_in import nothing
 
 # Forms that end what is there, or whose page is their own test's.
-LEFT_OUT = re.compile(
-    r"/app/(sign-in|sign-out|forgot|customers|environment|second-step|prove|link|security)\b"
-)
+LEFT_OUT = re.compile(r"/app/(sign-in|sign-out|forgot|customers|environment|second-step|prove|link|security)\b")
 # What a field may be that is not taken as the text that is everywhere.
-PLAIN = {
-    "amount": "25",
-    "value": "25",
-    "product": "1",
-    "url": "https://hooks.example/largesse",
-    "quantity": "2",
-}
+PLAIN = {"amount": "25", "value": "25", "product": "1", "url": "https://hooks.example/largesse", "quantity": "2"}
 
 
 @dataclass
@@ -96,9 +88,7 @@ class Forms(HTMLParser):
         is_known = any(one.name == name for one in form.fields)
         if kind == "submit" or (kind in {"checkbox", "radio"} and (is_known or "checked" not in given)):
             return
-        one = Field(
-            name, kind, given.get("value") or "", "required" in given, int(given.get("maxlength") or 10_000)
-        )
+        one = Field(name, kind, given.get("value") or "", "required" in given, int(given.get("maxlength") or 10_000))
         form.fields.append(one)
         self._select = one if tag == "select" else None
 
@@ -124,9 +114,7 @@ class Walk:
     browser: Browser
     text: str  # that is typed wherever any is taken
     pages: dict[str, httpx.Response] = field(default_factory=dict)  # by address, each kind once
-    made: list[tuple[str, int]] = field(
-        default_factory=list
-    )  # the forms that were sent, and what came of each
+    made: list[tuple[str, int]] = field(default_factory=list)  # the forms that were sent, and what came of each
     _kinds: set[Any] = field(default_factory=set)
     _waiting: list[str] = field(default_factory=list)
 
@@ -139,9 +127,7 @@ class Walk:
     def unseen(self) -> set[str]:
         """The pages that were not reached."""
         seen = {entry.path for path in self.pages if (entry := entry_of("GET", urlsplit(path).path))}
-        return {
-            entry.path for entry in ENTRIES if entry.method == "GET" and entry.handler is not nothing
-        } - seen
+        return {entry.path for entry in ENTRIES if entry.method == "GET" and entry.handler is not nothing} - seen
 
     def _open(self, path: str) -> None:
         parts = urlsplit(path)
@@ -165,12 +151,7 @@ class Walk:
     def _make(self, form: Form, path: str) -> None:
         """Fills a form in that makes something new: one that is about nothing there is yet."""
         entry = entry_of("POST", form.path)
-        if (
-            entry is None
-            or "{" in entry.path
-            or LEFT_OUT.match(form.path)
-            or ("POST", entry.path) in self._kinds
-        ):
+        if entry is None or "{" in entry.path or LEFT_OUT.match(form.path) or ("POST", entry.path) in self._kinds:
             return
         self._kinds.add(("POST", entry.path))
         number = len(self.made) + 1

@@ -36,16 +36,11 @@ REMOVALS = {
         "UPDATE users SET is_active = false WHERE id = $1",
         "UPDATE users SET is_active = true WHERE id = $1",
     ),
-    "role": (
-        "UPDATE users SET role = 'viewer' WHERE id = $1",
-        "UPDATE users SET role = 'admin' WHERE id = $1",
-    ),
+    "role": ("UPDATE users SET role = 'viewer' WHERE id = $1", "UPDATE users SET role = 'admin' WHERE id = $1"),
 }
 # A second administrator: the first one may be demoted.
 WORLD = RICH_WORLD.replace(
-    "      - {email: bob@",
-    "      - {email: eve@acme.example, name: Eve, role: admin}\n      - {email: bob@",
-    1,
+    "      - {email: bob@", "      - {email: eve@acme.example, name: Eve, role: admin}\n      - {email: bob@", 1
 )
 
 
@@ -186,9 +181,7 @@ async def lose(connection: asyncpg.Connection, *, user_id: int, removed: str, se
     return await sending
 
 
-def test_an_export_is_kept_in_the_audit_log_for_nobody_who_is_gone(
-    service: Service, ada: Browser, ada_id: int
-) -> None:
+def test_an_export_is_kept_in_the_audit_log_for_nobody_who_is_gone(service: Service, ada: Browser, ada_id: int) -> None:
     before = all_that_counts(service)
     take = partial(lose, user_id=ada_id, removed="session", send=partial(ada.get, "/app/people.csv"))
     answer = on_database(service.database_url, take)
@@ -198,13 +191,9 @@ def test_an_export_is_kept_in_the_audit_log_for_nobody_who_is_gone(
     assert all_that_counts(service) == before
 
 
-def test_two_administrators_who_demote_each_other_at_once_do_not_wait_for_each_other(
-    service: Service,
-) -> None:
+def test_two_administrators_who_demote_each_other_at_once_do_not_wait_for_each_other(service: Service) -> None:
     browsers = [signed_in(service, email) for email in (ADA, "eve@acme.example")]
-    ids = [
-        service.sql("SELECT id FROM users WHERE email = $1", one)[0][0] for one in (ADA, "eve@acme.example")
-    ]
+    ids = [service.sql("SELECT id FROM users WHERE email = $1", one)[0][0] for one in (ADA, "eve@acme.example")]
     for _ in range(5):
         for browser in browsers:
             browser.get("/app")
@@ -236,9 +225,7 @@ def test_handlers_write_in_no_other_way() -> None:
         f"{path.relative_to(here)}: {ast.unparse(node)}"
         for path in sorted(here.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute)
-        and node.attr == "database"
-        and ast.unparse(node.value).endswith("services")
+        if isinstance(node, ast.Attribute) and node.attr == "database" and ast.unparse(node.value).endswith("services")
     ]
     assert sorted(set(found)) == [
         "entrance.py: visit.services.database",  # ends one's own session

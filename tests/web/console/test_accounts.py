@@ -75,18 +75,11 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, ser
     before, team = held(service, "Acme float"), held(service, "People team")
     fields = {**way(service, "Acme float", "People team"), "amount": "12,50"}
     browser.get("/app/funding/transfer?" + "&".join(f"{name}={value}" for name, value in fields.items()))
-    for said in (
-        "£12.50",
-        f"£{(team + 1250) / 100:,.2f}",
-        f"£{(before - 1250) / 100:,.2f}",
-        "Move the money",
-    ):
+    for said in ("£12.50", f"£{(team + 1250) / 100:,.2f}", f"£{(before - 1250) / 100:,.2f}", "Move the money"):
         assert said in browser.text
     token = browser.token
     with ThreadPoolExecutor(8) as pool:
-        answers = list(
-            pool.map(lambda _: browser.post("/app/funding/transfers", token=token, **fields), range(8))
-        )
+        answers = list(pool.map(lambda _: browser.post("/app/funding/transfers", token=token, **fields), range(8)))
     assert {answer.status_code for answer in answers} <= {303, 409}
     assert (held(service, "Acme float"), held(service, "People team")) == (before - 1250, team + 1250)
     browser.get("/app/funding")
@@ -179,9 +172,7 @@ def test_no_order_is_paid_from_a_closed_account(sign_in: People, service: Servic
     browser, team = sign_in("admin@acme.example"), account(service, "People team")
     browser.get("/app/funding/transfer")
     assert (
-        browser.post(
-            "/app/funding/transfers", amount="20", **way(service, "Acme float", "People team")
-        ).status_code
+        browser.post("/app/funding/transfers", amount="20", **way(service, "Acme float", "People team")).status_code
         == 303
     )
     assert service.send("gift", "coffee", key="acme", account="team", value=5).status_code == 200
@@ -237,9 +228,7 @@ def test_an_account_is_verified_and_printed(sign_in: People, service: Service) -
     browser.get(f"/app/funding/{own}/verify")
     assert "All of it fits" in browser.text
     assert "None was noted yet" in browser.text
-    mac = service.sql("SELECT encode(mac, 'hex') FROM entries WHERE account_id = $1 ORDER BY id DESC", own)[
-        0
-    ][0]
+    mac = service.sql("SELECT encode(mac, 'hex') FROM entries WHERE account_id = $1 ORDER BY id DESC", own)[0][0]
     assert mac in browser.text
     assert browser.get(f"/app/funding/{own}/verify?after=x").status_code == 200
     browser.get(f"/app/funding/{own}/print")

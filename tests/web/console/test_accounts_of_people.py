@@ -72,9 +72,7 @@ def test_a_member_uses_and_sees_what_is_assigned_to_them(service: Service, sign_
     cem.get(order)
     assert "Money" in cem.text
     assert "Balance after it" not in cem.text, "of an account that is theirs no longer"
-    acts = service.sql(
-        "SELECT subject, before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id"
-    )
+    acts = service.sql("SELECT subject, before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id")
     assert [tuple(act) for act in acts] == [
         (CEM, '{"accounts":[]}', '{"accounts":["For bots"]}'),
         (CEM, '{"accounts":["For bots"]}', '{"accounts":[]}'),
@@ -145,7 +143,4 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, s
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     asked = assign(service, ada, "small", "bots", email="ada@acme.example")
     assert "What you are about to do matters" in asked.text
-    assert (
-        service.sql("SELECT * FROM account_users WHERE user_id = $1", user_id(service, "ada@acme.example"))
-        == []
-    )
+    assert service.sql("SELECT * FROM account_users WHERE user_id = $1", user_id(service, "ada@acme.example")) == []

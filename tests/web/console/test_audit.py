@@ -42,8 +42,5 @@ def test_what_is_done_with_people_is_on_record(service: Service, sign_in: SignIn
     ]
     assert {row["actor"] for row in rows} == {"person"}
     assert rows[-1]["request_id"] == removed.headers["x-request-id"]
-    assert (json.loads(rows[4]["before"]), json.loads(rows[4]["after"])) == (
-        {"role": "viewer"},
-        {"role": "finance"},
-    )
+    assert (json.loads(rows[4]["before"]), json.loads(rows[4]["after"])) == ({"role": "viewer"}, {"role": "finance"})
     assert link.rpartition("/")[2] not in str(rows)

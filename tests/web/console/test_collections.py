@@ -43,9 +43,7 @@ def test_whoever_has_not_chosen_yet_chooses_from_what_is_saved_and_goes_on_to_af
     collection = gathered(service, ada, "coffee", "shop")
     opened = claimed(service, send(service, "collection", collection).json()["codes"][0])
     assert choices(opened) == ["Coffee House e-gift", "Shop e-gift"]
-    answer = gather(
-        service, ada, "hamper", path=f"/app/collections/{collection}/edit", name="Hampers", value="99"
-    )
+    answer = gather(service, ada, "hamper", path=f"/app/collections/{collection}/edit", name="Hampers", value="99")
     assert answer.headers["location"] == f"/app/collections/{collection}"
     assert choices(opened) == ["Autumn hamper"]
     row = service.client("hr").get(f"/collections/{collection}").json()
@@ -80,9 +78,7 @@ def test_what_fits_is_offered_and_nothing_else(service: Service, ada: Browser) -
         ("3", {"Shop"}),
     ):
         page = ada.get(f"/app/collections/new?country=GB&currency=GBP&value={value}").text
-        found = set(
-            re.findall(r"<strong>(Coffee House|Shop|Cinema|Autumn hamper|Globex club|Bookshop)", page)
-        )
+        found = set(re.findall(r"<strong>(Coffee House|Shop|Cinema|Autumn hamper|Globex club|Bookshop)", page))
         assert found == names, value
     page = ada.get("/app/collections/new?country=GB&currency=GBP&value=25&name=Ours&q=ham&product=1").text
     assert re.findall(r'value="(\d+)" checked', page) == ["1"], "what was ticked stays so"

@@ -85,8 +85,7 @@ def test_a_mailed_link_gives_an_address_back_to_its_owner(service: Service, way:
         assert service.sql(f"SELECT FROM {left} WHERE person_id = $1", person["id"]) == []
     assert (
         service.sql(
-            "SELECT FROM sessions WHERE person_id = $1 AND ended_at IS NOT NULL AND device IS NOT NULL",
-            person["id"],
+            "SELECT FROM sessions WHERE person_id = $1 AND ended_at IS NOT NULL AND device IS NOT NULL", person["id"]
         )
         == []
     ), "and no browser of before is known"

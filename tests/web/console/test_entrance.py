@@ -193,9 +193,7 @@ def test_an_invitation_to_another_customer_gives_nobody_ones_password(service: S
         from largesse.customers.sign_in_links import new_link
 
         user_id = await connection.fetchval(
-            "SELECT id FROM users WHERE email = $1 AND customer_id = $2",
-            ada,
-            service.ids["customers"]["initech"],
+            "SELECT id FROM users WHERE email = $1 AND customer_id = $2", ada, service.ids["customers"]["initech"]
         )
         return await new_link(connection, "invitation", user_id=user_id)
 

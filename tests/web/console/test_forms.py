@@ -26,9 +26,7 @@ def test_the_environment_is_switched_and_colours_the_page(service: Service, sign
 
 
 @pytest.mark.parametrize("token", ["", "x", "0" * 40, "ä" * 40, "0" * 24])
-def test_a_form_without_a_token_of_ours_changes_nothing(
-    service: Service, sign_in: SignIn, token: str
-) -> None:
+def test_a_form_without_a_token_of_ours_changes_nothing(service: Service, sign_in: SignIn, token: str) -> None:
     ada = sign_in("ada@acme.example")
     ada.get("/app")
     answer = ada.post("/app/environment", token=token, environment="staging")

@@ -91,13 +91,7 @@ def confirm(service: Service, reference: str, amount_minor: int | None = None) -
 def test_accounts_show_what_they_hold_and_who_may_use_them(sign_in: People, role: str) -> None:
     browser = sign_in(f"{role}@acme.example")
     assert browser.get("/app/funding").status_code == 200
-    for said in (
-        "Acme float",
-        "=People team",
-        "Everybody may use it",
-        "Used by HR bot",
-        "£5.00 spent this month",
-    ):
+    for said in ("Acme float", "=People team", "Everybody may use it", "Used by HR bot", "£5.00 spent this month"):
         assert said in browser.text
     assert "Globex" not in browser.text
     assert "Yen" not in browser.text
@@ -126,18 +120,12 @@ def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: Peopl
     path = f"/app/funding/{account(service, 'gbp')}"
     browser.get(path)
     assert re.search(
-        r"Opening balance £0\.00 .*Top-up.* £1,000\.00 £1,000\.00 .*-£5\.00 £995\.00 .*-£5\.00 £990\.00",
-        browser.text,
+        r"Opening balance £0\.00 .*Top-up.* £1,000\.00 £1,000\.00 .*-£5\.00 £995\.00 .*-£5\.00 £990\.00", browser.text
     )
     assert re.search(r"Closing balance £\d", browser.text)
-    [earlier] = [
-        link for link in browser.links if "month=" in link and "csv" not in link and "print" not in link
-    ]
+    [earlier] = [link for link in browser.links if "month=" in link and "csv" not in link and "print" not in link]
     browser.get(earlier)
-    assert (
-        "Opening balance £0.00 Nothing was paid in or out in this month. Closing balance £0.00"
-        in browser.text
-    )
+    assert "Opening balance £0.00 Nothing was paid in or out in this month. Closing balance £0.00" in browser.text
     for month in ("0001-01", "9999-12", "2026-13", "x"):
         assert browser.get(f"{path}?month={month}&after=x").status_code == 200
     answer = browser.get(f"{path}/statement.csv")
@@ -150,9 +138,7 @@ def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: Peopl
     ]
 
 
-def test_a_long_statement_comes_in_pieces(
-    sign_in: People, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_statement_comes_in_pieces(sign_in: People, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.web.console.funding._AT_ONCE", 2)
     browser = sign_in("viewer@acme.example")
     browser.get(f"/app/funding/{account(service, 'gbp')}")
@@ -243,9 +229,7 @@ def test_a_top_up_is_cancelled_and_a_viewer_only_looks(sign_in: People, service:
         ("<script>", "Type an amount"),
     ],
 )
-def test_an_amount_that_is_none_is_said_beside_it(
-    sign_in: People, service: Service, amount: str, said: str
-) -> None:
+def test_an_amount_that_is_none_is_said_beside_it(sign_in: People, service: Service, amount: str, said: str) -> None:
     browser = sign_in("admin@acme.example")
     browser.get("/app/funding/top-ups/new")
     before = service.sql("SELECT count(*) FROM top_ups")[0][0]
@@ -294,9 +278,7 @@ def test_a_form_sent_many_times_at_once_asks_once(sign_in: People, service: Serv
     token, before = browser.token, service.sql("SELECT count(*) FROM top_ups")[0][0]
 
     def post(_: int) -> tuple[int, str | None]:
-        answer = browser.post(
-            "/app/funding/top-ups", token=token, account=str(account(service, "gbp")), amount="5"
-        )
+        answer = browser.post("/app/funding/top-ups", token=token, account=str(account(service, "gbp")), amount="5")
         return answer.status_code, answer.headers.get("location")
 
     with ThreadPoolExecutor(8) as pool:

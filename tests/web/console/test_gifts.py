@@ -43,9 +43,7 @@ def test_the_catalogue_shows_pictures_prices_and_what_is_said(service: Service, 
         assert ada.get(f"/app/catalogue/{gone}").status_code == 404
 
 
-def test_who_may_only_look_is_offered_nothing_to_do(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
+def test_who_may_only_look_is_offered_nothing_to_do(service: Service, sign_in: Callable[[str], Browser]) -> None:
     vera = sign_in("vera@acme.example")
     for path in (
         f"/app/catalogue/{service.ids['products']['coffee']}",
@@ -61,9 +59,7 @@ def test_who_may_only_look_is_offered_nothing_to_do(
 # Templates
 
 
-def test_a_template_made_here_is_sent_by_programs_and_changed_and_removed(
-    service: Service, ada: Browser
-) -> None:
+def test_a_template_made_here_is_sent_by_programs_and_changed_and_removed(service: Service, ada: Browser) -> None:
     template = made(service, ada, from_name="Ada", message="Good morning!", expiry_after_days="30")
     page = ada.get(f"/app/templates/{template}")
     assert "Morning" in ada.text
@@ -79,12 +75,7 @@ def test_a_template_made_here_is_sent_by_programs_and_changed_and_removed(
     ada.get(f"/app/templates/{template}")
     shop = str(service.ids["products"]["shop"])
     answer = ada.post(
-        f"/app/templates/{template}",
-        product=shop,
-        country="GB",
-        value="7,50",
-        name="Evening",
-        wrapping_key="stars",
+        f"/app/templates/{template}", product=shop, country="GB", value="7,50", name="Evening", wrapping_key="stars"
     )
     assert answer.headers["location"] == f"/app/templates/{template}"
     assert send(service, "template", template).json()["value"] == 7.5
@@ -103,9 +94,7 @@ def held(page: httpx.Response, title: str) -> str:
     return html.unescape(re.findall(rf'srcdoc="([^"]*)" title="{title}" sandbox', page.text)[0])
 
 
-def test_a_template_shows_the_mail_and_the_page_as_recipients_will_see_them(
-    service: Service, ada: Browser
-) -> None:
+def test_a_template_shows_the_mail_and_the_page_as_recipients_will_see_them(service: Service, ada: Browser) -> None:
     page = ada.get(f"/app/templates/{made(service, ada, message='Bonjour <b>!', from_name='Ada')}")
     mail, claim = held(page, "The mail"), held(page, "The page of the gift")
     assert "Bonjour &lt;b&gt;!" in mail
@@ -206,9 +195,7 @@ def test_what_is_wrong_with_a_template_is_said_and_what_was_typed_stays(
     assert service.sql("SELECT count(*) FROM templates") == before
 
 
-def test_there_are_so_many_templates_at_most(
-    service: Service, ada: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_are_so_many_templates_at_most(service: Service, ada: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "MOST_TEMPLATES", 0)
     ada.get("/app/templates")
     answer = ada.post(
@@ -229,9 +216,7 @@ def test_templates_of_others_are_not_there(service: Service, ada: Browser, gil: 
         assert gil.get(f"/app/templates/{template}{path}").status_code == 404
     gil.get("/app/templates")
     assert (
-        gil.post(
-            f"/app/templates/{template}", product="1", value="10", name="Mine", wrapping_key="gold"
-        ).status_code
+        gil.post(f"/app/templates/{template}", product="1", value="10", name="Mine", wrapping_key="gold").status_code
         == 404
     )
     assert gil.post(f"/app/templates/{template}/remove").status_code in {404, 403}

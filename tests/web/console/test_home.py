@@ -27,9 +27,7 @@ def test_balances_have_a_line_of_the_last_days(
         later(days)
         assert service.send("gift", "coffee", account="team", value=value).status_code == 200
     later(25)
-    history = on_database(
-        service.database_url, lambda connection: read_history(connection, 1, [team, sales, 999])
-    )
+    history = on_database(service.database_url, lambda connection: read_history(connection, 1, [team, sales, 999]))
     assert DAYS == 30
     # The file was loaded 25 days ago: before there was nothing.
     assert history[team] == [0] * 2 + [5000] * 5 + [2500] * 5 + [500] * 3

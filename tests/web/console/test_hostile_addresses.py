@@ -88,10 +88,7 @@ def test_no_parameter_alone_is_a_fault_of_ours(walk: Walk, pages: list[str]) -> 
 @pytest.mark.parametrize("email", ["ada@acme.example", "cem@acme.example", None])
 def test_no_path_of_a_page_is_a_fault_of_ours(service: Service, email: str | None) -> None:
     browser = Browser(service) if email is None else signed_in(service, email)
-    paths = {entry.path for entry in ENTRIES if "{" in entry.path} | {
-        "/claim/{token}",
-        "/claim/gift/{handle}",
-    }
+    paths = {entry.path for entry in ENTRIES if "{" in entry.path} | {"/claim/{token}", "/claim/gift/{handle}"}
     for path in sorted(paths):
         for value in VALUES.values():
             get(browser, re.sub(r"\{[^}]*\}", lambda _: value, path))  # noqa: B023 - used at once
@@ -115,14 +112,7 @@ def test_no_parameter_or_path_of_another_page_is_a_fault_of_ours(
     for path in ("/", "/docs", "/problems", "/health", "/openapi.json", "/openapi-events.json", "/claim"):
         for value in VALUES.values():
             get(browser, f"{path}?lang={value}&x={value}")
-    for path in (
-        "/problems/{}",
-        "/pictures/{}",
-        "/app/assets/{}",
-        "/claim/assets/{}",
-        "/claim/{}/opened",
-        "/{}",
-    ):
+    for path in ("/problems/{}", "/pictures/{}", "/app/assets/{}", "/claim/assets/{}", "/claim/{}/opened", "/{}"):
         for value in VALUES.values():
             get(browser, path.format(value))
     staging = start_service(like=service, environment="staging")

@@ -27,9 +27,7 @@ def account_id(service: Service, key: str, customer: str = "acme") -> int:
 def make_key(service: Service, admin: Browser, name: str) -> str:
     """Makes a key by the page; returns its secret."""
     admin.get("/app/keys")
-    answer = admin.post(
-        "/app/keys", name=name, scope=SCOPES, service_account=str(account_id(service, "hr-bot"))
-    )
+    answer = admin.post("/app/keys", name=name, scope=SCOPES, service_account=str(account_id(service, "hr-bot")))
     assert answer.status_code == 200, answer.text
     [secret] = set(re.findall(r"lgs_(?:live|test)_[0-9A-Za-z]+", answer.text))
     return secret
@@ -63,15 +61,11 @@ def test_a_key_is_made_used_and_deleted_at_once(service: Service, sign_in: SignI
     assert secret not in str(acts)
 
 
-def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(
-    service: Service, sign_in: SignIn
-) -> None:
+def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     ada.get("/app/keys")
-    asked = ada.post(
-        "/app/keys", name="late", scope=SCOPES, service_account=str(account_id(service, "hr-bot"))
-    )
+    asked = ada.post("/app/keys", name="late", scope=SCOPES, service_account=str(account_id(service, "hr-bot")))
     assert "What you are about to do matters" in asked.text
     assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'late'")[0][0] == 0
 
@@ -112,8 +106,7 @@ def test_what_is_wrong_with_a_key_is_said_beside_its_field(
     ada = sign_in("ada@acme.example")
     ada.get("/app/keys")
     answer = ada.post(
-        "/app/keys",
-        **{"name": "fine", "service_account": str(account_id(service, "crm")), "scope": SCOPES, **fields},
+        "/app/keys", **{"name": "fine", "service_account": str(account_id(service, "crm")), "scope": SCOPES, **fields}
     )
     assert answer.status_code == 422
     assert re.findall(r'id="(\w+)-error"', answer.text) == [wrong]

@@ -36,18 +36,14 @@ def of(browser: Browser) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("token", ["x" * 40, ""])
-def test_a_form_with_no_token_of_ours_is_refused_before_it_has_come(
-    service: Service, ada: Browser, token: str
-) -> None:
+def test_a_form_with_no_token_of_ours_is_refused_before_it_has_come(service: Service, ada: Browser, token: str) -> None:
     path = begin(ada, service)
     body = f"token={token}&rows=".encode() + b"%41" * 10_000
     with half_sent(service, f"{path}/recipients", body, whole=LARGE, **of(ada)) as connection:
         assert head_of_answer(connection).startswith("http/1.1 403")
 
 
-def test_a_form_for_somebody_elses_draft_is_refused_before_it_has_come(
-    service: Service, ada: Browser
-) -> None:
+def test_a_form_for_somebody_elses_draft_is_refused_before_it_has_come(service: Service, ada: Browser) -> None:
     cem = signed_in(service, "cem@acme.example")
     path = begin(cem, service)
     ada.get("/app/send")
@@ -88,13 +84,9 @@ def test_somebody_has_so_many_bytes_on_their_way_and_no_more(service: Service, a
     with ExitStack() as stack:
         fitting = BYTES_EACH // LARGE
         for _ in range(fitting):
-            stack.enter_context(
-                half_sent(service, f"{path}/recipients", body, whole=LARGE + 90_000, **of(ada))
-            )
+            stack.enter_context(half_sent(service, f"{path}/recipients", body, whole=LARGE + 90_000, **of(ada)))
         await_held(service, (fitting - 1) * LARGE)
-        one_more = stack.enter_context(
-            half_sent(service, f"{path}/recipients", body, whole=LARGE + 90_000, **of(ada))
-        )
+        one_more = stack.enter_context(half_sent(service, f"{path}/recipients", body, whole=LARGE + 90_000, **of(ada)))
         refused = head_of_answer(one_more)
         assert refused.startswith("http/1.1 429")
         assert "retry-after: 5" in refused
@@ -112,13 +104,7 @@ def test_the_worst_forms_of_one_keep_nobody_waiting(service: Service, ada: Brows
     ada.get(f"{path}/recipients")
     token, headers = ada.token, {"X-Forwarded-For": ada.host, "Content-Type": URLENCODED}
     headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in ada.cookies.items())
-    worst = [
-        b"%41" * 2_600_000,
-        b"%09" * 2_600_000,
-        b"%2C" * 2_600_000,
-        b"%ff" * 2_600_000,
-        b"%22\r%0A" * 900_000,
-    ]
+    worst = [b"%41" * 2_600_000, b"%09" * 2_600_000, b"%2C" * 2_600_000, b"%ff" * 2_600_000, b"%22\r%0A" * 900_000]
     ends = threading.Event()
 
     def post(rows: bytes) -> None:

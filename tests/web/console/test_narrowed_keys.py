@@ -40,11 +40,7 @@ def ask(service: Service, secret: str, path: str, host: str = "192.0.2.9") -> in
 def test_a_key_is_made_for_less_and_says_so(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     secret = make(
-        service,
-        ada,
-        "reader",
-        scope=["webhooks", "read"],
-        networks="198.51.100.7\r\n192.0.2.0/24, 192.0.2.0/24",
+        service, ada, "reader", scope=["webhooks", "read"], networks="198.51.100.7\r\n192.0.2.0/24, 192.0.2.0/24"
     )
     assert [ask(service, secret, path) for path in ("/me", "/products", "/webhooks")] == [200, 200, 200]
     assert ask(service, secret, "/products", host="203.0.113.5") == 403
@@ -113,9 +109,7 @@ def test_both_keys_are_seen_until_the_first_is_deleted(service: Service, sign_in
     assert "Never used" not in ada.text
     assert ada.text.count("192.0.2.9") == 3
     assert ask(service, second, "/products", host="203.0.113.5") == 403
-    assert ada.post(f"/app/keys/{old}/replace").headers["location"] == f"/app/keys/{old}", (
-        "there is one already"
-    )
+    assert ada.post(f"/app/keys/{old}/replace").headers["location"] == f"/app/keys/{old}", "there is one already"
     ada.get(f"/app/keys/{new}")
     assert f"/app/keys/{old}/delete" in ada.links
     assert ada.post(f"/app/keys/{old}/delete").status_code == 303
@@ -138,9 +132,7 @@ def test_a_second_key_is_made_once_however_many_ask(service: Service, sign_in: S
 
 
 @pytest.mark.parametrize("what", ["narrow", "replace"])
-def test_who_did_not_just_show_that_it_is_them_does_it_first(
-    service: Service, sign_in: SignIn, what: str
-) -> None:
+def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, sign_in: SignIn, what: str) -> None:
     ada = sign_in("ada@acme.example")
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     key = key_id(service, "crm")
@@ -148,9 +140,7 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(
     asked = ada.post(f"/app/keys/{key}/{what}", scope=["read"])
     assert "What you are about to do matters" in asked.text
     assert (
-        service.sql(
-            "SELECT count(*) FROM api_keys WHERE replaces = $1 OR scopes IS NOT NULL AND id = $1", key
-        )[0][0]
+        service.sql("SELECT count(*) FROM api_keys WHERE replaces = $1 OR scopes IS NOT NULL AND id = $1", key)[0][0]
         == 0
     )
 
@@ -169,13 +159,7 @@ def test_the_keys_of_others_are_nobodys(service: Service, sign_in: SignIn, what:
 
 @pytest.mark.parametrize(
     ("name", "second"),
-    [
-        ("shop", "shop 2"),
-        ("Till 7", "Till 7 2"),
-        ("x" * 100, "x" * 98 + " 2"),
-        ("2", "2 2"),
-        ("a 1000", "a 1000 2"),
-    ],
+    [("shop", "shop 2"), ("Till 7", "Till 7 2"), ("x" * 100, "x" * 98 + " 2"), ("2", "2 2"), ("a 1000", "a 1000 2")],
 )
 def test_a_second_key_is_called_as_the_first_with_a_number(name: str, second: str) -> None:
     assert numbered(name, 2) == second

@@ -10,25 +10,12 @@ import pytest
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser
-from tests.web.console.orders import (
-    WORLD,
-    ada,
-    cem,
-    filled,
-    listed,
-    placed_by,
-    put_away,
-    send,
-    sent_mail,
-    work,
-)
+from tests.web.console.orders import WORLD, ada, cem, filled, listed, placed_by, put_away, send, sent_mail, work
 
 __all__ = ["WORLD", "ada", "cem", "filled"]
 
 
-def test_one_order_tells_its_way_money_and_webhooks(
-    ada: Browser, service: Service, filled: dict[str, str]
-) -> None:
+def test_one_order_tells_its_way_money_and_webhooks(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     ada.get(f"/app/orders/{filled['sent']}")
     assert "Order PO-77" in ada.text
     assert "Ada King ada.king@acme.example 2 codes" in ada.text
@@ -51,9 +38,7 @@ def test_orders_of_others_are_not_there(ada: Browser, filled: dict[str, str]) ->
         ada.get("/app/orders")
         ada.get(f"/app/orders/{filled['sent']}")
         for act in ("resend", "resend-unclaimed", "correct", "cancel"):
-            answer = ada.post(
-                f"/app/orders/{filled[name]}/{act}", email="x@y.example", corrected="z@y.example"
-            )
+            answer = ada.post(f"/app/orders/{filled[name]}/{act}", email="x@y.example", corrected="z@y.example")
             assert answer.status_code == 404, act
     assert ada.get("/app/orders/nothing").status_code == 404
 
@@ -97,8 +82,7 @@ def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Servi
         "INSERT INTO line_events (customer_id, order_id, number, event, at)",
     ):
         service.sql(
-            f"{statement} SELECT customer_id, id, 3, 'claimed', clock_now() FROM orders WHERE reference = $1",
-            order,
+            f"{statement} SELECT customer_id, id, 3, 'claimed', clock_now() FROM orders WHERE reference = $1", order
         )
     ada.get(f"/app/orders/{order}/resend-unclaimed")
     assert "1 recipient of order" in ada.text
@@ -108,9 +92,7 @@ def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Servi
         ada.get(f"/app/orders/{order}")
         tokens.append(ada.token)
     with ThreadPoolExecutor(2) as pool:  # two presses at once
-        for answer in pool.map(
-            lambda token: ada.post(f"/app/orders/{order}/resend-unclaimed", token=token), tokens
-        ):
+        for answer in pool.map(lambda token: ada.post(f"/app/orders/{order}/resend-unclaimed", token=token), tokens):
             assert answer.status_code == 303
     assert mails(service, order) == [
         ("ada.king@acme.example", 0, "sent"),
@@ -141,9 +123,7 @@ def test_the_mail_to_all_pauses_for_a_day(ada: Browser, service: Service, order:
     assert press("2 recipients of order") == 1
     assert press("There is nobody to mail now. 2 more recipients are left out") == 1
     for hours, edition, said in ((23, 1, "There is nobody to mail now."), (25, 2, "Send 2 mails again")):
-        service.sql(
-            "UPDATE messages SET created_at = clock_now() - $1 * interval '1 hour' WHERE edition = 1", hours
-        )
+        service.sql("UPDATE messages SET created_at = clock_now() - $1 * interval '1 hour' WHERE edition = 1", hours)
         assert press(said) == edition
 
 
@@ -164,9 +144,7 @@ def test_an_address_is_corrected_and_the_mail_goes_there(ada: Browser, service: 
         assert 'value="ada.king@acme.example"' in beside
         assert re.search(r'aria-describedby=" ?corrected-error" aria-invalid="true" autofocus', beside)
         assert ada.page.text.count('id="corrected-error"') == 1
-    answer = ada.post(
-        f"/app/orders/{order}/correct", email="Ada.King@acme.example", corrected="ada.queen@ACME.example"
-    )
+    answer = ada.post(f"/app/orders/{order}/correct", email="Ada.King@acme.example", corrected="ada.queen@ACME.example")
     assert answer.status_code == 303
     ada.get(f"/app/orders/{order}")
     assert "the mail goes to ada.queen@acme.example" in ada.text
@@ -178,11 +156,7 @@ def test_an_address_is_corrected_and_the_mail_goes_there(ada: Browser, service: 
         "SELECT recipient_email FROM lines l JOIN orders o ON o.id = order_id WHERE reference = $1 ORDER BY number",
         order,
     )
-    assert [row[0] for row in lines] == [
-        "ada.queen@acme.example",
-        "ada.queen@acme.example",
-        "ben@acme.example",
-    ]
+    assert [row[0] for row in lines] == ["ada.queen@acme.example", "ada.queen@acme.example", "ben@acme.example"]
     work(service)
     assert order in listed(ada, "?q=ada.queen")
     assert order not in listed(ada, "?q=ada.king%40acme.example")
@@ -261,9 +235,7 @@ def test_a_member_does_it_with_their_own(cem: Browser, service: Service, order: 
     placed_by(service, order, "cem@acme.example")
     cem.get(f"/app/orders/{order}/cancel")
     assert cem.post(f"/app/orders/{order}/cancel").status_code == 303
-    [act] = service.sql(
-        "SELECT act FROM order_acts a JOIN orders o ON o.id = order_id WHERE reference = $1", order
-    )
+    [act] = service.sql("SELECT act FROM order_acts a JOIN orders o ON o.id = order_id WHERE reference = $1", order)
     assert act["act"] == "cancel"
 
 

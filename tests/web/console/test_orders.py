@@ -81,9 +81,7 @@ def test_a_member_sees_what_is_their_own(cem: Browser, filled: dict[str, str]) -
         assert cem.get(f"/app/orders/{filled[name]}").status_code == 404, name
 
 
-def test_the_file_has_the_same_orders_and_no_formula(
-    ada: Browser, service: Service, filled: dict[str, str]
-) -> None:
+def test_the_file_has_the_same_orders_and_no_formula(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     reference = send(service, externalReference="=1+1", source="file")
     work(service)
     answer = ada.get("/app/orders.csv?source=file")
@@ -136,9 +134,7 @@ def test_files_have_the_words_of_the_pages(ada: Browser, service: Service, fille
     ada.headers["Accept-Language"] = "en"
 
 
-def test_no_link_that_a_member_sees_leads_nowhere(
-    cem: Browser, service: Service, filled: dict[str, str]
-) -> None:
+def test_no_link_that_a_member_sees_leads_nowhere(cem: Browser, service: Service, filled: dict[str, str]) -> None:
     """Cem may use the account that orders of others were paid from."""
     waiting, seen = ["/app"], set[str]()
     while waiting and len(seen) < 200:

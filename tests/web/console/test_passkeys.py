@@ -61,9 +61,7 @@ def test_a_passkey_is_asked_for_beside_the_password(service: Service) -> None:
     assert options["userVerification"] == "required"
     assert len(options["allowCredentials"]) == 1
     answer = passkey.sign(options)
-    assert browser.post("/app/second-step", passkey=answer, next="/app/people").headers["location"] == (
-        "/app/people"
-    )
+    assert browser.post("/app/second-step", passkey=answer, next="/app/people").headers["location"] == ("/app/people")
     assert browser.get("/app/people").status_code == 200
     assert browser.cookies["app"] != before
     ada.get("/app/security")
@@ -154,9 +152,7 @@ CEMS = SoftPasskey()
 def test_garbage_is_refused_and_counted(service: Service, garbage: str) -> None:
     service.sql("DELETE FROM sign_in_allowances")
     hal = with_password(service, "hal@acme.example")
-    if not service.sql(
-        "SELECT FROM recovery_codes r JOIN people p ON p.id = r.person_id WHERE email LIKE 'hal@%'"
-    ):
+    if not service.sql("SELECT FROM recovery_codes r JOIN people p ON p.id = r.person_id WHERE email LIKE 'hal@%'"):
         added(hal, SoftPasskey())
         hal.get("/app/security/passkeys/new")
         assert hal.post("/app/security/passkeys", name="Mine", passkey=garbage).status_code == 422
@@ -189,9 +185,7 @@ def test_a_copy_is_noticed_by_its_count(service: Service) -> None:
     assert [tried(uncounted), tried(uncounted)] == [303, 303]
 
 
-def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_along(
-    service: Service,
-) -> None:
+def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_along(service: Service) -> None:
     fay, passkey = with_password(service, "fay@acme.example"), SoftPasskey()
     secret, codes = set_up(service, fay)
     assert len(codes) == 10
@@ -235,9 +229,7 @@ def test_what_matters_is_proved_by_a_passkey_and_reset_forgets_it(service: Servi
         assert "Your recovery codes" in shown.text
     from tests.web.api.conftest import on_database
 
-    on_database(
-        service.database_url, lambda connection: reset(connection, "ida@acme.example", second_step=True)
-    )
+    on_database(service.database_url, lambda connection: reset(connection, "ida@acme.example", second_step=True))
     assert not service.sql(
         "SELECT FROM passkeys k JOIN people p ON p.id = k.person_id WHERE p.email = 'ida@acme.example'"
     )

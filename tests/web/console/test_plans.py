@@ -71,15 +71,11 @@ def statements() -> Iterator[set[str]]:
         yield seen
 
 
-def test_what_is_asked_for_customers_is_planned_as_it_would_be_without(
-    service: Service, statements: set[str]
-) -> None:
+def test_what_is_asked_for_customers_is_planned_as_it_would_be_without(service: Service, statements: set[str]) -> None:
     for table in LARGE:
         on_database(
             service.database_url,
-            lambda connection, table=table: connection.execute(
-                f"ALTER TABLE {table} SET (autovacuum_enabled = off)"
-            ),
+            lambda connection, table=table: connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)"),
         )
     on_database(service.database_url, fill)
     use(service)

@@ -106,9 +106,9 @@ def test_a_proof_alone_carries_nothing_out(service: Service, ada: Browser, token
     assert ada.page is not None
     assert ada.page.status_code == 403
     assert keys_called(service, "Forged") == 0
-    assert service.sql(
-        "SELECT bool_and(proved_at < now() - interval '1 hour') FROM sessions WHERE ended_at IS NULL"
-    )[0][0]
+    assert service.sql("SELECT bool_and(proved_at < now() - interval '1 hour') FROM sessions WHERE ended_at IS NULL")[
+        0
+    ][0]
 
 
 def test_whoever_may_not_do_it_is_not_asked(service: Service, sign_in: SignIn, ada: Browser) -> None:

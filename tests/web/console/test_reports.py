@@ -31,9 +31,7 @@ __all__ = ["WORLD", "ada", "cem", "filled"]
         ("nonsense", "2030-03-01", "2030-03-15", "2030-02-01", "2030-02-28"),
     ],
 )
-def test_periods_are_whole_months(
-    name: str, since: str, until: str, before_since: str, before_until: str
-) -> None:
+def test_periods_are_whole_months(name: str, since: str, until: str, before_since: str, before_until: str) -> None:
     period = period_of(name, date(2030, 3, 15))
     told = (period.since, period.until, period.before_since, period.before_until)
     assert tuple(map(str, told)) == (since, until, before_since, before_until)
@@ -41,11 +39,7 @@ def test_periods_are_whole_months(
 
 def test_a_chart_has_a_place_for_each_day_or_month() -> None:
     today = date(2030, 3, 15)
-    assert period_of("this-month", today).steps()[::15] == [
-        date(2030, 3, 1),
-        date(2030, 3, 16),
-        date(2030, 3, 31),
-    ]
+    assert period_of("this-month", today).steps()[::15] == [date(2030, 3, 1), date(2030, 3, 16), date(2030, 3, 31)]
     assert len(period_of("last-month", today).steps()) == 28
     assert period_of("3-months", today).steps() == [date(2030, 1, 1), date(2030, 2, 1), date(2030, 3, 1)]
     assert period_of("12-months", today).steps()[0] == date(2029, 4, 1)
@@ -84,9 +78,7 @@ def test_labels_have_room_on_a_phone_and_stay_in_the_picture() -> None:
 
 
 def test_a_chart_says_what_it_shows_and_bars_are_as_high_as_their_values() -> None:
-    drawn = bars(
-        "Spent <b>", "all of it", [Bar("1 Jan", (100, 50), "said & done"), Bar("2 Jan", (0, 25), "")], str
-    )
+    drawn = bars("Spent <b>", "all of it", [Bar("1 Jan", (100, 50), "said & done"), Bar("2 Jan", (0, 25), "")], str)
     root = ET.fromstring(str(drawn))  # noqa: S314 - our own
     assert [child.text for child in root[:2]] == ["Spent <b>", "all of it"]
     heights = [float(rect.get("height", "")) for rect in root.iter("rect")]
@@ -149,9 +141,7 @@ def test_a_report_is_of_ones_own_for_a_member(cem: Browser, filled: dict[str, st
     assert "Spent £30.00" in cem.text
 
 
-def test_a_report_comes_as_a_file_for_who_may_export(
-    ada: Browser, service: Service, filled: dict[str, str]
-) -> None:
+def test_a_report_comes_as_a_file_for_who_may_export(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     answer = ada.get("/app/reports.csv?by=source")
     rows = list(csv.reader(io.StringIO(answer.text.removeprefix("\ufeff"))))
     assert rows[0][:4] == ["by", "orders", "codes", "spent"]

@@ -82,10 +82,7 @@ MAY = (
     (r"GET /app/(orders|reports)\.csv", "admin finance member"),
     (r"\w+ /app/orders/\{reference\}/.+", "admin member"),
     (r"\w+ /app/(send|templates)\b.*", "admin member"),
-    (
-        r"POST /app/collections\b.*|GET /app/collections/(new|\{collection:int\}/(edit|remove))",
-        "admin member",
-    ),
+    (r"POST /app/collections\b.*|GET /app/collections/(new|\{collection:int\}/(edit|remove))", "admin member"),
     (r".*", "admin finance member viewer"),
 )
 
@@ -149,11 +146,7 @@ def test_what_is_not_there_is_said_within_the_menu_to_who_is_in(
     service: Service, sign_in: Callable[[str], Browser]
 ) -> None:
     inside, outside = sign_in("viewer@acme.example"), Browser(service)
-    for path, status in (
-        ("/app/nothing-there", 404),
-        ("/app/orders/999999", 404),
-        ("/app/people", 403),
-    ):
+    for path, status in (("/app/nothing-there", 404), ("/app/orders/999999", 404), ("/app/people", 403)):
         assert inside.get(path).status_code == status
         assert {"/app/orders", "/app/security"} <= set(inside.links), path
         assert inside.page.text.count("<h1") == 1  # type: ignore[union-attr]

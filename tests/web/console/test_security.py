@@ -132,8 +132,7 @@ def test_what_matters_asks_again_after_a_while(service: Service) -> None:
 def test_sessions_are_listed_and_taken_back(service: Service) -> None:
     one = with_password(service, "dan@acme.example")
     two = Browser(
-        service,
-        headers={"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"},
+        service, headers={"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}
     )
     two.get("/app/sign-in")
     two.post("/app/sign-in", email="dan@acme.example", password=PASSWORD)

@@ -39,12 +39,7 @@ def test_a_gift_is_sent_step_by_step(service: Service, sign_in: Callable[[str], 
     assert said.headers["location"] == f"{path}/review"
 
     browser.get(f"{path}/review")
-    for told in (
-        "Total £20.00",
-        "Balance of Acme float afterwards £99,980.00",
-        "Send 2 gifts for £20.00",
-        "spring",
-    ):
+    for told in ("Total £20.00", "Balance of Acme float afterwards £99,980.00", "Send 2 gifts for £20.00", "spring"):
         assert told in browser.text
     sent = browser.post(f"{path}/place", quote=quote_in(browser))
     assert sent.headers["location"] == f"{path}/sent"
@@ -101,9 +96,7 @@ def test_what_became_of_the_mails_is_counted(service: Service, sign_in: Callable
         assert f'max="4" value="{left[0]}"' in browser.page.text
 
 
-def test_a_form_sent_twenty_times_places_one_order(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
+def test_a_form_sent_twenty_times_places_one_order(service: Service, sign_in: Callable[[str], Browser]) -> None:
     """Half of them with the token of one page, the others each from a page of their own."""
     browser = sign_in("ada@acme.example")
     path = ready(browser, service)
@@ -117,15 +110,11 @@ def test_a_form_sent_twenty_times_places_one_order(
     with ThreadPoolExecutor(20) as pool:
         answers = list(pool.map(lambda one: browser.post(f"{path}/place", token=one, quote=quote), tokens))
 
-    assert {(answer.status_code, answer.headers.get("location")) for answer in answers} == {
-        (303, f"{path}/sent")
-    }
+    assert {(answer.status_code, answer.headers.get("location")) for answer in answers} == {(303, f"{path}/sent")}
     assert len(service.sql("SELECT id FROM orders WHERE reference = $1", path.rpartition("/")[2])) == 1
 
 
-def test_all_rows_that_are_wrong_are_shown_mended_and_sent(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
+def test_all_rows_that_are_wrong_are_shown_mended_and_sent(service: Service, sign_in: Callable[[str], Browser]) -> None:
     browser = sign_in("ada@acme.example")
     path = begin(browser, service)
     rows = [f"p{n}@example.com;P{n};1" if n % 13 else f"p{n}.example.com;P{n};0" for n in range(1, 494)]
@@ -231,18 +220,14 @@ def test_collections_templates_and_amounts(service: Service, sign_in: Callable[[
     assert "Welcome" in browser.text
     template, treats = service.ids["templates"]["welcome"], service.ids["collections"]["treats"]
     browser.get(f"/app/send/gift?template={template}")
-    path = (
-        browser.post("/app/send/gift", template=str(template)).headers["location"].removesuffix("/recipients")
-    )
+    path = browser.post("/app/send/gift", template=str(template)).headers["location"].removesuffix("/recipients")
     browser.get(f"{path}/message")
     assert browser.page is not None
     assert 'value="Acme"' in browser.page.text
     assert "&lt;b&gt;Hello" in browser.page.text
     # The draft keeps what was said when its gift is another.
     browser.get(f"/app/send/gift?collection={treats}&draft={path.rpartition('/')[2]}")
-    again = browser.post(
-        "/app/send/gift", collection=str(treats), value="25.00", draft=path.rpartition("/")[2]
-    )
+    again = browser.post("/app/send/gift", collection=str(treats), value="25.00", draft=path.rpartition("/")[2])
     assert again.headers["location"] == f"{path}/recipients"
     books = str(service.ids["products"]["books"])
     browser.get(f"/app/send/gift?product={books}")
@@ -256,9 +241,7 @@ def test_collections_templates_and_amounts(service: Service, sign_in: Callable[[
         assert browser.get(f"/app/send/gift?{unknown}").status_code == 404
 
 
-def test_a_time_is_in_the_persons_zone_and_not_over(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
+def test_a_time_is_in_the_persons_zone_and_not_over(service: Service, sign_in: Callable[[str], Browser]) -> None:
     browser = sign_in("ada@acme.example")
     service.sql("UPDATE people SET zone = 'Europe/Berlin' WHERE email = 'ada@acme.example'")
     path = ready(browser, service)
@@ -290,23 +273,15 @@ def test_a_time_beside_at_once_is_asked_about_and_one_that_is_over_is_not(
         assert "A time is filled in." in answer.text
         assert 'value="later" checked' in answer.text
         assert f'value="{asked}"' in answer.text
-    assert (
-        browser.post(f"{path}/delivery", when="now", at="2020-01-01T10:00", account=account).status_code
-        == 303
-    )
+    assert browser.post(f"{path}/delivery", when="now", at="2020-01-01T10:00", account=account).status_code == 303
     # Who chose a time before and now chooses "At once" has seen it.
     browser.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
-    assert (
-        browser.post(f"{path}/delivery", when="now", at="2099-07-01T10:00", account=account).status_code
-        == 303
-    )
+    assert browser.post(f"{path}/delivery", when="now", at="2099-07-01T10:00", account=account).status_code == 303
     browser.get(f"{path}/review")
     assert "2099" not in browser.text
 
 
-def test_everybody_in_a_list_that_is_typed_gets_a_gift(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
+def test_everybody_in_a_list_that_is_typed_gets_a_gift(service: Service, sign_in: Callable[[str], Browser]) -> None:
     browser = sign_in("ada@acme.example")
     path = ready(browser, service, rows='a@x.com, b@x.com\nAda <c@x.com>; "Byron, Ada" <d@x.com>')
     browser.get(f"{path}/review")

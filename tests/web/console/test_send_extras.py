@@ -102,19 +102,13 @@ def test_in_test_mode_it_is_captured(service: Service, sign_in: SignIn) -> None:
     assert "A test mail to cem@acme.example is in the test mailbox." in try_it(cem, path)
     assert len(mails(service)) == before
     [row] = service.sql("SELECT * FROM captured_mail")
-    assert (row["environment"], row["recipient"], row["message_id"] < 0) == (
-        "staging",
-        "cem@acme.example",
-        True,
-    )
+    assert (row["environment"], row["recipient"], row["message_id"] < 0) == ("staging", "cem@acme.example", True)
     assert row["subject"] == "[Test] Acme <b> sent you a gift"
     raw = Vault((MASTER_KEY,)).captured.open(row["sealed"], sealing_context(row["message_id"]))
     assert parsed(raw)["Subject"] == row["subject"]
 
 
-def test_there_is_none_of_codes_nor_without_a_mail_server(
-    service: Service, silent: Service, sign_in: SignIn
-) -> None:
+def test_there_is_none_of_codes_nor_without_a_mail_server(service: Service, silent: Service, sign_in: SignIn) -> None:
     cem = sign_in("cem@acme.example")
     path = begin(cem, service)
     cem.get(f"{path}/recipients")
@@ -148,16 +142,8 @@ def test_what_was_sent_is_kept_as_a_template_and_sent_again(service: Service, si
     assert "Spring <i>thanks</i>" not in cem.get(f"{path}/sent").text
     assert "It is kept as the template Spring <i>thanks</i>." in cem.text
     [row] = service.sql("SELECT * FROM templates WHERE name LIKE 'Spring%'")
-    assert (row["product_id"], row["value_minor"], row["currency"]) == (
-        service.ids["products"]["coffee"],
-        1000,
-        "GBP",
-    )
-    assert (row["wrapping_key"], row["from_name"], row["message"]) == (
-        "confetti",
-        "Acme <b>",
-        "Thanks!\nAll of us",
-    )
+    assert (row["product_id"], row["value_minor"], row["currency"]) == (service.ids["products"]["coffee"], 1000, "GBP")
+    assert (row["wrapping_key"], row["from_name"], row["message"]) == ("confetti", "Acme <b>", "Thanks!\nAll of us")
     cem.get(f"/app/send/gift?template={row['id']}")
     assert cem.post("/app/send/gift", template=str(row["id"])).status_code == 303
     [act] = service.sql("SELECT actor_name, subject, after FROM audit_events WHERE act = 'template.created'")
@@ -186,9 +172,7 @@ def test_what_is_wrong_with_its_name_is_said(service: Service, sign_in: SignIn, 
 
 
 def test_nobody_keeps_what_somebody_else_sent_nor_one_too_many(service: Service, sign_in: SignIn) -> None:
-    cem, ada, gil = (
-        sign_in(f"{who}") for who in ("cem@acme.example", "ada@acme.example", "gil@globex.example")
-    )
+    cem, ada, gil = (sign_in(f"{who}") for who in ("cem@acme.example", "ada@acme.example", "gil@globex.example"))
     path = sent(cem, service)
     for other in (ada, gil):
         other.get("/app/send")

@@ -32,9 +32,7 @@ def noted(browser: Browser, service: Service, rows: str, **gift: Any) -> str:
     return found[1] if found else ""
 
 
-def test_who_had_the_gift_lately_is_noted(
-    service: Service, sign_in: SignIn, follow: Callable[[], None]
-) -> None:
+def test_who_had_the_gift_lately_is_noted(service: Service, sign_in: SignIn, follow: Callable[[], None]) -> None:
     cem, ada = sign_in("cem@acme.example"), sign_in("ada@acme.example")
     send(cem, service, "zoe@example.com\nbo@example.com")
     send(ada, service, "kim@example.com")
@@ -50,18 +48,14 @@ def test_who_had_the_gift_lately_is_noted(
     gil = sign_in("gil@globex.example")
     assert noted(gil, service, rows) == ""
     # What is long past, or in test mode, is not told.
-    service.sql(
-        "UPDATE report_words SET created_at = created_at - interval '91 days' WHERE word = 'kim@example.com'"
-    )
+    service.sql("UPDATE report_words SET created_at = created_at - interval '91 days' WHERE word = 'kim@example.com'")
     assert "kim@" not in noted(ada, service, rows)
     ada.get("/app")
     ada.post("/app/environment", environment="staging")
     assert noted(ada, service, rows) == ""
 
 
-def test_five_thousand_addresses_are_looked_up_by_the_index(
-    service: Service, follow: Callable[[], None]
-) -> None:
+def test_five_thousand_addresses_are_looked_up_by_the_index(service: Service, follow: Callable[[], None]) -> None:
     """However many orders there are: each address is one walk down the key."""
     plan = service.sql(
         """

@@ -51,9 +51,7 @@ def test_no_file_is_asked_for(service: Service, sign_in: Callable[[str], Browser
     assert "Choose a file." in browser_text(answer.text)
 
 
-def test_of_a_workbook_of_several_sheets_one_is_chosen(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
+def test_of_a_workbook_of_several_sheets_one_is_chosen(service: Service, sign_in: Callable[[str], Browser]) -> None:
     book = openpyxl.Workbook()
     for name, rows in (
         ("Old", [["email", "private"], ["old@x.com", "home@x.com"]]),
@@ -120,18 +118,14 @@ def test_an_account_that_ran_dry_and_a_price_that_changed_are_told(
     try:
         dearer = browser.post(f"{parcel}/place", quote=quote)
         assert dearer.status_code == 409
-        assert "The price or the draft has changed since you saw it. Nothing was charged" in browser_text(
-            dearer.text
-        )
+        assert "The price or the draft has changed since you saw it. Nothing was charged" in browser_text(dearer.text)
         assert "Send 2 gifts for £117.48" in browser_text(dearer.text)
     finally:
         service.sql("UPDATE products SET cost_minor = 3500 WHERE NOT is_digital")
     assert service.state() == before
 
 
-def test_nobody_else_sees_a_draft_or_what_became_of_it(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
+def test_nobody_else_sees_a_draft_or_what_became_of_it(service: Service, sign_in: Callable[[str], Browser]) -> None:
     browser = sign_in("cem@acme.example")
     draft, sent = [ready(browser, service) for _ in range(2)]
     browser.get(f"{sent}/review")
@@ -154,17 +148,7 @@ def test_nobody_else_sees_a_draft_or_what_became_of_it(
             ):
                 assert other.get(f"{path}/{part}").status_code == 404, part
             other.get("/app")
-            for part in (
-                "recipients",
-                "codes",
-                "columns",
-                "rows",
-                "leave-out",
-                "delivery",
-                "place",
-                "again",
-                "drop",
-            ):
+            for part in ("recipients", "codes", "columns", "rows", "leave-out", "delivery", "place", "again", "drop"):
                 assert other.post(f"{path}/{part}", quantity="1").status_code == 404, part
     browser.get("/app")
     browser.post("/app/environment", environment="staging")

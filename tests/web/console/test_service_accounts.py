@@ -113,10 +113,7 @@ def test_it_uses_the_accounts_that_are_assigned_to_it(service: Service, sign_in:
     assert post(ada, crm, "accounts", may_use=str(accounts["sales"])).status_code == 303
     assert seen() == before
     assert (
-        service.sql("SELECT count(*) FROM account_service_accounts WHERE account_id = $1", accounts["gbp"])[
-            0
-        ][0]
-        == 0
+        service.sql("SELECT count(*) FROM account_service_accounts WHERE account_id = $1", accounts["gbp"])[0][0] == 0
     )
     acts = service.sql("SELECT before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id")
     assert [tuple(act) for act in acts] == [
@@ -147,7 +144,4 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     assert "What you are about to do matters" in post(ada, hr, what, **fields).text
     assert service.sql("SELECT limits FROM service_accounts WHERE id = $1", hr)[0][0] is None
-    assert (
-        service.sql("SELECT count(*) FROM account_service_accounts WHERE service_account_id = $1", hr)[0][0]
-        == 1
-    )
+    assert service.sql("SELECT count(*) FROM account_service_accounts WHERE service_account_id = $1", hr)[0][0] == 1

@@ -51,15 +51,13 @@ def forget(service: Service) -> None:
 
 def test_every_form_that_matters_asks_or_says_why_not() -> None:
     forms = [entry for entry in ENTRIES if entry.method == "POST" and entry.is_of_customer]
-    assert {
-        entry.path for entry in forms if entry.who in {*ASKING, Access.MEMBER} and not entry.step_up
-    } == set(WITHOUT)
+    assert {entry.path for entry in forms if entry.who in {*ASKING, Access.MEMBER} and not entry.step_up} == set(
+        WITHOUT
+    )
     assert {entry.who for entry in forms} <= {*ASKING, *SPENDING, Access.MEMBER}
 
 
-def test_no_form_that_matters_is_carried_out_for_who_showed_it_a_while_ago(
-    service: Service, ada: Browser
-) -> None:
+def test_no_form_that_matters_is_carried_out_for_who_showed_it_a_while_ago(service: Service, ada: Browser) -> None:
     before = all_that_counts(service)
     for entry in ENTRIES:
         if entry.step_up:

@@ -78,10 +78,7 @@ def test_every_text_in_a_template_can_be_translated() -> None:
     assert len(paths) > 70, "those of folders too"
     for path in paths:
         bare = re.sub(
-            r"\{%[-+]?\s*trans.*?endtrans\s*-?%\}|\{#.*?#\}|\{[{%].*?[%}]\}",
-            " ",
-            path.read_text(),
-            flags=re.DOTALL,
+            r"\{%[-+]?\s*trans.*?endtrans\s*-?%\}|\{#.*?#\}|\{[{%].*?[%}]\}", " ", path.read_text(), flags=re.DOTALL
         )
         bare = re.sub(r"<[^>]*>|/app/\S*|&amp;\w+=", " ", bare)  # what is left of addresses, too
         bare = re.sub(r'[\w-]+="[^"]*"', " ", bare).replace("Largesse", "").replace("autofocus", "")

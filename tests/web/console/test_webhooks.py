@@ -44,23 +44,17 @@ def test_an_address_is_added_tried_and_removed(service: Service, sign_in: SignIn
     ada.get("/app/webhooks")
     assert "The subscription was removed." in ada.text
     assert ada.get(path).status_code == 404
-    acts = service.sql(
-        "SELECT act FROM audit_events WHERE subject = $1 ORDER BY id", f"subscription {id_in(path)}"
-    )
+    acts = service.sql("SELECT act FROM audit_events WHERE subject = $1 ORDER BY id", f"subscription {id_in(path)}")
     assert [row["act"] for row in acts] == ["webhook.created", "webhook.deleted"]
 
 
-def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(
-    service: Service, sign_in: SignIn
-) -> None:
+def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     path = subscribe(ada)
     for _ in range(3):
         ada.get(path)
         ada.post(f"{path}/test")
-    rows = service.sql(
-        "SELECT id FROM deliveries WHERE subscription_id = $1::text::uuid ORDER BY id", id_in(path)
-    )
+    rows = service.sql("SELECT id FROM deliveries WHERE subscription_id = $1::text::uuid ORDER BY id", id_in(path))
     dropped, exhausted, delivered = (row["id"] for row in rows)
     for delivery, state in ((dropped, "dropped"), (exhausted, "exhausted"), (delivered, "delivered")):
         service.sql("UPDATE deliveries SET state = $2, finished_at = now() WHERE id = $1", delivery, state)
@@ -77,9 +71,7 @@ def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(
     assert ada.post(f"{path}/again", delivery="failed").status_code == 303
     ada.get(path)
     assert "made again: 2" in ada.text
-    states = service.sql(
-        "SELECT state FROM deliveries WHERE subscription_id = $1::text::uuid ORDER BY id", id_in(path)
-    )
+    states = service.sql("SELECT state FROM deliveries WHERE subscription_id = $1::text::uuid ORDER BY id", id_in(path))
     assert [row["state"] for row in states] == ["pending", "pending", "delivered"]
     assert ada.post(f"{path}/again", delivery=str(delivered)).status_code == 303
     for nothing in ("0", "x", "9" * 30, ""):
@@ -111,9 +103,7 @@ def in_file(admin: Browser, path: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.text.lstrip("\ufeff"))))
 
 
-def test_all_deliveries_come_as_a_file_in_which_nothing_is_computed(
-    service: Service, sign_in: SignIn
-) -> None:
+def test_all_deliveries_come_as_a_file_in_which_nothing_is_computed(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     path = subscribe(ada)
     ada.get(path)
@@ -140,8 +130,7 @@ def test_all_deliveries_come_as_a_file_in_which_nothing_is_computed(
     assert (first["order"], first["attempts"], first["last status"]) == ("sample", "2", "502")
     assert first["last answer"].startswith("'=HYPERLINK")
     [taken] = service.sql(
-        "SELECT count(*) FROM audit_events WHERE act = 'file.exported' AND subject LIKE '%' || $1 || '%'",
-        id_in(path),
+        "SELECT count(*) FROM audit_events WHERE act = 'file.exported' AND subject LIKE '%' || $1 || '%'", id_in(path)
     )
     assert taken[0] == 1
 
@@ -176,9 +165,7 @@ def test_deliveries_of_orders_are_told_by_reference_and_those_of_others_not_at_a
 def test_what_is_wrong_is_said_beside_its_field(sign_in: SignIn, fields: dict[str, str], wrong: str) -> None:
     ada = sign_in("ada@acme.example")
     ada.get("/app/webhooks")
-    answer = ada.post(
-        "/app/webhooks", **{"target_url": "https://93.184.215.14/", "event": "order.created", **fields}
-    )
+    answer = ada.post("/app/webhooks", **{"target_url": "https://93.184.215.14/", "event": "order.created", **fields})
     assert answer.status_code == 422
     assert re.findall(r'id="(\w+)-error"', answer.text) == [wrong]
 

@@ -53,9 +53,7 @@ async def test_its_own_name_is_looked_at_again(client: httpx.AsyncClient) -> Non
     assert (other.status_code, other.content) == (200, STYLE)
 
 
-@pytest.mark.parametrize(
-    "path", ["page.000000000000.css", "notes.txt", "other.css", "..%2Fpage.css", "page.css/", ""]
-)
+@pytest.mark.parametrize("path", ["page.000000000000.css", "notes.txt", "other.css", "..%2Fpage.css", "page.css/", ""])
 async def test_nothing_else_is_served(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.get(f"/pages/{path}")).status_code == 404
 

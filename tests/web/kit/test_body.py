@@ -50,9 +50,7 @@ async def test_a_body_that_the_connection_ends() -> None:
         await receive_body(arriving([b"12345"], ends=False), LIMITS)
 
 
-@pytest.mark.parametrize(
-    ("whole_s", "pause_s", "sends"), [(30.0, 0.05, b""), (0.1, 30.0, b"x"), (0.1, 0.09, b"x")]
-)
+@pytest.mark.parametrize(("whole_s", "pause_s", "sends"), [(30.0, 0.05, b""), (0.1, 30.0, b"x"), (0.1, 0.09, b"x")])
 async def test_a_body_that_does_not_come(whole_s: float, pause_s: float, sends: bytes) -> None:
     """Nothing for a while, or a little at a time for ever."""
 
@@ -61,9 +59,7 @@ async def test_a_body_that_does_not_come(whole_s: float, pause_s: float, sends: 
         return {"type": "http.request", "body": sends, "more_body": True}
 
     async with asyncio.timeout(20):
-        with pytest.raises(
-            SlowRequest, match=f"within {whole_s:g} seconds, or nothing of it for {pause_s:g}"
-        ):
+        with pytest.raises(SlowRequest, match=f"within {whole_s:g} seconds, or nothing of it for {pause_s:g}"):
             await receive_body(receive, BodyLimits(1_000_000, whole_s, pause_s))
 
 
@@ -97,9 +93,7 @@ class Skipping(asyncio.SelectorEventLoop):
         ((9, 18, 27, 30.1), 30),
     ],
 )
-def test_a_body_may_take_as_long_as_its_limits_say(
-    at_s: tuple[float, ...], refused_at_s: float | None
-) -> None:
+def test_a_body_may_take_as_long_as_its_limits_say(at_s: tuple[float, ...], refused_at_s: float | None) -> None:
     """30 seconds in all, and 10 without anything: each chunk comes at its second, the last with the end."""
 
     async def run() -> bytes:
@@ -137,11 +131,7 @@ async def test_json_is_read_within_the_limits_of_the_contract() -> None:
 
 
 async def test_a_form() -> None:
-    assert await read_form(posted(b"code=A&pin=12%203&code=B&empty=")) == {
-        "code": "A",
-        "pin": "12 3",
-        "empty": "",
-    }
+    assert await read_form(posted(b"code=A&pin=12%203&code=B&empty=")) == {"code": "A", "pin": "12 3", "empty": ""}
 
 
 async def test_a_form_within_its_limits() -> None:

@@ -23,9 +23,7 @@ def test_who_takes_gzip(header: str) -> None:
     assert takes_gzip(header)
 
 
-@pytest.mark.parametrize(
-    "header", ["", "br", "gzip;q=0", "gzip;q=0.000", "*;q=0", "*, gzip;q=0", "xgzip", "gzip;q=x"]
-)
+@pytest.mark.parametrize("header", ["", "br", "gzip;q=0", "gzip;q=0.000", "*;q=0", "*, gzip;q=0", "xgzip", "gzip;q=x"])
 def test_who_does_not(header: str) -> None:
     assert not takes_gzip(header)
 

@@ -13,14 +13,7 @@ from starlette.requests import Request
 from largesse.base.cooperative import CooperativeRunner
 from largesse.base.errors import Unavailable
 from largesse.web.kit.body import FREE_BYTES, BodyLimits, BodyMemory, TooManyBodies
-from largesse.web.kit.forms import (
-    TOKEN_WITHIN_BYTES,
-    BadForm,
-    FormParser,
-    PostedForm,
-    UrlencodedParser,
-    form_parser,
-)
+from largesse.web.kit.forms import TOKEN_WITHIN_BYTES, BadForm, FormParser, PostedForm, UrlencodedParser, form_parser
 from largesse.web.kit.problems import TooLarge
 
 LIMITS = BodyLimits(20_000_000, whole_s=30.0, pause_s=10.0)

@@ -81,9 +81,7 @@ async def test_a_failure_is_logged_with_the_pages_own_name(patience: Timeouts) -
     assert [line["page"] for line in logged] == ["/app/orders/{reference}"]
 
 
-async def test_a_database_that_is_away_is_waited_for_no_longer_than_patience_lasts(
-    patience: Timeouts,
-) -> None:
+async def test_a_database_that_is_away_is_waited_for_no_longer_than_patience_lasts(patience: Timeouts) -> None:
     async def _waiting(_: Request) -> Response:
         await asyncio.sleep(3600)
         return page("never", {})

@@ -6,9 +6,7 @@ from largesse.web.kit.security import content_policy, page_headers
 
 
 def test_everything_is_forbidden() -> None:
-    assert content_policy() == (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+    assert content_policy() == ("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 
 
 def test_what_is_allowed_stands_beside_it() -> None:

@@ -33,9 +33,7 @@ def test_it_is_for_its_purpose_and_installation_alone(vault: Vault) -> None:
     assert open_cookie(Vault([bytes(32)]), "visit", cookie, NOW) is None
 
 
-@pytest.mark.parametrize(
-    "made_up", ["", "x", "AAAA", "ä", "=", "a" * 400, "a" * 401, "../..", "7/1/99999999999"]
-)
+@pytest.mark.parametrize("made_up", ["", "x", "AAAA", "ä", "=", "a" * 400, "a" * 401, "../..", "7/1/99999999999"])
 def test_made_up_ones_are_none(vault: Vault, made_up: str) -> None:
     assert open_cookie(vault, "visit", made_up, NOW) is None
 
@@ -58,11 +56,7 @@ def test_a_form_is_of_one_session(vault: Vault) -> None:
 @pytest.mark.parametrize("is_secure", [True, False])
 def test_a_cookie_is_for_its_pages_and_no_script(is_secure: bool) -> None:
     response = Response()
-    give_cookie(
-        response, "gift", "v", lasts_s=3600, path="/claim/gift/1", is_secure=is_secure, same_site="strict"
-    )
+    give_cookie(response, "gift", "v", lasts_s=3600, path="/claim/gift/1", is_secure=is_secure, same_site="strict")
     kept = set(response.headers["set-cookie"].split("; "))
-    assert {"gift=v", "HttpOnly", "Max-Age=3600", "Path=/claim/gift/1", "SameSite=strict"} == kept - {
-        "Secure"
-    }
+    assert {"gift=v", "HttpOnly", "Max-Age=3600", "Path=/claim/gift/1", "SameSite=strict"} == kept - {"Secure"}
     assert ("Secure" in kept) is is_secure

@@ -17,9 +17,7 @@ TYPE = "multipart/form-data; boundary=abc"
 
 
 def part(name: str, content: bytes, more: str = "") -> bytes:
-    return (
-        f'--abc\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'.encode() + content + b"\r\n"
-    )
+    return f'--abc\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'.encode() + content + b"\r\n"
 
 
 def request(body: bytes, media_type: str = TYPE, **headers: str) -> Request:

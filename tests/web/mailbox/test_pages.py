@@ -45,9 +45,7 @@ def policy(answer: httpx.Response) -> dict[str, str]:
     return {name: value for name, _, value in rules}
 
 
-def test_a_message_is_shown_as_its_recipient_would_see_it(
-    staging: Service, capture: Callable[[], None]
-) -> None:
+def test_a_message_is_shown_as_its_recipient_would_see_it(staging: Service, capture: Callable[[], None]) -> None:
     order(staging, "sam@example.com", fromName="Ada", message="Well done!\nÀ bientôt")
     capture()
     client = staging.client()

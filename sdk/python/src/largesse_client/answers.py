@@ -12,14 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from largesse_client.calls import Call
-from largesse_client.errors import (
-    PROBLEMS,
-    FieldError,
-    LargesseError,
-    Problem,
-    ReferenceUsed,
-    UnreadableAnswer,
-)
+from largesse_client.errors import PROBLEMS, FieldError, LargesseError, Problem, ReferenceUsed, UnreadableAnswer
 
 T = TypeVar("T")
 
@@ -76,9 +69,7 @@ def _problem(answer: Answer) -> Problem | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     slug = body.type.rpartition("/problems/")[2]
-    problem = PROBLEMS.get(slug, Problem)(
-        f"{body.detail or body.title or body.type} [{answer.status} {slug}]"
-    )
+    problem = PROBLEMS.get(slug, Problem)(f"{body.detail or body.title or body.type} [{answer.status} {slug}]")
     problem.status, problem.type = answer.status, body.type
     problem.title, problem.detail, problem.instance = body.title, body.detail, body.instance
     problem.errors = body.errors

@@ -71,9 +71,7 @@ def money(argument: str, value: object, *, least: Decimal | None = None) -> Deci
         raise refused(argument, f"must be a Decimal or an int, not {type(value).__name__}.")
     amount = Decimal(value)
     if not amount.is_finite() or (amount <= 0 if least is None else amount < least):
-        raise refused(
-            argument, f"must be {'above 0' if least is None else f'at least {least}'}, not {value}."
-        )
+        raise refused(argument, f"must be {'above 0' if least is None else f'at least {least}'}, not {value}.")
     return amount
 
 
@@ -82,9 +80,7 @@ def instant(argument: str, value: object) -> datetime:
     if not isinstance(value, datetime):
         raise refused(argument, f"must be a datetime, not {type(value).__name__}.")
     if value.utcoffset() is None:
-        raise refused(
-            argument, "must say its time zone: a naive datetime is no instant. For UTC, tzinfo=datetime.UTC."
-        )
+        raise refused(argument, "must say its time zone: a naive datetime is no instant. For UTC, tzinfo=datetime.UTC.")
     return value
 
 

@@ -63,9 +63,7 @@ class Patience:
 class Asker:
     """Asks one service, as patiently as it was told."""
 
-    def __init__(
-        self, base_url: str, patience: Patience, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, base_url: str, patience: Patience, clock: Callable[[], float] = time.monotonic) -> None:
         self._base_url = base_url
         self._patience = patience
         self._clock = clock

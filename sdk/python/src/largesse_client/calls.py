@@ -53,16 +53,12 @@ class Pages(Generic[T]):
     then: Callable[[Query, Sequence[T]], Query | None]
 
 
-def get(
-    path: str, shape: type[T], query: Query | None = None, *, also: frozenset[int] = frozenset()
-) -> Call[T]:
+def get(path: str, shape: type[T], query: Query | None = None, *, also: frozenset[int] = frozenset()) -> Call[T]:
     """A question that changes nothing."""
     return Call("GET", _with(path, query), reader(shape), also=also)
 
 
-def post(
-    path: str, shape: type[T], body: Mapping[str, object] | None = None, *, is_repeatable: bool
-) -> Call[T]:
+def post(path: str, shape: type[T], body: Mapping[str, object] | None = None, *, is_repeatable: bool) -> Call[T]:
     """A request that changes something, or carries more than an address can hold."""
     return Call("POST", path, reader(shape), None if body is None else encode(body), is_repeatable)
 

@@ -47,9 +47,7 @@ class Ordering(TypedDict, total=False):
 
 
 _Check = Callable[[str, object], object]
-_Given = tuple[
-    str, str, _Check, object
-]  # a member, the argument it is made of, what checks that, and its value
+_Given = tuple[str, str, _Check, object]  # a member, the argument it is made of, what checks that, and its value
 _CHECKS: dict[str, tuple[str, _Check]] = {
     "recipients": ("recipients", arguments.recipients),
     "code_quantity": ("codeQuantity", partial(arguments.number, most=arguments.MAX_CODES)),

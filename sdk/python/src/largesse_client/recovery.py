@@ -61,9 +61,7 @@ def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
         "external_reference": body["externalReference"].strip(),
         "send_at": body.get("sendAt") if "recipients" in body else None,
         "wrapping_key": body.get("wrappingKey", "default"),
-        "expiry_after_days": body.get("expiryAfterDays")
-        and held.expiry_after_days
-        and body["expiryAfterDays"],
+        "expiry_after_days": body.get("expiryAfterDays") and held.expiry_after_days and body["expiryAfterDays"],
     }
     for name, value in wanted.items():
         if is_template and _is_left_to_template(name, body):

@@ -77,9 +77,7 @@ def verify(
             "The delivery says nothing of when it was signed: it has X-Service-Signature alone. "
             "Pass replay_window_s=None to take it all the same."
         )
-    return Event(
-        given.get("x-service-event", ""), given.get("webhook-id") if sent_at else None, sent_at, body
-    )
+    return Event(given.get("x-service-event", ""), given.get("webhook-id") if sent_at else None, sent_at, body)
 
 
 def _check_standard(body: bytes, headers: Mapping[str, str], key: bytes, window_s: float | None) -> datetime:
@@ -91,9 +89,7 @@ def _check_standard(body: bytes, headers: Mapping[str, str], key: bytes, window_
     # All are compared, so that how long it takes tells nothing.
     matches = [hmac.compare_digest(text.encode(), expected) for version, _, text in given if version == "v1"]
     if not any(matches) or not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 11):
-        raise InvalidSignature(
-            "The webhook-signature is not one of this secret over this body, id and instant."
-        )
+        raise InvalidSignature("The webhook-signature is not one of this secret over this body, id and instant.")
     age_s = time.time() - int(timestamp)
     if window_s is not None and abs(age_s) > window_s:
         raise StaleWebhook(f"The delivery was signed {age_s:.0f} s ago; {window_s:g} s are allowed.")

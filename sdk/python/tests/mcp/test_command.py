@@ -20,9 +20,7 @@ GOOD = {"LARGESSE_URL": "http://127.0.0.1:1", "LARGESSE_API_KEY": "lgs_live_x"}
 
 
 def run(*options: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *options], env=environ, capture_output=True, text=True, timeout=60, check=False
-    )
+    return subprocess.run([*COMMAND, *options], env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_help_names_every_setting() -> None:
@@ -98,15 +96,7 @@ async def test_nobody_comes_in_without_the_token(over_http: Any, token: str) -> 
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     accept = {"Accept": "application/json, text/event-stream"}
     async with over_http() as tools, httpx.AsyncClient(headers=accept) as stranger:
-        for header in (
-            None,
-            "",
-            "Bearer",
-            f"Bearer {token}x",
-            f"Bearer {token[:-1]}",
-            token,
-            f"Basic {token}",
-        ):
+        for header in (None, "", "Bearer", f"Bearer {token}x", f"Bearer {token[:-1]}", token, f"Basic {token}"):
             headers = {} if header is None else {"Authorization": header}
             for method in ("POST", "GET", "DELETE"):
                 answer = await stranger.request(method, tools.url, json=body, headers=headers)

@@ -35,13 +35,7 @@ async def test_it_says_what_it_can_do(in_process: Any) -> None:
     async with in_process() as tools:
         listed = {tool.name: tool for tool in (await tools.client.list_tools()).tools}
         assert set(listed) == {
-            *(
-                "list_products",
-                "list_collections",
-                "list_templates",
-                "list_wrappings",
-                "list_funding_accounts",
-            ),
+            *("list_products", "list_collections", "list_templates", "list_wrappings", "list_funding_accounts"),
             *("quote_gift", "quote_collection", "quote_template", "send"),
             *("list_orders", "get_order", "get_codes", "list_deliveries", "resend", "cancel"),
         }
@@ -84,9 +78,7 @@ async def test_it_lists_quotes_sends_once_and_repeats_without_a_second_order(
         assert sent["reference"] in {one["reference"] for one in (await tools.call("list_orders"))["orders"]}
         deliveries = (await tools.call("list_deliveries", reference=sent["reference"]))["deliveries"]
         assert {one["email"] for one in deliveries} == {"sam@example.com", "kim@example.com"}
-        assert (await tools.call("resend", reference=sent["reference"], email=SAM["email"]))["email"] == SAM[
-            "email"
-        ]
+        assert (await tools.call("resend", reference=sent["reference"], email=SAM["email"]))["email"] == SAM["email"]
         cancelled = await tools.call("cancel", reference=sent["reference"])
         assert cancelled["refunded"] == "20.0"
         assert balance(largesse, account) == before
@@ -105,9 +97,7 @@ async def test_collections_and_templates_are_quoted_and_sent(in_process: Any, ac
         collections = (await tools.call("list_collections", currency="GBP"))["collections"]
         collection = next(one for one in collections if one["requiresValue"])
         value = collection["valuePoints"][0] if collection["valuePoints"] else "10"
-        quoted = await tools.call(
-            "quote_collection", collection_id=collection["id"], value=value, delivery=delivery
-        )
+        quoted = await tools.call("quote_collection", collection_id=collection["id"], value=value, delivery=delivery)
         assert (await tools.call("send", quote=quoted["quote"]))["giftSelectionType"] == "gifts"
         templates = (await tools.call("list_templates"))["templates"]
         template = next(one for one in templates if one["currency"] == "GBP")
@@ -115,9 +105,7 @@ async def test_collections_and_templates_are_quoted_and_sent(in_process: Any, ac
         assert (await tools.call("send", quote=quoted["quote"]))["totalCost"] == quoted["totalCost"]
 
 
-async def test_without_a_quote_nothing_is_sent(
-    assistant: Any, largesse: Largesse, account: int, product: int
-) -> None:
+async def test_without_a_quote_nothing_is_sent(assistant: Any, largesse: Largesse, account: int, product: int) -> None:
     orders = largesse.orders.newest(limit=50)
     async with assistant() as tools:
         assert "quote" in await tools.refusal("send")
@@ -156,9 +144,7 @@ async def test_all_that_is_wrong_is_told(in_process: Any, account: int, product:
             delivery={"recipients": [{"email": "Sam"}], "account_id": account},
         )
         wrong = ["product_id", "value", "country", "recipients[0].email"]
-        assert [line.split("` ")[0] for line in told.splitlines()[1:]] == [f"- `{name}" for name in wrong], (
-            told
-        )
+        assert [line.split("` ")[0] for line in told.splitlines()[1:]] == [f"- `{name}" for name in wrong], told
 
 
 async def test_what_is_misspelt_is_refused(in_process: Any, account: int, product: int) -> None:
@@ -168,9 +154,7 @@ async def test_what_is_misspelt_is_refused(in_process: Any, account: int, produc
         assert "mesage" in told
         assert "sender" in told
         told = await tools.refusal(
-            "quote_gift",
-            product_id=product,
-            delivery={"recipients": [{"email": "a@b.example", "quantitiy": 2}]},
+            "quote_gift", product_id=product, delivery={"recipients": [{"email": "a@b.example", "quantitiy": 2}]}
         )
         assert "quantitiy" in told
         told = await tools.refusal("quote_gift", product_id=product, valeu=10, delivery={"code_quantity": 1})
@@ -199,9 +183,7 @@ async def _quote(tools: Any, account: int, product: int, quantity: int = 1) -> A
 # Caps
 
 
-@pytest.mark.parametrize(
-    ("most", "is_sent"), [("20 GBP", True), ("20", True), ("19.99 GBP", False), ("99 EUR", False)]
-)
+@pytest.mark.parametrize(("most", "is_sent"), [("20 GBP", True), ("20", True), ("19.99 GBP", False), ("99 EUR", False)])
 async def test_one_order_costs_no_more_than_its_cap(
     in_process: Any, largesse: Largesse, account: int, product: int, most: str, is_sent: bool
 ) -> None:

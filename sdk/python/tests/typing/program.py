@@ -28,9 +28,7 @@ def blocking() -> None:
         assert_type(order.scheduled_for, datetime | None)
         quote = largesse.quote.gift(1, value=10, code_quantity=3, account_id=1)
         assert_type(quote, models.Quote)
-        assert_type(
-            largesse.send.gift(1, value=10, code_quantity=3, account_id=1, quote=quote.quote), models.Order
-        )
+        assert_type(largesse.send.gift(1, value=10, code_quantity=3, account_id=1, quote=quote.quote), models.Order)
         assert_type(largesse.send.collection(1, value=25, code_quantity=3), models.Order)
         assert_type(largesse.send.template(1, code_quantity=3, message="Welcome"), models.Order)
         assert_type(largesse.orders.list(after=0), Iterator[models.OrderRecord])

@@ -37,9 +37,7 @@ class Language:
     def typed(self, minor: int, currency: str) -> str:
         """Returns an amount as a field of a form holds it, without sign and groups: `10.00`, `10,00`."""
         places = exponent(currency)
-        return str(
-            format_decimal(to_decimal(minor, currency), f"0.{'0' * places}" if places else "0", self.locale)
-        )
+        return str(format_decimal(to_decimal(minor, currency), f"0.{'0' * places}" if places else "0", self.locale))
 
     def day(self, at: datetime | date) -> str:
         """A date for its readers: `20 November 2026`."""

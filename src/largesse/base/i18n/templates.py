@@ -27,12 +27,7 @@ class _Translated(InternationalizationExtension):
     """
 
     def _make_node(
-        self,
-        singular: str,
-        plural: str | None,
-        context: str | None,
-        variables: dict[str, nodes.Expr],
-        *more: object,
+        self, singular: str, plural: str | None, context: str | None, variables: dict[str, nodes.Expr], *more: object
     ) -> nodes.Output:
         if plural is not None or context is not None:
             return super()._make_node(singular, plural, context, variables, *more)  # type: ignore[arg-type]

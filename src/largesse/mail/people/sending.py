@@ -26,9 +26,7 @@ _log = structlog.get_logger(__name__)
 class PeopleMailer:
     """Sends what is due over one connection. `public_url` is what links begin with."""
 
-    def __init__(
-        self, database: Database, transport: SmtpTransport, *, public_url: str, mail_from: str
-    ) -> None:
+    def __init__(self, database: Database, transport: SmtpTransport, *, public_url: str, mail_from: str) -> None:
         self._database = database
         self._transport = transport
         self._public_url = public_url
@@ -110,12 +108,7 @@ class PeopleMailer:
             return f"{self._public_url}/app/funding"
         kind = "invitation" if row["kind"] == "invitation" else "reset"
         secret = await new_link(
-            connection,
-            kind,
-            user_id=row["user_id"],
-            person_id=row["person_id"],
-            ends_others=False,
-            is_mailed=True,
+            connection, kind, user_id=row["user_id"], person_id=row["person_id"], ends_others=False, is_mailed=True
         )
         return f"{self._public_url}/app/link/{secret}"
 

@@ -91,11 +91,7 @@ def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
     """The message: plain text, whose template's first line is its subject."""
     language = LANGUAGES.get(mail.language or "", DEFAULT)
     since = format_for_readers(mail.created_at, "long", locale=language.locale)
-    said = (
-        _templates(language.tag)
-        .get_template("mail.txt")
-        .render(mail=mail, since=since, amount=language.amount)
-    )
+    said = _templates(language.tag).get_template("mail.txt").render(mail=mail, since=since, amount=language.amount)
     subject, _, text = said.partition("\n")
     message = EmailMessage(policy=SMTP if mail.email.isascii() else SMTPUTF8)
     message["From"] = mail_from

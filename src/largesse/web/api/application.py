@@ -31,11 +31,7 @@ from largesse.web.kit.services import Services
 
 _Found = tuple[dict[str, Operation], dict[str, str]]  # the operations of a path by method, and its parameters
 
-_NOT_OPERATIONS = (
-    "claim",
-    "page",
-    "none",
-)  # what else is counted: pages, and methods that an address does not have
+_NOT_OPERATIONS = ("claim", "page", "none")  # what else is counted: pages, and methods that an address does not have
 
 _REFUSED = 400  # statuses from there on
 
@@ -142,13 +138,7 @@ class Application:
         REQUESTS.count(name, status, clock.passed_s() - began_s)
 
     async def _show(
-        self,
-        scope: Scope,
-        headers: Headers,
-        request_id: bytes,
-        began_s: float,
-        receive: Receive,
-        send: Send,
+        self, scope: Scope, headers: Headers, request_id: bytes, began_s: float, receive: Receive, send: Send
     ) -> int:
         """Lets the pages answer; returns the status."""
         status = 0

@@ -59,9 +59,7 @@ class RequestTally(Collector):
             answered.add_metric([operation, str(status)], count)
         yield answered
         took = HistogramMetricFamily(
-            "largesse_request_seconds",
-            "From the head of a request to its answer, by operation.",
-            labels=["operation"],
+            "largesse_request_seconds", "From the head of a request to its answer, by operation.", labels=["operation"]
         )
         for operation, durations in sorted(dict(self._durations).items()):
             buckets = list(zip(_LABELS, accumulate(durations.counts), strict=True))

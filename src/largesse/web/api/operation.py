@@ -105,9 +105,7 @@ class Call(msgspec.Struct, frozen=True):
     def id(self, name: str = "id", *, highest: int = INT32) -> int:
         """An id of the path; what is none from 1 to `highest` names nothing, which is NotFound."""
         text = self.path[name]
-        if not (
-            text.isascii() and text.isdigit() and len(text) <= len(str(highest)) and 0 < int(text) <= highest
-        ):
+        if not (text.isascii() and text.isdigit() and len(text) <= len(str(highest)) and 0 < int(text) <= highest):
             raise NotFound(f"There is nothing under {text!r}.")
         return int(text)
 

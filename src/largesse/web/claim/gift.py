@@ -79,9 +79,7 @@ class PinEntry:
         if claim.outcome is Outcome.REFUSED:
             return self._frame.page(request, "refused.html", status=403)
         if claim.outcome is Outcome.SLOWED:
-            raise TooManyRequests(
-                "Too many wrong codes and PINs came from there.", retry_after_s=claim.wait_s
-            )
+            raise TooManyRequests("Too many wrong codes and PINs came from there.", retry_after_s=claim.wait_s)
         if claim.outcome is Outcome.WITHDRAWN:
             return self._frame.page(request, "withdrawn.html", status=410)
         return self._begin(request, claim)

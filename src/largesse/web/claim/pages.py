@@ -33,13 +33,7 @@ class Previews:
         self._assets = Assets(Path(__file__).parent / "assets", "/claim/assets")
 
     def link(
-        self,
-        language: Language,
-        *,
-        environment: str,
-        wrapping: str | None,
-        sender: str | None,
-        recipient: str | None,
+        self, language: Language, *, environment: str, wrapping: str | None, sender: str | None, recipient: str | None
     ) -> str:
         """The page that the link leads to; what is on it leads nowhere."""
         said = {"wrapping": wrapping, "sender": sender, "recipient": recipient}
@@ -59,12 +53,7 @@ class Previews:
         """The page that asks who opened a collection which of its products it is to be; what is on it leads nowhere."""
         values = {
             "line": {"value_minor": value_minor, "currency": currency, "message": None},
-            "gift": {
-                "product": None,
-                "choices": choices,
-                "details": details,
-                "progress": {"expires_at": None},
-            },
+            "gift": {"product": None, "choices": choices, "details": details, "progress": {"expires_at": None}},
             "step": "choose",
             "sender": None,
             "gift_address": "",

@@ -60,9 +60,7 @@ async def create(context: RequestContext) -> Response:
     except AccountRefused as refused:
         form.error("name", context.say(_SAID[refused.why], most=MOST_ACCOUNTS))
         return await _asked(context)
-    return context.see(
-        "/app/funding", context.say("%(name)s was made. Top it up, or move money to it.", name=name)
-    )
+    return context.see("/app/funding", context.say("%(name)s was made. Top it up, or move money to it.", name=name))
 
 
 async def show(context: RequestContext) -> Response:

@@ -61,11 +61,7 @@ async def download(context: RequestContext) -> Response:
 
 def _row(owed: AmountDue, month: AmountDueMonth) -> Sequence[object]:
     amounts = (month.opening_minor, month.charged_minor, month.paid_minor, month.closing_minor)
-    return (
-        f"{month.since:%Y-%m}",
-        *(to_decimal(amount, owed.currency) for amount in amounts),
-        owed.currency,
-    )
+    return (f"{month.since:%Y-%m}", *(to_decimal(amount, owed.currency) for amount in amounts), owed.currency)
 
 
 def _last_day(since: datetime) -> date:

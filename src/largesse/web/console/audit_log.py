@@ -18,12 +18,7 @@ _OF_FILE_AT_ONCE = 1_000
 _COLUMNS = (
     "id", "at", "environment", "actor", "actor_name", "address", "request_id", "act", "subject", "before", "after"
 )  # fmt: skip
-ACTORS = {
-    "person": text("Person"),
-    "key": text("API key"),
-    "command": text("Operator"),
-    "worker": text("By itself"),
-}
+ACTORS = {"person": text("Person"), "key": text("API key"), "command": text("Operator"), "worker": text("By itself")}
 
 
 async def show(context: RequestContext) -> Response:
@@ -32,12 +27,7 @@ async def show(context: RequestContext) -> Response:
     before = context.parameters.number("before")
     async with context.database.connection(context.person.scope) as connection:
         found = await newest_events(
-            connection,
-            context.person.customer_id,
-            act=act,
-            who=who,
-            before=before,
-            limit=_PAGE + 1,
+            connection, context.person.customer_id, act=act, who=who, before=before, limit=_PAGE + 1
         )
     return context.page(
         "log.html",
@@ -64,12 +54,7 @@ async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
     while True:
         async with context.database.connection(context.person.scope) as connection:
             events = await newest_events(
-                connection,
-                context.person.customer_id,
-                act=act,
-                who=who,
-                before=before,
-                limit=_OF_FILE_AT_ONCE,
+                connection, context.person.customer_id, act=act, who=who, before=before, limit=_OF_FILE_AT_ONCE
             )
         for event in events:
             yield _row(event)

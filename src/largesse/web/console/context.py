@@ -261,10 +261,7 @@ class RequestContext:
         return None if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
     async def csv(
-        self,
-        name: str,
-        columns: Sequence[str],
-        rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]],
+        self, name: str, columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]]
     ) -> Response:
         """A file of that name for spreadsheets, which compute nothing in it; rows are sent as they come. The audit log keeps who took it."""
         async with self.writing() as connection:

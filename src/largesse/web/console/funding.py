@@ -169,9 +169,7 @@ async def statement_csv(context: RequestContext) -> Response:
     since, until = _month(context)
     async with context.database.connection(context.person.scope) as connection:
         account = await _account(context, connection)
-    return await context.csv(
-        f"{account.name} {since:%Y-%m}.csv", _COLUMNS, _rows(context, account, since, until)
-    )
+    return await context.csv(f"{account.name} {since:%Y-%m}.csv", _COLUMNS, _rows(context, account, since, until))
 
 
 async def _rows(
@@ -201,11 +199,7 @@ def _row(entry: StatementEntry, currency: str) -> Sequence[object]:
 async def _account(context: RequestContext, connection: Connection) -> SeenAccount:
     person = context.person
     return await find_seen_account(
-        connection,
-        person.customer_id,
-        person.environment,
-        context.number("account"),
-        user_id=sees_own_of(context),
+        connection, person.customer_id, person.environment, context.number("account"), user_id=sees_own_of(context)
     )
 
 

@@ -47,12 +47,8 @@ _ENDED = text(
 _SWITCHED = text(
     "In another tab you changed to another company, or entered or left test mode. Nothing was changed: open the page again."
 )
-_CHANGED = text(
-    "What you may do here has changed since you opened the page. Nothing was changed: open it again."
-)
-_UNDER_WAY = text(
-    "What you sent is still under way. Look in a moment whether it was done, before you send it again."
-)
+_CHANGED = text("What you may do here has changed since you opened the page. Nothing was changed: open it again.")
+_UNDER_WAY = text("What you sent is still under way. Look in a moment whether it was done, before you send it again.")
 _FORBIDDEN = text("Your role does not include this. Ask an administrator of your company.")
 _NOTHING = text("There is nothing here, or it is not yours to see.")
 _TOO_MANY = text("Too many tries. Wait %(minutes)s minutes and try again.")
@@ -87,9 +83,7 @@ class _Guard:
 
     def route(self) -> Route:
         expected = {BadForm: self._ended, StillUnderWay: self._under_way}
-        endpoint = guarded(
-            self._answer, self._services.patience, self._wrong, expected, name=self._entry.path
-        )
+        endpoint = guarded(self._answer, self._services.patience, self._wrong, expected, name=self._entry.path)
         return Route(self._entry.path, endpoint, methods=[self._entry.method])
 
     async def _answer(self, request: Request) -> Response:
@@ -113,9 +107,7 @@ class _Guard:
             return await ask_first(context)
         except (AccessChanged, Unauthorized):
             context.session = await self._services.signing_in.find(cookie)
-            return (
-                self._lost(context) or self._turn_away(context) or context.trouble(409, context.say(_CHANGED))
-            )
+            return self._lost(context) or self._turn_away(context) or context.trouble(409, context.say(_CHANGED))
 
     async def _show(self, context: RequestContext) -> Response:
         session = context.session
@@ -131,9 +123,7 @@ class _Guard:
     def _visit(self, request: Request, session: Session | None) -> RequestContext:
         request.scope[ACTS_FOR] = session.person if session else None  # for the log
         language = self._frame.language(request, session)
-        return RequestContext(
-            request, self._services, self._frame, self._entry, session=session, language=language
-        )
+        return RequestContext(request, self._services, self._frame, self._entry, session=session, language=language)
 
     def _turn_away(self, context: RequestContext) -> Response | None:
         """The answer to who may not come in; None for who may."""
@@ -266,9 +256,7 @@ class _Guard:
         assert context.session is not None, "only forms of a session are kept"
         if context.notice:
             await self._note(context.session, context.notice)
-        answer = _Answer(
-            response.status_code, list(response.headers.items()), bytes(response.body), context.notice
-        )
+        answer = _Answer(response.status_code, list(response.headers.items()), bytes(response.body), context.notice)
         sealed = self._services.vault.forms.seal(msgspec.msgpack.encode(answer), _about(post))
         await answer_post(self._services.database, post, sealed)
 

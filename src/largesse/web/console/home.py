@@ -99,9 +99,7 @@ def _line(context: RequestContext, account: SeenAccount, history: Sequence[int])
     """What an account held lately, as a line up to now, and in words."""
     values = [*history, account.balance_minor]
     least, most = (context.language.amount(minor, account.currency) for minor in (min(values), max(values)))
-    said = context.say(
-        "In the last %(days)s days between %(least)s and %(most)s", days=DAYS, least=least, most=most
-    )
+    said = context.say("In the last %(days)s days between %(least)s and %(most)s", days=DAYS, least=least, most=most)
     return line(account.name, said, values)
 
 
@@ -110,9 +108,7 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
     person = context.person
     if not person.may(Right.SEE_FUNDS):
         return []
-    seen = await list_seen_accounts(
-        connection, person.customer_id, person.environment, user_id=sees_own_of(context)
-    )
+    seen = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=sees_own_of(context))
     return [account for account in seen if not account.is_closed]
 
 
@@ -148,9 +144,7 @@ async def _matters(
             said = context.say("Webhooks that fail: %(count)s", count=row["failing"])
             matters.append(AttentionItem(said, "/app/webhooks"))
         if row["unused"]:
-            said = context.say(
-                "API keys unused for %(days)s days: %(count)s", days=_UNUSED_DAYS, count=row["unused"]
-            )
+            said = context.say("API keys unused for %(days)s days: %(count)s", days=_UNUSED_DAYS, count=row["unused"])
             matters.append(AttentionItem(said, "/app/keys"))
     return matters
 

@@ -50,9 +50,7 @@ _SHOWN_WRONG = 5
 _BETWEEN = re.compile(r"[\s,;]+")
 _NO_SCOPE = text("Choose at least one thing that it is for.")
 _UNKNOWN_SCOPE = text("Choose one of those offered.")
-_NO_NETWORK = text(
-    "No network: %(found)s. Write one address, such as 192.0.2.7, or a range, such as 198.51.100.0/24."
-)
+_NO_NETWORK = text("No network: %(found)s. Write one address, such as 192.0.2.7, or a range, such as 198.51.100.0/24.")
 _TOO_MANY = text("At most %(most)s networks are allowed.")
 
 
@@ -85,9 +83,7 @@ def read_networks(context: RequestContext) -> list[Network] | None:
 
 def networks_typed(networks: Sequence[Network] | None) -> str:
     """Networks as they are typed: one a line, an address without what makes it a network."""
-    return "\n".join(
-        str(one.network_address) if one.num_addresses == 1 else str(one) for one in networks or ()
-    )
+    return "\n".join(str(one.network_address) if one.num_addresses == 1 else str(one) for one in networks or ())
 
 
 def _meant(typed: str) -> str:
@@ -108,16 +104,7 @@ async def show(context: RequestContext) -> Response:
 
 async def download(context: RequestContext) -> Response:
     """The same keys as a file."""
-    columns = (
-        "name",
-        "service account",
-        "for",
-        "from",
-        "made at",
-        "made by",
-        "last used at",
-        "last used from",
-    )
+    columns = ("name", "service account", "for", "from", "made at", "made by", "last used at", "last used from")
     rows = [
         (
             key.key,
@@ -192,9 +179,7 @@ async def replace(context: RequestContext) -> Response:
     key, person = await _key(context), context.person
     try:
         async with context.writing() as connection:
-            made = await add_second_key(
-                connection, key.id, customer_id=person.customer_id, made_by=person.user_id
-            )
+            made = await add_second_key(connection, key.id, customer_id=person.customer_id, made_by=person.user_id)
             told = {"name": made.key, "replaces": key.key}
             await context.record(connection, "key.created", f"API key {made.id}", after=told)
     except OperatorError:  # somebody else was faster
@@ -216,9 +201,7 @@ async def remove(context: RequestContext) -> Response:
         except OperatorError:  # somebody else was faster
             raise _no_such_key() from None
         await context.record(connection, "key.deleted", f"API key {key.id}", before={"name": key.key})
-    return context.see(
-        "/app/keys", context.say("The key %(name)s was deleted. It works no longer.", name=key.key)
-    )
+    return context.see("/app/keys", context.say("The key %(name)s was deleted. It works no longer.", name=key.key))
 
 
 def _made(context: RequestContext, key_id: int, name: str, secret: str) -> Response:
@@ -276,11 +259,7 @@ async def _one_shown(context: RequestContext, *, status: int = 200) -> Response:
 async def _shown(context: RequestContext, *, status: int = 200) -> Response:
     choices = [(str(one.id), one.name) for one in await _accounts(context) if one.active]
     return context.page(
-        "keys.html",
-        status=status,
-        keys=await _keys(context),
-        accounts=choices,
-        **_narrowing(context, None),
+        "keys.html", status=status, keys=await _keys(context), accounts=choices, **_narrowing(context, None)
     )
 
 

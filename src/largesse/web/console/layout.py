@@ -37,13 +37,7 @@ TEMPLATES = HERE / "templates"
 CATALOGUES = HERE / "locale"
 _RELATIVE_UP_TO = timedelta(days=1)
 # Each names itself after others, so the order counts.
-_BROWSERS = (
-    ("Edg", "Edge"),
-    ("OPR/", "Opera"),
-    ("Firefox/", "Firefox"),
-    ("Chrom", "Chrome"),
-    ("Safari/", "Safari"),
-)
+_BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrom", "Chrome"), ("Safari/", "Safari"))
 _SYSTEMS = (
     ("Android", "Android"),
     ("iPhone", "iOS"),
@@ -83,9 +77,7 @@ class Layout:
         said = translations(language.tag, CATALOGUES).gettext(english)
         return said % values if values else said
 
-    def page(
-        self, context: RequestContext, template: str, values: Mapping[str, Any], *, status: int = 200
-    ) -> Response:
+    def page(self, context: RequestContext, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
         """The page of a template."""
         session = context.session
         person = session.person if session else None
@@ -111,9 +103,7 @@ class Layout:
             "moment": lambda at: _moment(at, language, zone),
             **values,
         }
-        response = page(
-            _templates(language.tag).get_template(template).render(shown), OF_FORMS, status=status
-        )
+        response = page(_templates(language.tag).get_template(template).render(shown), OF_FORMS, status=status)
         response.headers["Content-Language"] = language.tag
         response.headers["Vary"] = "Accept-Language, Cookie"
         return response

@@ -21,13 +21,7 @@ from largesse.ledger.payment_sources import OnInvoice, payment_source
 from largesse.ledger.posting import find_own_accounts
 from largesse.ledger.statements import order_entries
 from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
-from largesse.mail.resending import (
-    RESENT_TO_ALL_AFTER_H,
-    correct_address,
-    count_unclaimed,
-    resend,
-    resend_unclaimed,
-)
+from largesse.mail.resending import RESENT_TO_ALL_AFTER_H, correct_address, count_unclaimed, resend, resend_unclaimed
 from largesse.orders.cancelling import cancel_order
 from largesse.orders.lookup import find_order, read_order
 from largesse.orders.options import OPTIONS
@@ -73,11 +67,7 @@ DELIVERIES = {
     "exhausted": ("bad", text("Given up")),
     "cancelled": ("still", text("Cancelled")),
 }
-_SHOWN = {
-    "wrapping_key",
-    "from_name",
-    "message",
-}  # options that the page has in words of its own, or not at all
+_SHOWN = {"wrapping_key", "from_name", "message"}  # options that the page has in words of its own, or not at all
 ENTRIES = {"order": text("Order"), "refund": text("Refund")}
 
 
@@ -116,9 +106,7 @@ async def send_again(context: RequestContext) -> Response:
             await context.record(connection, "order.resent", f"order {reference}")
     except (InvalidRequest, TooManyRequests) as problem:
         return context.see(f"/app/orders/{reference}", _said(context, problem))
-    return context.see(
-        f"/app/orders/{reference}", context.say("The mail to %(email)s leaves again.", email=email)
-    )
+    return context.see(f"/app/orders/{reference}", context.say("The mail to %(email)s leaves again.", email=email))
 
 
 async def ask_sending_again(context: RequestContext) -> Response:
@@ -138,9 +126,7 @@ async def send_all_again(context: RequestContext) -> Response:
         principal = await _principal(context, connection)
         count = await resend_unclaimed(connection, principal, reference, address=context.origin.address)
         if count:
-            await context.record(
-                connection, "order.resent", f"order {reference}", after={"recipients": count}
-            )
+            await context.record(connection, "order.resent", f"order {reference}", after={"recipients": count})
     said = context.say(
         "Nobody was mailed: to the same recipient, mail to all leaves every %(hours)s hours at most.",
         hours=RESENT_TO_ALL_AFTER_H,
@@ -177,14 +163,10 @@ async def ask_cancelling(context: RequestContext) -> Response:
             raise NotFound("There is no order of that reference.")
         unclaimed = await connection.fetchval(_UNCLAIMED, order["customer_id"], order["id"])
         account = await connection.fetchval(
-            "SELECT name FROM accounts WHERE customer_id = $1 AND id = $2",
-            order["customer_id"],
-            order["account_id"],
+            "SELECT name FROM accounts WHERE customer_id = $1 AND id = $2", order["customer_id"], order["account_id"]
         )
     back_minor = order["total_minor"] // order["code_count"] * unclaimed
-    return context.page(
-        "cancel_order.html", order=order, unclaimed=unclaimed, back_minor=back_minor, account=account
-    )
+    return context.page("cancel_order.html", order=order, unclaimed=unclaimed, back_minor=back_minor, account=account)
 
 
 async def cancel(context: RequestContext) -> Response:
@@ -211,9 +193,7 @@ async def ask_codes(context: RequestContext) -> Response:
     context.require_proof()
     async with context.database.connection(context.person.scope) as connection:
         principal, order = await _find(context, connection)
-    if order["delivery_mode"] != "manual" or not is_own(
-        principal, order["service_account_id"], order["user_id"]
-    ):
+    if order["delivery_mode"] != "manual" or not is_own(principal, order["service_account_id"], order["user_id"]):
         raise NotFound("There is no batch of codes of that reference.")
     return context.page("ask_codes.html", order=order)
 
@@ -295,11 +275,7 @@ async def _shown(context: RequestContext) -> Response:
         )
         acts = await list_acts(connection, person.customer_id, order["id"])
         entries = await order_entries(
-            connection,
-            person.customer_id,
-            await _payer(connection, order),
-            order["id"],
-            _moments(order, acts),
+            connection, person.customer_id, await _payer(connection, order), order["id"], _moments(order, acts)
         )
         sees_balances = await _sees_balances(context, connection, order)
         webhooks = await list_order_webhooks(connection, principal, order["id"], order["created_at"])

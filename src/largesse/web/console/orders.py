@@ -30,12 +30,7 @@ STATES = {
     OrderState.CANCELLED: ("still", text("Cancelled")),
 }
 _ID = re.compile(r"(product|collection|key|person)-([0-9]{1,9})")
-_COLUMN = {
-    "product": "product_id",
-    "collection": "collection_id",
-    "key": "service_account_id",
-    "person": "user_id",
-}
+_COLUMN = {"product": "product_id", "collection": "collection_id", "key": "service_account_id", "person": "user_id"}
 NO_DAY = text("This is not a date, such as 2026-11-30.")
 
 
@@ -76,17 +71,7 @@ _AT_ONCE = 50
 _OF_FILE_AT_ONCE = 1_000
 _MOST_OF_FILE = 100_000
 _COLUMNS = (
-    *(
-        "reference",
-        "own reference",
-        "placed at (UTC)",
-        "gift",
-        "codes",
-        "claimed",
-        "cancelled",
-        "total",
-        "currency",
-    ),
+    *("reference", "own reference", "placed at (UTC)", "gift", "codes", "claimed", "cancelled", "total", "currency"),
     *("state", "source", "placed by", "account"),
 )
 
@@ -134,9 +119,7 @@ def _file_of(context: RequestContext) -> str:
     return context.here(before=None, after=None).replace("/app/orders", "/app/orders.csv", 1)
 
 
-async def _place(
-    connection: Connection, context: RequestContext, wanted: OrderFilter, name: str
-) -> Place | None:
+async def _place(connection: Connection, context: RequestContext, wanted: OrderFilter, name: str) -> Place | None:
     order_id = context.parameters.number(name)
     return None if order_id is None else await place_of(connection, wanted, order_id)
 

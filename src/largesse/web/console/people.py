@@ -113,9 +113,7 @@ async def give_role(context: RequestContext) -> Response:
         async with context.writing(changes_access=True) as connection:
             colleague = await set_role(connection, person.customer_id, context.number("user"), role)
             before, after = {"role": colleague.role}, {"role": role}
-            await context.record(
-                connection, "person.role_changed", colleague.email, before=before, after=after
-            )
+            await context.record(connection, "person.role_changed", colleague.email, before=before, after=after)
     except InvalidRequest:
         return context.see("/app/people", context.say(_LAST))
     said = context.say("%(name)s is %(role)s now.", name=colleague.name, role=context.say(ROLE_NAMES[role]))
@@ -160,9 +158,7 @@ async def take_away(context: RequestContext) -> Response:
         async with context.writing(changes_access=True) as connection:
             colleague = await remove(connection, person.customer_id, context.number("user"))
             await take_all_accounts(connection, person.customer_id, colleague.id)
-            await context.record(
-                connection, "person.removed", colleague.email, before={"role": colleague.role}
-            )
+            await context.record(connection, "person.removed", colleague.email, before={"role": colleague.role})
     except InvalidRequest:
         return context.see("/app/people", context.say(_LAST))
     said = context.say("%(name)s was removed, and is signed out everywhere.", name=colleague.name)

@@ -13,18 +13,7 @@ from zoneinfo import available_timezones
 from largesse.base.i18n.templates import text
 
 _PLACES = frozenset(
-    (
-        "Africa",
-        "America",
-        "Antarctica",
-        "Arctic",
-        "Asia",
-        "Atlantic",
-        "Australia",
-        "Europe",
-        "Indian",
-        "Pacific",
-    )
+    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 )
 
 

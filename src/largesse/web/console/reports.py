@@ -39,23 +39,9 @@ AGES = {
     "later": text("Later"),
 }
 _NOTHING = Sums()
-_SHOWN = (
-    "orders",
-    "spent_minor",
-    "claimed",
-    "refunded_minor",
-)  # of what a period is compared with, and of its parts
+_SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # of what a period is compared with, and of its parts
 _TOO_LONG = text("At most %(most)s days, the first no later than the last.")
-_FIGURES = (
-    "orders",
-    "codes",
-    "spent",
-    "codes claimed",
-    "value claimed",
-    "codes cancelled",
-    "returned",
-    "currency",
-)
+_FIGURES = ("orders", "codes", "spent", "codes claimed", "value claimed", "codes cancelled", "returned", "currency")
 
 
 def own_filter(context: RequestContext, **more: date) -> OrderFilter:
@@ -103,9 +89,7 @@ async def show(context: RequestContext) -> Response:
     )
 
 
-async def _totals(
-    connection: Connection, wanted: OrderFilter, period: Period
-) -> tuple[list[Added], list[Added]]:
+async def _totals(connection: Connection, wanted: OrderFilter, period: Period) -> tuple[list[Added], list[Added]]:
     """The sums of the time before the period, and those of the period over its time."""
     compared = replace(wanted, since=period.before_since, until=period.before_until)
     before = await add_up(connection, compared, only=_SHOWN)
@@ -155,12 +139,7 @@ def _period(context: RequestContext, today: date) -> Period:
 
 
 async def _parts(
-    connection: Connection,
-    context: RequestContext,
-    wanted: OrderFilter,
-    by: str,
-    *,
-    only: Sequence[str] = SUMS,
+    connection: Connection, context: RequestContext, wanted: OrderFilter, by: str, *, only: Sequence[str] = SUMS
 ) -> list[tuple[str, Added]]:
     """The sums by what orders have in common, with its name; what most was spent on comes first."""
     added = await add_up(connection, wanted, by, only=only)
@@ -171,9 +150,7 @@ async def _parts(
         "user": context.say("API keys"),
         "service_account": context.say("People"),
     }
-    parts = [
-        (names.get(str(one.key)) or (nobody[by] if one.key == 0 else str(one.key)), one) for one in added
-    ]
+    parts = [(names.get(str(one.key)) or (nobody[by] if one.key == 0 else str(one.key)), one) for one in added]
     return sorted(parts, key=lambda part: (part[1].currency, -part[1].sums.spent_minor, part[0]))
 
 
@@ -194,9 +171,7 @@ def _chart(context: RequestContext, period: Period, currency: str, over_time: Se
         when = _day(context, period, day)
         spent = context.language.amount(sums.net_minor, currency)
         claimed = context.language.amount(sums.claimed_minor, currency)
-        said = context.say(
-            "%(when)s: spent %(spent)s, claimed %(claimed)s", when=when, spent=spent, claimed=claimed
-        )
+        said = context.say("%(when)s: spent %(spent)s, claimed %(claimed)s", when=when, spent=spent, claimed=claimed)
         points.append(Bar(when, (sums.net_minor, sums.claimed_minor), said))
     return bars(
         context.say("Spent and claimed in %(currency)s", currency=currency),

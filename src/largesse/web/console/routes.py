@@ -58,9 +58,7 @@ ORDERS = (
     PageRoute("GET", f"{_LIST}.csv", orders.download, Right.MOVE_FUNDS, text("Orders")),
     PageRoute("GET", _ONE, order.show, Right.SEE_ORDERS, text("Order")),
     PageRoute("POST", f"{_ONE}/resend", order.send_again, Right.SEND),
-    PageRoute(
-        "GET", f"{_ONE}/resend-unclaimed", order.ask_sending_again, Right.SEND, text("Send again to all")
-    ),
+    PageRoute("GET", f"{_ONE}/resend-unclaimed", order.ask_sending_again, Right.SEND, text("Send again to all")),
     PageRoute("POST", f"{_ONE}/resend-unclaimed", order.send_all_again, Right.SEND),
     PageRoute("POST", f"{_ONE}/correct", order.correct, Right.SEND, text("Order")),
     PageRoute("GET", f"{_ONE}/codes", order.ask_codes, Right.READ_CODES, text("Codes again")),
@@ -90,23 +88,14 @@ GIFTS = (
     PageRoute("POST", f"{_OF_ONE}/remove", templates.remove, Right.TEMPLATES),
     PageRoute("GET", "/app/collections", collections.show, Access.MEMBER, _COLLECTIONS, Group.GIFTS),
     PageRoute(
-        "POST",
-        "/app/collections",
-        making.create,
-        Right.TEMPLATES,
-        text("New collection"),
-        most_fields=_MOST_FIELDS,
+        "POST", "/app/collections", making.create, Right.TEMPLATES, text("New collection"), most_fields=_MOST_FIELDS
     ),
     PageRoute("GET", "/app/collections/new", making.ask, Right.TEMPLATES, text("New collection")),
     PageRoute("GET", _OF_SET, collections.one, Access.MEMBER, _COLLECTION),
     PageRoute("GET", f"{_OF_SET}/claim", collections.claim, Access.MEMBER, _COLLECTION),
     PageRoute("GET", f"{_OF_SET}/edit", making.edit, Right.TEMPLATES, _COLLECTION),
-    PageRoute(
-        "POST", f"{_OF_SET}/edit", making.change, Right.TEMPLATES, _COLLECTION, most_fields=_MOST_FIELDS
-    ),
-    PageRoute(
-        "GET", f"{_OF_SET}/remove", collections.ask_removal, Right.TEMPLATES, text("Remove a collection")
-    ),
+    PageRoute("POST", f"{_OF_SET}/edit", making.change, Right.TEMPLATES, _COLLECTION, most_fields=_MOST_FIELDS),
+    PageRoute("GET", f"{_OF_SET}/remove", collections.ask_removal, Right.TEMPLATES, text("Remove a collection")),
     PageRoute("POST", f"{_OF_SET}/remove", collections.remove, Right.TEMPLATES),
     PageRoute("GET", "/app/catalogue", catalogue.show, Access.MEMBER, text("Catalogue"), Group.GIFTS),
     PageRoute("GET", "/app/catalogue/{product:int}", catalogue.one, Access.MEMBER, text("Gift")),
@@ -217,121 +206,61 @@ ENTRIES = (
     *GIFTS,
     # Money
     PageRoute("GET", "/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY),
+    PageRoute("GET", "/app/funding/{account:int}", funding.show_statement, Right.SEE_FUNDS, text("Statement")),
     PageRoute(
-        "GET", "/app/funding/{account:int}", funding.show_statement, Right.SEE_FUNDS, text("Statement")
-    ),
-    PageRoute(
-        "GET",
-        "/app/funding/{account:int}/statement.csv",
-        funding.statement_csv,
-        Right.SEE_FUNDS,
-        text("Statement"),
+        "GET", "/app/funding/{account:int}/statement.csv", funding.statement_csv, Right.SEE_FUNDS, text("Statement")
     ),
     PageRoute("GET", "/app/funding/accounts/new", accounts.ask_account, Right.SETTINGS, text("New account")),
-    PageRoute(
-        "POST", "/app/funding/accounts", accounts.create, Right.SETTINGS, text("New account"), step_up=True
-    ),
-    PageRoute(
-        "GET", "/app/funding/{account:int}/print", funding.print_statement, Right.SEE_FUNDS, text("Statement")
-    ),
+    PageRoute("POST", "/app/funding/accounts", accounts.create, Right.SETTINGS, text("New account"), step_up=True),
+    PageRoute("GET", "/app/funding/{account:int}/print", funding.print_statement, Right.SEE_FUNDS, text("Statement")),
     PageRoute("GET", "/app/funding/{account:int}/verify", funding.verify, Right.SEE_FUNDS, text("Verify")),
     PageRoute("GET", "/app/funding/owed", amounts_due.show, Right.SEE_OWED, text("What we owe")),
     PageRoute("GET", "/app/funding/owed.csv", amounts_due.download, Right.SEE_OWED, text("What we owe")),
     PageRoute("GET", "/app/funding/{account:int}/account", accounts.show, Right.TRANSFER, text("Account")),
     PageRoute(
-        "POST",
-        "/app/funding/{account:int}/watch",
-        accounts.watch,
-        Right.TRANSFER,
-        text("Account"),
-        step_up=True,
+        "POST", "/app/funding/{account:int}/watch", accounts.watch, Right.TRANSFER, text("Account"), step_up=True
     ),
     PageRoute(
-        "POST",
-        "/app/funding/{account:int}/name",
-        accounts.rename,
-        Right.SETTINGS,
-        text("Account"),
-        step_up=True,
+        "POST", "/app/funding/{account:int}/name", accounts.rename, Right.SETTINGS, text("Account"), step_up=True
     ),
     PageRoute("POST", "/app/funding/{account:int}/close", accounts.close, Right.SETTINGS, step_up=True),
     PageRoute("POST", "/app/funding/{account:int}/open", accounts.reopen, Right.SETTINGS, step_up=True),
     PageRoute("GET", "/app/funding/transfer", transfers.ask, Right.TRANSFER, text("Move money")),
-    PageRoute(
-        "POST", "/app/funding/transfers", transfers.make, Right.TRANSFER, text("Move money"), step_up=True
-    ),
+    PageRoute("POST", "/app/funding/transfers", transfers.make, Right.TRANSFER, text("Move money"), step_up=True),
     PageRoute("GET", "/app/funding/top-ups", top_ups.list_all, Right.SEE_FUNDS, text("Top-ups")),
-    PageRoute(
-        "POST", "/app/funding/top-ups", top_ups.request, Right.MOVE_FUNDS, text("Top up"), step_up=True
-    ),
+    PageRoute("POST", "/app/funding/top-ups", top_ups.request, Right.MOVE_FUNDS, text("Top up"), step_up=True),
     PageRoute("GET", "/app/funding/top-ups/new", top_ups.ask, Right.MOVE_FUNDS, text("Top up")),
     PageRoute("GET", "/app/funding/top-ups/{reference}", top_ups.show, Right.SEE_FUNDS, text("Top-up")),
-    PageRoute(
-        "POST", "/app/funding/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS, step_up=True
-    ),
+    PageRoute("POST", "/app/funding/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS, step_up=True),
     *REPORTS,
     # Set-up
     PageRoute("GET", "/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP),
     PageRoute("POST", "/app/webhooks", webhooks.create, Right.SETTINGS, text("Webhooks"), step_up=True),
     PageRoute("GET", "/app/webhooks/{subscription}", webhooks.one, Right.SETTINGS, text("Webhook")),
-    PageRoute(
-        "GET",
-        "/app/webhooks/{subscription}/deliveries.csv",
-        webhooks.download,
-        Right.SETTINGS,
-        text("Webhook"),
-    ),
+    PageRoute("GET", "/app/webhooks/{subscription}/deliveries.csv", webhooks.download, Right.SETTINGS, text("Webhook")),
     PageRoute("POST", "/app/webhooks/{subscription}/test", webhooks.test, Right.SETTINGS),
     PageRoute("POST", "/app/webhooks/{subscription}/again", webhooks.again, Right.SETTINGS),
     PageRoute(
-        "GET",
-        "/app/webhooks/{subscription}/remove",
-        webhooks.ask_removal,
-        Right.SETTINGS,
-        text("Remove a webhook"),
+        "GET", "/app/webhooks/{subscription}/remove", webhooks.ask_removal, Right.SETTINGS, text("Remove a webhook")
     ),
     PageRoute("POST", "/app/webhooks/{subscription}/remove", webhooks.remove, Right.SETTINGS, step_up=True),
     PageRoute("GET", "/app/keys", keys.show, Right.SETTINGS, text("API keys"), Group.SETUP),
     PageRoute("GET", "/app/keys.csv", keys.download, Right.SETTINGS, text("API keys")),
     PageRoute("POST", "/app/keys", keys.create, Right.SETTINGS, text("API keys"), step_up=True),
     PageRoute("GET", "/app/keys/{key:int}", keys.one, Right.SETTINGS, text("API key")),
-    PageRoute(
-        "POST", "/app/keys/{key:int}/narrow", keys.narrow, Right.SETTINGS, text("API key"), step_up=True
-    ),
-    PageRoute(
-        "POST", "/app/keys/{key:int}/replace", keys.replace, Right.SETTINGS, text("API key"), step_up=True
-    ),
+    PageRoute("POST", "/app/keys/{key:int}/narrow", keys.narrow, Right.SETTINGS, text("API key"), step_up=True),
+    PageRoute("POST", "/app/keys/{key:int}/replace", keys.replace, Right.SETTINGS, text("API key"), step_up=True),
     PageRoute("GET", "/app/keys/{key:int}/delete", keys.ask_deletion, Right.SETTINGS, text("Delete a key")),
     PageRoute("POST", "/app/keys/{key:int}/delete", keys.remove, Right.SETTINGS, step_up=True),
     PageRoute(
-        "GET",
-        "/app/service-accounts",
-        service_accounts.show,
-        Right.SETTINGS,
-        text("Service accounts"),
-        Group.SETUP,
+        "GET", "/app/service-accounts", service_accounts.show, Right.SETTINGS, text("Service accounts"), Group.SETUP
+    ),
+    PageRoute("GET", "/app/service-accounts.csv", service_accounts.download, Right.SETTINGS, text("Service accounts")),
+    PageRoute(
+        "POST", "/app/service-accounts", service_accounts.create, Right.SETTINGS, text("Service accounts"), step_up=True
     ),
     PageRoute(
-        "GET",
-        "/app/service-accounts.csv",
-        service_accounts.download,
-        Right.SETTINGS,
-        text("Service accounts"),
-    ),
-    PageRoute(
-        "POST",
-        "/app/service-accounts",
-        service_accounts.create,
-        Right.SETTINGS,
-        text("Service accounts"),
-        step_up=True,
-    ),
-    PageRoute(
-        "GET",
-        "/app/service-accounts/{account:int}",
-        service_accounts.one,
-        Right.SETTINGS,
-        text("Service account"),
+        "GET", "/app/service-accounts/{account:int}", service_accounts.one, Right.SETTINGS, text("Service account")
     ),
     PageRoute(
         "POST",
@@ -341,15 +270,9 @@ ENTRIES = (
         text("Service account"),
         step_up=True,
     ),
+    PageRoute("POST", "/app/service-accounts/{account:int}/accounts", limiting.assign, Right.SETTINGS, step_up=True),
     PageRoute(
-        "POST", "/app/service-accounts/{account:int}/accounts", limiting.assign, Right.SETTINGS, step_up=True
-    ),
-    PageRoute(
-        "POST",
-        "/app/service-accounts/{account:int}/active",
-        service_accounts.switch,
-        Right.SETTINGS,
-        step_up=True,
+        "POST", "/app/service-accounts/{account:int}/active", service_accounts.switch, Right.SETTINGS, step_up=True
     ),
     PageRoute("GET", "/app/people", people.show, Right.SETTINGS, text("People"), Group.SETUP),
     PageRoute("GET", "/app/people.csv", people.download, Right.SETTINGS, text("People")),
@@ -357,13 +280,9 @@ ENTRIES = (
     PageRoute("GET", "/app/people/{user:int}", people.one, Right.SETTINGS, text("Person")),
     PageRoute("POST", "/app/people/{user:int}/accounts", people.assign, Right.SETTINGS, step_up=True),
     PageRoute("POST", "/app/people/{user:int}/invitation", people.send_again, Right.SETTINGS, step_up=True),
-    PageRoute(
-        "GET", "/app/people/{user:int}/role", people.ask_role, Right.SETTINGS, text("Change your own role")
-    ),
+    PageRoute("GET", "/app/people/{user:int}/role", people.ask_role, Right.SETTINGS, text("Change your own role")),
     PageRoute("POST", "/app/people/{user:int}/role", people.give_role, Right.SETTINGS, step_up=True),
-    PageRoute(
-        "GET", "/app/people/{user:int}/remove", people.ask_removal, Right.SETTINGS, text("Remove somebody")
-    ),
+    PageRoute("GET", "/app/people/{user:int}/remove", people.ask_removal, Right.SETTINGS, text("Remove somebody")),
     PageRoute("POST", "/app/people/{user:int}/remove", people.take_away, Right.SETTINGS, step_up=True),
     PageRoute("GET", "/app/audit", audit_log.show, Right.AUDIT, text("Audit log"), Group.SETUP),
     PageRoute("GET", "/app/audit.csv", audit_log.download, Right.AUDIT, text("Audit log")),

@@ -43,10 +43,7 @@ async def show(context: RequestContext) -> Response:
     if session.person is not None and session.person.role == ADMIN:
         async with context.database.connection(session.person.scope) as connection:
             amounts = await confirmed_above(connection, session.person.customer_id)
-    languages = [
-        ("", context.say("As my browser asks")),
-        *((one.tag, one.name) for one in LANGUAGES.values()),
-    ]
+    languages = [("", context.say("As my browser asks")), *((one.tag, one.name) for one in LANGUAGES.values())]
     return context.page(
         "security.html",
         status=422 if context.form.errors else 200,
@@ -80,15 +77,11 @@ async def turn_app_on(context: RequestContext) -> Response:
     """Asks for codes of the app from now on; shows the recovery codes, this once, where there were none."""
     session = _session(context)
     try:
-        secret = context.services.vault.second_steps.open(
-            bytes.fromhex(context.form["secret"]), _pending(session)
-        )
+        secret = context.services.vault.second_steps.open(bytes.fromhex(context.form["secret"]), _pending(session))
     except (DecryptionFailed, ValueError):
         return context.see(f"{HERE}/app")
     async with context.writing(changes_access=True) as connection:
-        codes = await turn_on(
-            connection, context.services.vault, session.person_id, secret, context.form["code"]
-        )
+        codes = await turn_on(connection, context.services.vault, session.person_id, secret, context.form["code"])
         if codes is not None:
             await end_sessions(connection, session.person_id, but=session.id)
             await context.tell_second_step(connection, "app_on")
@@ -157,10 +150,7 @@ async def require_of_all(context: RequestContext) -> Response:
     async with context.writing(changes_access=True) as connection:
         await require_second_step(connection, context.person.customer_id, required=required)
         await context.record(
-            connection,
-            "people.second_step_required",
-            context.person.customer_name,
-            after={"required": required},
+            connection, "people.second_step_required", context.person.customer_name, after={"required": required}
         )
     return context.see(HERE, context.say("Saved."))
 
@@ -169,9 +159,7 @@ async def confirm_above(context: RequestContext) -> Response:
     """Says above which amount a send is confirmed first, in a currency; nothing typed: at no amount."""
     form, person = context.form, context.person
     currency = form.choice("currency", await _currencies(context))
-    amount_minor = (
-        typed_amount(context, "above", currency) if not form.errors and form["above"].strip() else None
-    )
+    amount_minor = typed_amount(context, "above", currency) if not form.errors and form["above"].strip() else None
     if form.errors:
         return await show(context)
     async with context.writing(changes_access=True) as connection:
@@ -181,9 +169,7 @@ async def confirm_above(context: RequestContext) -> Response:
                 {"currency": currency, "above": "no amount" if one is None else label(one, currency)}
                 for one in (before, amount_minor)
             )
-            await context.record(
-                connection, "sends.confirmed_above", person.customer_name, before=told, after=tells
-            )
+            await context.record(connection, "sends.confirmed_above", person.customer_name, before=told, after=tells)
     return context.see(HERE, context.say("Saved."))
 
 
@@ -217,9 +203,7 @@ async def second_step(context: RequestContext) -> Response:
         )
     except Refused:
         refused(context, "code")
-        return context.page(
-            "second_step.html", status=422, next=context.form["next"], asked=await asked(context)
-        )
+        return context.page("second_step.html", status=422, next=context.form["next"], asked=await asked(context))
     context.begin(secret)
     return context.see(own_path(context.form["next"]))
 

@@ -72,13 +72,10 @@ async def assign_to(context: RequestContext, holder: Holder, holder_id: int, sub
     """Makes the accounts of the form those that somebody may use, beside those open to all. Raises NotFound."""
     person = context.person
     given = [
-        int(one) if one.isascii() and one.isdigit() and len(one) < 10 else 0
-        for one in context.form.all("may_use")
+        int(one) if one.isascii() and one.isdigit() and len(one) < 10 else 0 for one in context.form.all("may_use")
     ]
     async with context.writing() as connection:
-        done = await assign_accounts(
-            connection, holder, person.customer_id, person.environment, holder_id, given
-        )
+        done = await assign_accounts(connection, holder, person.customer_id, person.environment, holder_id, given)
         if done.before != done.after:
             before, after = {"accounts": done.before}, {"accounts": done.after}
             await context.record(connection, "account.assigned", subject, before=before, after=after)
@@ -101,16 +98,7 @@ async def show(context: RequestContext) -> Response:
 async def download(context: RequestContext) -> Response:
     """The same service accounts as a file, with a line for each currency in which one is limited."""
     accounts, orders = await _listed(context)
-    columns = (
-        "name",
-        "key",
-        "active",
-        "API keys",
-        "orders this month",
-        "currency",
-        "largest order",
-        "in a day",
-    )
+    columns = ("name", "key", "active", "API keys", "orders this month", "currency", "largest order", "in a day")
     rows = [
         (one.name, one.key, "yes" if one.active else "no", one.api_keys, orders.get(one.id, 0), *limited)
         for one in accounts
@@ -128,10 +116,7 @@ async def create(context: RequestContext) -> Response:
         async with context.writing() as connection:
             account_id, key = await add_service_account(connection, context.person.customer_id, name)
             await context.record(
-                connection,
-                "service_account.created",
-                f"service account {account_id}",
-                after={"name": name, "key": key},
+                connection, "service_account.created", f"service account {account_id}", after={"name": name, "key": key}
             )
     except TooManyServiceAccounts:
         context.form.error("name", context.say("Your company has as many service accounts as it can."))
@@ -201,9 +186,7 @@ async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
         spent=spent,
         month=month,
         currencies=[
-            (one, one)
-            for one in ([chosen] if chosen else others)
-            if one == chosen or one not in account.limits
+            (one, one) for one in ([chosen] if chosen else others) if one == chosen or one not in account.limits
         ],
         chosen=chosen,
         limit=account.limits.get(chosen, Limit()),
@@ -233,9 +216,7 @@ def _limited(currency: str, limit: Limit) -> tuple[object, ...]:
     return (currency, *(None if minor is None else to_decimal(minor, currency) for minor in amounts))
 
 
-async def _this_month(
-    context: RequestContext, connection: Connection, account_id: int | None = None
-) -> list[Added]:
+async def _this_month(context: RequestContext, connection: Connection, account_id: int | None = None) -> list[Added]:
     """What the orders of this month add up to, of each service account or of one."""
     since, _ = month_of(clock.now())
     wanted = OrderFilter(

@@ -25,18 +25,14 @@ WEAK = {
 
 async def sign_in(context: RequestContext) -> Response:
     """The form for address and password."""
-    return (
-        context.see("/app") if context.session else context.page("sign_in.html", next=context.query("next"))
-    )
+    return context.see("/app") if context.session else context.page("sign_in.html", next=context.query("next"))
 
 
 async def signed_in(context: RequestContext) -> Response:
     """Signs in; the same is said of a wrong address and of a wrong password."""
     form = context.form
     try:
-        secret = await context.services.signing_in.by_password(
-            form["email"].strip(), form["password"], context.origin
-        )
+        secret = await context.services.signing_in.by_password(form["email"].strip(), form["password"], context.origin)
     except Refused:
         form.error("password", context.say("The address or the password is not right."))
         return context.page("sign_in.html", status=403, next=form["next"])
@@ -110,9 +106,7 @@ async def choose_customer(context: RequestContext) -> Response:
     assert context.session is not None, "for who is signed in"
     chosen = context.form["user"]
     is_number = chosen.isascii() and chosen.isdigit() and len(chosen) < 10
-    if not is_number or not await context.services.signing_in.choose(
-        context.session, int(chosen), context.origin
-    ):
+    if not is_number or not await context.services.signing_in.choose(context.session, int(chosen), context.origin):
         raise NotFound("There is no such customer.")
     return context.see("/app")
 

@@ -40,8 +40,7 @@ async def request(context: RequestContext) -> Response:
     form, person = context.form, context.person
     accounts = await _open_accounts(context)
     account = next(
-        (one for one in accounts if str(one.id) == form.choice("account", [str(o.id) for o in accounts])),
-        None,
+        (one for one in accounts if str(one.id) == form.choice("account", [str(o.id) for o in accounts])), None
     )
     amount_minor = 0 if account is None else typed_amount(context, "amount", account.currency)
     if form.errors or account is None:
@@ -85,9 +84,7 @@ async def list_all(context: RequestContext) -> Response:
         found = await list_top_ups(connection, person.customer_id, person.environment)
     seen = {account.id for account in await _accounts(context)}
     rows = [
-        (one, spelled_reference(one.reference), *_shown_state(context, one))
-        for one in found
-        if one.account_id in seen
+        (one, spelled_reference(one.reference), *_shown_state(context, one)) for one in found if one.account_id in seen
     ]
     return context.page("top_ups.html", rows=rows)
 
@@ -98,9 +95,7 @@ async def cancel(context: RequestContext) -> Response:
     person = context.person
     try:
         async with context.writing() as connection:
-            await cancel_top_up(
-                connection, context.acting, person.customer_id, person.environment, found.reference
-            )
+            await cancel_top_up(connection, context.acting, person.customer_id, person.environment, found.reference)
     except InvalidRequest:
         return context.see(f"/app/funding/top-ups/{found.reference}", context.say(_CREDITED))
     return context.see("/app/funding", context.say("The top-up was cancelled. Do not pay it any more."))
@@ -131,11 +126,7 @@ async def _found(context: RequestContext) -> TopUp:
             connection, person.customer_id, person.environment, context.request.path_params["reference"]
         )
         await find_seen_account(
-            connection,
-            person.customer_id,
-            person.environment,
-            found.account_id,
-            user_id=sees_own_of(context),
+            connection, person.customer_id, person.environment, found.account_id, user_id=sees_own_of(context)
         )
     return found
 

@@ -111,8 +111,7 @@ def _targets(accounts: list[SeenAccount]) -> list[SeenAccount]:
 def _shown(context: RequestContext, accounts: list[SeenAccount], wanted: _Wanted | None) -> Response:
     def choices(offered: list[SeenAccount]) -> list[tuple[str, str]]:
         return [
-            (str(one.id), f"{one.name} ({context.language.amount(one.balance_minor, one.currency)})")
-            for one in offered
+            (str(one.id), f"{one.name} ({context.language.amount(one.balance_minor, one.currency)})") for one in offered
         ]
 
     return context.page(

@@ -42,18 +42,12 @@ _LONGEST_URL = 2048
 _SUBJECT = re.compile(r"^`target_url` ")
 # By the libraries of Standard Webhooks, which take headers and secret as they are.
 VERIFYING = (
-    (
-        "Python",
-        "from standardwebhooks import Webhook\n\nevent = Webhook(secret).verify(request.body, request.headers)",
-    ),
+    ("Python", "from standardwebhooks import Webhook\n\nevent = Webhook(secret).verify(request.body, request.headers)"),
     (
         "JavaScript",
         'import { Webhook } from "standardwebhooks";\n\nconst event = new Webhook(secret).verify(body, headers);',
     ),
-    (
-        "PHP",
-        "$webhook = new \\StandardWebhooks\\Webhook($secret);\n$event = $webhook->verify($body, $headers);",
-    ),
+    ("PHP", "$webhook = new \\StandardWebhooks\\Webhook($secret);\n$event = $webhook->verify($body, $headers);"),
     (
         "Go",
         "webhook, err := standardwebhooks.NewWebhook(secret)\nif err == nil {\n\terr = webhook.Verify(body, headers)\n}",
@@ -96,11 +90,7 @@ async def one(context: RequestContext) -> Response:
     subscription = await _subscription(context)
     async with context.database.connection(context.person.scope) as connection:
         found = await list_deliveries(
-            connection,
-            context.principal,
-            subscription.id,
-            before=context.parameters.number("before"),
-            limit=_PAGE + 1,
+            connection, context.principal, subscription.id, before=context.parameters.number("before"), limit=_PAGE + 1
         )
     return context.page(
         "webhook.html",
@@ -116,9 +106,7 @@ async def one(context: RequestContext) -> Response:
 async def download(context: RequestContext) -> Response:
     """All deliveries of a subscription as a file, newest first, each with its last attempt. Raises NotFound."""
     subscription = await _subscription(context)
-    return await context.csv(
-        f"webhook-deliveries-{subscription.id}.csv", _COLUMNS, _rows(context, subscription)
-    )
+    return await context.csv(f"webhook-deliveries-{subscription.id}.csv", _COLUMNS, _rows(context, subscription))
 
 
 async def _rows(context: RequestContext, subscription: SubscriptionRecord) -> AsyncIterator[Sequence[object]]:
@@ -194,10 +182,7 @@ async def again(context: RequestContext) -> Response:
             raise NotFound("There is no such delivery.")
         if count:
             await context.record(
-                connection,
-                "webhook.redelivered",
-                f"subscription {subscription.id}",
-                after={"deliveries": count},
+                connection, "webhook.redelivered", f"subscription {subscription.id}", after={"deliveries": count}
             )
     said = context.say("Deliveries that are made again: %(count)s.", count=count)
     return _back(context, subscription, said)
@@ -214,9 +199,7 @@ async def remove(context: RequestContext) -> Response:
     async with context.writing() as connection:
         await delete_subscription(connection, context.principal, subscription_id)
         await context.record(connection, "webhook.deleted", f"subscription {subscription_id}")
-    return context.see(
-        "/app/webhooks", context.say("The subscription was removed. Nothing more is sent to it.")
-    )
+    return context.see("/app/webhooks", context.say("The subscription was removed. Nothing more is sent to it."))
 
 
 async def _subscription(context: RequestContext) -> SubscriptionRecord:
@@ -235,11 +218,7 @@ async def _subscriptions(context: RequestContext) -> list[SubscriptionRecord]:
 async def _shown(context: RequestContext, *, status: int = 200) -> Response:
     events = [(event, event) for event in EVENTS]
     return context.page(
-        "webhooks.html",
-        status=status,
-        subscriptions=await _subscriptions(context),
-        events=events,
-        states=STATES,
+        "webhooks.html", status=status, subscriptions=await _subscriptions(context), events=events, states=STATES
     )
 
 

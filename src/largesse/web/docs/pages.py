@@ -103,9 +103,7 @@ class _Pages:
         document = build_document(OPERATIONS)
         events = build_events_document()
         tables = read_tables(document)
-        tables += [
-            table for table in read_tables(events) if table.name not in document["components"]["schemas"]
-        ]
+        tables += [table for table in read_tables(events) if table.name not in document["components"]["schemas"]]
         return self._render(
             "reference.html",
             here="docs",

@@ -271,8 +271,7 @@ def _describe(document: Json, method: str, path: str, operation: Json, base_url:
         description=prose(operation.get("description", "")),
         needs_key=needs_key,
         parameters=[
-            read_field(p["name"], p["in"], {**p["schema"], **_said(p)}, required=p["required"])
-            for p in parameters
+            read_field(p["name"], p["in"], {**p["schema"], **_said(p)}, required=p["required"]) for p in parameters
         ],
         body=body["schema"]["$ref"].rpartition("/")[2] if body else "",
         samples=list(read_samples(method, url, examples, needs_key=needs_key)),

@@ -74,10 +74,7 @@ class Assets:
         return [
             route
             for asset in self._assets.values()
-            for route in (
-                self._route(asset, asset.served_name, FOR_GOOD),
-                self._route(asset, asset.name, _FOR_NOW),
-            )
+            for route in (self._route(asset, asset.served_name, FOR_GOOD), self._route(asset, asset.name, _FOR_NOW))
         ]
 
     def _route(self, asset: _Asset, name: str, keeping: str) -> Route:
@@ -88,9 +85,7 @@ class Assets:
         media_type = _TYPES[Path(asset.name).suffix]
 
         async def serve(request: Request) -> Response:
-            known = [
-                one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")
-            ]
+            known = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
             is_packed = takes_gzip(request.headers.get("accept-encoding", ""))
             headers = {**self._headers, **(packed if is_packed else plain)}
             if headers["ETag"] in known:

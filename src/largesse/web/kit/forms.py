@@ -63,12 +63,7 @@ class PostedForm:
     """A form that is being posted. Its token is read first: what comes with none of ours is not read on."""
 
     def __init__(
-        self,
-        request: Request,
-        limits: BodyLimits,
-        share: BodyShare | None = None,
-        *,
-        parser: FormParser | None = None,
+        self, request: Request, limits: BodyLimits, share: BodyShare | None = None, *, parser: FormParser | None = None
     ) -> None:
         """Reads a urlencoded body unless `parser` is for another kind. Raises BadForm for a body of neither, or from another site."""
         require_own_site(request)

@@ -141,10 +141,7 @@ PROBLEMS = (
         "Nothing was placed and no codes were issued. Top the account up or send less.",
     ),
     ProblemType(
-        PlanRequired,
-        402,
-        "The plan does not include API access",
-        "The API is available on the Pro plan and above.",
+        PlanRequired, 402, "The plan does not include API access", "The API is available on the Pro plan and above."
     ),
     ProblemType(
         DailyLimit,
@@ -184,12 +181,7 @@ PROBLEMS = (
         "The API key may not be used for that",
         "A key may be made for some of `read`, `send`, `codes` and `webhooks` alone; the detail names what it lacks.",
     ),
-    ProblemType(
-        NotFound,
-        404,
-        "Not found",
-        "Nothing here is available to this key under that address.",
-    ),
+    ProblemType(NotFound, 404, "Not found", "Nothing here is available to this key under that address."),
     ProblemType(
         MethodNotAllowed,
         405,
@@ -221,12 +213,7 @@ PROBLEMS = (
         "The external reference is already used",
         "An order of this customer holds that `externalReference`; `instance` is its address. Nothing was placed again.",
     ),
-    ProblemType(
-        TooLarge,
-        413,
-        "The request body is too large",
-        "A request body holds at most 4 MiB.",
-    ),
+    ProblemType(TooLarge, 413, "The request body is too large", "A request body holds at most 4 MiB."),
     ProblemType(
         UnsupportedBody,
         415,
@@ -240,12 +227,7 @@ PROBLEMS = (
         "The captured mailbox is for the user of the machine it runs on. It answers to that machine's names alone, so that "
         "no web page elsewhere can read it under a name of its own.",
     ),
-    ProblemType(
-        TooManyRequests,
-        429,
-        "Too many requests",
-        "Wait for the seconds in `Retry-After` and try again.",
-    ),
+    ProblemType(TooManyRequests, 429, "Too many requests", "Wait for the seconds in `Retry-After` and try again."),
     ProblemType(
         HeadersTooLarge,
         431,

@@ -116,9 +116,7 @@ def require_fit_path(request: Request) -> None:
     """Raises NotFound where a parameter of the path names nothing that could be there."""
     for value in request.path_params.values():
         is_fit = (
-            len(value) <= _MAX_PATH_PARAMETER and not unfit_key(value)
-            if isinstance(value, str)
-            else value <= INT64
+            len(value) <= _MAX_PATH_PARAMETER and not unfit_key(value) if isinstance(value, str) else value <= INT64
         )
         if not is_fit:
             raise NotFound("There is nothing at this address.")
@@ -127,10 +125,7 @@ def require_fit_path(request: Request) -> None:
 def _pairs(raw: bytes) -> list[tuple[str, str]]:
     try:
         return parse_qsl(
-            raw.decode("latin-1"),
-            keep_blank_values=True,
-            errors="replace",
-            max_num_fields=_MAX_PARAMETERS,
+            raw.decode("latin-1"), keep_blank_values=True, errors="replace", max_num_fields=_MAX_PARAMETERS
         )
     except ValueError:
         return []

@@ -13,9 +13,7 @@ from largesse.base import clock
 from largesse.base.throttle import Rate, Throttle, network_of
 from largesse.web.kit.requests import Scope, client_address
 
-ACTS_FOR = (
-    "largesse.acts_for"  # in the scope of a request: the principal or person it acts for, once that is known
-)
+ACTS_FOR = "largesse.acts_for"  # in the scope of a request: the principal or person it acts for, once that is known
 PROBLEM = "largesse.problem"  # and what kind of problem it met
 
 _OF_ONE = Rate(120, 60.0)
@@ -51,9 +49,7 @@ class RefusalLog:
         """Logs the names of members or parameters that were ignored, as the answer has them."""
         self._write("names_ignored", scope, request_id, route, {"names": names})
 
-    def _write(
-        self, event: str, scope: Scope, request_id: bytes, route: str, told: dict[str, object]
-    ) -> None:
+    def _write(self, event: str, scope: Scope, request_id: bytes, route: str, told: dict[str, object]) -> None:
         who = scope.get(ACTS_FOR)
         address = client_address(scope)
         if who is None:

@@ -80,15 +80,7 @@ def give_cookie(
     same_site: Literal["lax", "strict"],
 ) -> None:
     """Has the browser keep a cookie that no script reads, for pages below `path`."""
-    response.set_cookie(
-        name,
-        value,
-        max_age=lasts_s,
-        path=path,
-        secure=is_secure,
-        httponly=True,
-        samesite=same_site,
-    )
+    response.set_cookie(name, value, max_age=lasts_s, path=path, secure=is_secure, httponly=True, samesite=same_site)
 
 
 def take_cookie(response: Response, name: str, *, path: str, is_secure: bool) -> None:

@@ -23,10 +23,7 @@ def qr_code(text: str) -> Markup:
 
 
 def page_templates(
-    folder: Path,
-    language: str = DEFAULT.tag,
-    catalogues: Path = CATALOGUES,
-    **filters: Callable[..., Any],
+    folder: Path, language: str = DEFAULT.tag, catalogues: Path = CATALOGUES, **filters: Callable[..., Any]
 ) -> jinja2.Environment:
     """The templates of `folder` in that language, as `catalogues` say it, with filters of the room's own.
 

@@ -86,12 +86,7 @@ class _Pages:
 
     async def _message(self, request: Request) -> Response:
         opened = await self._open(request)
-        return self._page(
-            "message.html",
-            id=request.path_params["id"],
-            message=opened,
-            sandbox=_SANDBOX,
-        )
+        return self._page("message.html", id=request.path_params["id"], message=opened, sandbox=_SANDBOX)
 
     async def _html(self, request: Request) -> Response:
         opened = await self._open(request)
@@ -103,16 +98,12 @@ class _Pages:
     async def _raw(self, request: Request) -> Response:
         opened = await self._open(request)
         attached = {"Content-Disposition": f'attachment; filename="{request.path_params["id"]}.eml"'}
-        return Response(
-            opened.raw, media_type="message/rfc822", headers=self._message_headers("'none'") | attached
-        )
+        return Response(opened.raw, media_type="message/rfc822", headers=self._message_headers("'none'") | attached)
 
     async def _open(self, request: Request) -> OpenedMail:
         """The message of the path. Raises NotFound when this environment has none of that id, or cannot open it."""
         async with self._services.database.connection(LOOKUP) as connection:
-            return await open_captured(
-                connection, self._services.vault, self._environment, request.path_params["id"]
-            )
+            return await open_captured(connection, self._services.vault, self._environment, request.path_params["id"])
 
     def _page(self, template: str, **values: object) -> Response:
         html = self._templates.get_template(template).render(
@@ -126,9 +117,7 @@ class _Pages:
     def _message_headers(self, styles: str) -> dict[str, str]:
         """The headers of a message in its frame, with the styles it may have."""
         return page_headers(
-            content_policy(
-                style_src=styles, img_src=self._pictures, frame_ancestors="'self'", sandbox=_SANDBOX
-            )
+            content_policy(style_src=styles, img_src=self._pictures, frame_ancestors="'self'", sandbox=_SANDBOX)
         )
 
 

@@ -49,9 +49,7 @@ def test_digital_with_denominations() -> None:
 
 
 def test_digital_with_one_denomination_implies_its_amount() -> None:
-    product = Product(
-        id=1, name="Cinema", is_digital=True, currency="EUR", countries=GB, denominations_minor=(1250,)
-    )
+    product = Product(id=1, name="Cinema", is_digital=True, currency="EUR", countries=GB, denominations_minor=(1250,))
     shape = product_json(product)
     assert shape["denominations"] == [12.5]
     assert shape["denominationChoices"] == {"12.50": "€12.50"}
@@ -111,9 +109,7 @@ def test_physical_has_the_delivered_price_of_the_country() -> None:
         ("CHF", 1000, 10.0, {"10.00": "CHF 10.00"}),
     ],
 )
-def test_currencies_of_other_exponents(
-    currency: str, minor: int, number: float, choices: dict[str, str]
-) -> None:
+def test_currencies_of_other_exponents(currency: str, minor: int, number: float, choices: dict[str, str]) -> None:
     product = Product(
         id=1, name="Voucher", is_digital=True, currency=currency, countries=GB, denominations_minor=(minor,)
     )
@@ -124,12 +120,7 @@ def test_currencies_of_other_exponents(
 
 def test_curated_collection() -> None:
     collection = Collection(
-        id=4,
-        name="Treats",
-        country="GB",
-        currency="GBP",
-        value_points_minor=(1000, 2500, 5000),
-        product_ids=(1,),
+        id=4, name="Treats", country="GB", currency="GBP", value_points_minor=(1000, 2500, 5000), product_ids=(1,)
     )
     assert list(collection_json(collection).items()) == [
         ("id", 4),
@@ -150,9 +141,7 @@ def test_curated_collection() -> None:
 
 
 def test_curated_collection_without_value_points() -> None:
-    shape = collection_json(
-        Collection(id=4, name="Anything", country="GB", currency="GBP", allow_custom_value=True)
-    )
+    shape = collection_json(Collection(id=4, name="Anything", country="GB", currency="GBP", allow_custom_value=True))
     assert shape["requiresValue"] is True
     assert shape["allowCustomValue"] is True
     assert shape["valuePoints"] == []

@@ -19,12 +19,8 @@ Answer = dict[str, Any]
 
 LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 # Once or often is the same, and what was done cannot be undone by the same tool.
-ACTS_ONCE = ToolAnnotations(
-    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True
-)
-ACTS = ToolAnnotations(
-    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
-)
+ACTS_ONCE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True)
+ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
 
 
 def plain(value: object) -> Any:

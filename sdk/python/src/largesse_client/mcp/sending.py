@@ -37,15 +37,13 @@ class Delivery(BaseModel, extra="forbid"):
     code_quantity: Annotated[
         int | None, Field(ge=1, le=5000, description="Or so many anonymous codes, which nobody is emailed")
     ] = None
-    account_id: Annotated[
-        int | None, Field(description="The funding account that pays; left out when invoiced")
-    ] = None
+    account_id: Annotated[int | None, Field(description="The funding account that pays; left out when invoiced")] = None
     message: Annotated[str | None, Field(max_length=256, description="To the recipients")] = None
     from_name: Annotated[str | None, Field(max_length=32, description="Who it is from")] = None
     wrapping_key: Annotated[str | None, Field(max_length=64)] = None
-    send_at: Annotated[
-        AwareDatetime | None, Field(description="When to email, with an offset; left out: at once")
-    ] = None
+    send_at: Annotated[AwareDatetime | None, Field(description="When to email, with an offset; left out: at once")] = (
+        None
+    )
     expiry_after_days: Annotated[int | None, Field(description="Enterprise plans only")] = None
 
 

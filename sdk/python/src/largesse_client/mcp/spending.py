@@ -55,8 +55,7 @@ class Spending:
             if connection.execute("SELECT 1 FROM spent WHERE payer = ? AND reference = ?", key).fetchone():
                 return False
             rows = connection.execute(
-                "SELECT amount FROM spent WHERE payer = ? AND day = ? AND currency = ?",
-                (self._payer, today, currency),
+                "SELECT amount FROM spent WHERE payer = ? AND day = ? AND currency = ?", (self._payer, today, currency)
             )
             spent = sum((Decimal(row[0]) for row in rows), Decimal(0))
             if spent + amount > most:
@@ -65,17 +64,13 @@ class Spending:
                 )
             long_ago = (self._now().date() - _KEPT).isoformat()
             connection.execute("DELETE FROM spent WHERE payer = ? AND day < ?", (self._payer, long_ago))
-            connection.execute(
-                "INSERT INTO spent VALUES (?, ?, ?, ?, ?)", (*key, today, currency, str(amount))
-            )
+            connection.execute("INSERT INTO spent VALUES (?, ?, ?, ?, ?)", (*key, today, currency, str(amount)))
         return True
 
     def give_back(self, reference: str) -> None:
         """Takes back what `take` has just counted: the order was not placed."""
         with self._transaction() as connection:
-            connection.execute(
-                "DELETE FROM spent WHERE payer = ? AND reference = ?", (self._payer, reference)
-            )
+            connection.execute("DELETE FROM spent WHERE payer = ? AND reference = ?", (self._payer, reference))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -90,8 +85,6 @@ class Spending:
             connection.close()  # what was not committed is undone
 
 
-def _text(
-    amount: Decimal, currency: str, what: str, most: Decimal, setting: str, spent: Decimal = Decimal(0)
-) -> str:
+def _text(amount: Decimal, currency: str, what: str, most: Decimal, setting: str, spent: Decimal = Decimal(0)) -> str:
     before = f" after {spent} {currency} today" if spent else ""
     return f"{amount} {currency}{before} is over the cap for {what}, {most} {currency} ({setting}). Nothing was placed."

@@ -1,26 +1,8 @@
 """The shapes of what the service answers: frozen, exact in money, and open to what later releases add."""
 
-from largesse_client.models.account import (
-    Environment,
-    FundingAccount,
-    Health,
-    HealthStatus,
-    Identity,
-    Role,
-    User,
-)
-from largesse_client.models.catalogue import (
-    Collection,
-    CollectionKind,
-    Product,
-    ProductInFull,
-    Template,
-    Wrapping,
-)
-from largesse_client.models.opening import (
-    Shape,
-    Word,
-)
+from largesse_client.models.account import Environment, FundingAccount, Health, HealthStatus, Identity, Role, User
+from largesse_client.models.catalogue import Collection, CollectionKind, Product, ProductInFull, Template, Wrapping
+from largesse_client.models.opening import Shape, Word
 from largesse_client.models.orders import (
     Cancellation,
     DeliveryMode,
@@ -38,13 +20,7 @@ from largesse_client.models.orders import (
     RecipientDelivery,
     RequestedRecipient,
 )
-from largesse_client.models.webhooks import (
-    Attempt,
-    Delivery,
-    DeliveryState,
-    NewSubscription,
-    Subscription,
-)
+from largesse_client.models.webhooks import Attempt, Delivery, DeliveryState, NewSubscription, Subscription
 
 __all__ = [
     "Attempt",

@@ -26,9 +26,7 @@ class NewSubscription(Shape, frozen=True, kw_only=True):
     secret: str
 
     def __repr__(self) -> str:
-        return (
-            f"NewSubscription(id={self.id!r}, event={self.event!r}, target_url={self.target_url!r}, secret=…)"
-        )
+        return f"NewSubscription(id={self.id!r}, event={self.event!r}, target_url={self.target_url!r}, secret=…)"
 
 
 class DeliveryState(Word):

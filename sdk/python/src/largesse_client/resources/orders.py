@@ -27,16 +27,11 @@ class Orders(Resource[M]):
         return pages("/orders", OrderRecord, {"after": start}, size, then)
 
     @operation
-    def newest(
-        self, *, limit: int = 10, external_reference: str | None = None
-    ) -> Call[tuple[OrderRecord, ...]]:
+    def newest(self, *, limit: int = 10, external_reference: str | None = None) -> Call[tuple[OrderRecord, ...]]:
         """The newest orders, newest first; at most 50. With an `external_reference` the one order that holds it, or none."""
         query: Query = {"limit": arguments.number("limit", limit, most=_MAX_PAGE)}
         if external_reference is not None:
-            query = {
-                **query,
-                "externalReference": arguments.text("external_reference", external_reference, 128),
-            }
+            query = {**query, "externalReference": arguments.text("external_reference", external_reference, 128)}
         return get("/orders", tuple[OrderRecord, ...], query)
 
     @operation

@@ -45,9 +45,7 @@ class Sending(Resource[M]):
         return placing("collection", collection_body(collection_id, value, order), quote)
 
     @operation
-    def template(
-        self, template_id: int, *, quote: str | None = None, **order: Unpack[Ordering]
-    ) -> Call[Order]:
+    def template(self, template_id: int, *, quote: str | None = None, **order: Unpack[Ordering]) -> Call[Order]:
         """Sends a saved template."""
         return placing("template", template_body(template_id, order), quote)
 

@@ -71,9 +71,7 @@ def running(
                 _end(process)
 
 
-def _start(
-    command: Sequence[str], folder: Path, port: int, settings: Mapping[str, str]
-) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], folder: Path, port: int, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LARGESSE_")}
     environment |= {
         "LARGESSE_DATA_DIR": str(folder / "data"),

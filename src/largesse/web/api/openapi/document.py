@@ -52,9 +52,7 @@ def build_events_document() -> Json:
         "info": info("Largesse events", _DESCRIPTION),
         "servers": [{"url": "/", "description": "The address that was subscribed"}],
         "tags": [{"name": "Webhooks", "description": "Requests that your receiver answers."}],
-        "webhooks": {
-            event.name: {"post": _webhook(event, schema_of[id(event.payload)])} for event in EVENTS.values()
-        },
+        "webhooks": {event.name: {"post": _webhook(event, schema_of[id(event.payload)])} for event in EVENTS.values()},
         "components": {"schemas": schemas},
     }
 
@@ -138,9 +136,7 @@ _OF_ORDER = {
     for name in ("getOrder", "cancelOrder", "listOrderDeliveries", "resendOrderMail")
 }
 
-_OF_WEBHOOK = {
-    name: {"id": "$response.body#/id"} for name in ("deleteWebhook", "testWebhook", "listWebhookDeliveries")
-}
+_OF_WEBHOOK = {name: {"id": "$response.body#/id"} for name in ("deleteWebhook", "testWebhook", "listWebhookDeliveries")}
 
 _LINKS = {
     "sendGift": _OF_ORDER,
@@ -156,11 +152,7 @@ _LINKS = {
 _OTHERS_TOO: Json = {"unevaluatedProperties": True}
 
 _DELIVERY: Json = {
-    "if": {
-        "properties": {"codeQuantity": {"type": "integer"}},
-        "required": ["codeQuantity"],
-        **_OTHERS_TOO,
-    },
+    "if": {"properties": {"codeQuantity": {"type": "integer"}}, "required": ["codeQuantity"], **_OTHERS_TOO},
     "then": {"properties": {"recipients": {"maxItems": 0}}, **_OTHERS_TOO},
     "else": {
         "properties": {"recipients": {"not": {"type": "null"}, "minItems": 1}},
@@ -219,11 +211,7 @@ def _tell_gift_first(schema: Json, body: type[SendBody]) -> None:
 
 
 def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:
-    described: Json = {
-        "operationId": operation.name,
-        "summary": operation.summary,
-        "tags": [operation.tag],
-    }
+    described: Json = {"operationId": operation.name, "summary": operation.summary, "tags": [operation.tag]}
     described["description"] = " ".join(filter(None, (operation.description, _scope(operation))))
     # One of the two ways: generated clients send a key in each that an operation lists, and two of them are refused.
     described["security"] = [{"bearer": []}] if operation.needs_key else []
@@ -254,8 +242,7 @@ def _responses(operation: Operation, schema_of: dict[int, Json]) -> Iterator[tup
     success = _response("Done" if schema is None else "Success", operation.status, schema, operation.example)
     if operation.name in _LINKS:
         success["links"] = {
-            name: {"operationId": name, "parameters": parameters}
-            for name, parameters in _LINKS[operation.name].items()
+            name: {"operationId": name, "parameters": parameters} for name, parameters in _LINKS[operation.name].items()
         }
     yield str(operation.status), success
     for status, example in operation.also.items():

@@ -239,8 +239,7 @@ def _problem_response(status: int, problems: list[ProblemType]) -> Json:
             "application/problem+json": {
                 "schema": {"$ref": REF.format(name="Problem")},
                 "examples": {
-                    problem.slug: {"summary": problem.title, "value": example_problem(problem)}
-                    for problem in problems
+                    problem.slug: {"summary": problem.title, "value": example_problem(problem)} for problem in problems
                 },
             }
         },

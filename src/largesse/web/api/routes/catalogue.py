@@ -14,12 +14,7 @@ from largesse.catalogue.model import NOTHING_SAID, read_details
 from largesse.customers.restrictions import READ
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.shapes.catalogue import (
-    CollectionShape,
-    ProductInFullShape,
-    ProductShape,
-    product_in_full,
-)
+from largesse.web.api.shapes.catalogue import CollectionShape, ProductInFullShape, ProductShape, product_in_full
 from largesse.web.api.shapes.sending import Country
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
@@ -28,8 +23,7 @@ Currency = Annotated[
     str, Meta(pattern="^[A-Za-z]{3}$", max_length=3, description="ISO 4217 currency code", examples=["GBP"])
 ]
 Amount = Annotated[
-    float,
-    Meta(ge=0, le=MAX_AMOUNT, description="Only what can be sent for this amount or less", examples=[25.0]),
+    float, Meta(ge=0, le=MAX_AMOUNT, description="Only what can be sent for this amount or less", examples=[25.0])
 ]
 
 _ID = {"id": {"type": "integer", "minimum": 1, "maximum": 2_147_483_647, "examples": [1]}}
@@ -77,9 +71,7 @@ class ProductsQuery(ProductQuery, frozen=True):
 
     currency: Currency | None = None
     amount: Amount | UnsetType = UNSET  # no None: `amount=null` is no number
-    keyword: (
-        Annotated[str, Meta(max_length=200, description="Part of the name", examples=["coffee"])] | None
-    ) = None
+    keyword: Annotated[str, Meta(max_length=200, description="Part of the name", examples=["coffee"])] | None = None
     page: Annotated[int, Meta(ge=1, le=1_000_000, description="1-based")] = 1
     limit: Annotated[int, Meta(ge=1, le=200, description="Products a page")] = 100
 

@@ -103,10 +103,7 @@ class DeliveriesQuery(msgspec.Struct, frozen=True):
         Annotated[
             int,
             Meta(
-                ge=1,
-                le=INT64,
-                description="The `id` the last page ended with",
-                extra_json_schema={"format": "int64"},
+                ge=1, le=INT64, description="The `id` the last page ended with", extra_json_schema={"format": "int64"}
             ),
         ]
         | None
@@ -141,11 +138,7 @@ async def _test(services: Services, call: Call) -> Reply:
 async def _order_deliveries(services: Services, call: Call) -> Reply:
     async with services.database.connection(call.principal.scope) as connection:
         found = await list_order_deliveries(
-            connection,
-            call.principal,
-            call.path["reference"],
-            offset=call.query.offset,
-            limit=call.query.limit,
+            connection, call.principal, call.path["reference"], offset=call.query.offset, limit=call.query.limit
         )
     return Reply(in_shape(found, list[RecipientDeliveryShape]))
 
@@ -153,9 +146,7 @@ async def _order_deliveries(services: Services, call: Call) -> Reply:
 async def _resend(services: Services, call: Call) -> Reply:
     body = call.read(Resend)
     async with call.writing(services) as connection:
-        recipient = await resend(
-            connection, call.principal, call.path["reference"], body.email, address=call.address
-        )
+        recipient = await resend(connection, call.principal, call.path["reference"], body.email, address=call.address)
         # Whose mail it was is told by `order_acts`: the log keeps no recipient's address.
         await call.record(services, connection, "order.resent", f"order {call.path['reference']}")
     return Reply(in_shape(recipient, RecipientDeliveryShape), 202)

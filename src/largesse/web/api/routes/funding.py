@@ -21,9 +21,7 @@ class FundingAccountShape(msgspec.Struct, rename="camel"):
 
     id: Annotated[int, Meta(description="Pass as `accountId` when sending")]
     name: str
-    is_master: Annotated[
-        bool, Meta(description="True for the customer's master float, false for a group account")
-    ]
+    is_master: Annotated[bool, Meta(description="True for the customer's master float, false for a group account")]
     currency_id: Annotated[int, Meta(description="ISO 4217 numeric code of the currency held")]
     currency: Annotated[str, Meta(description="ISO code of the currency held")]
     balance: Annotated[float, Meta(description="Funds currently available, in the account currency")]

@@ -145,12 +145,7 @@ async def _order(services: Services, call: Call) -> Reply:
     reference = call.path["reference"]
     async with call.writing(services) as connection:
         receipt = await read_order(
-            connection,
-            call.principal,
-            services.vault,
-            services.settings.public_url,
-            reference,
-            address=call.address,
+            connection, call.principal, services.vault, services.settings.public_url, reference, address=call.address
         )
         if receipt.codes:
             await call.record(services, connection, "codes.read", f"order {receipt.order.reference}")
@@ -166,17 +161,11 @@ async def _order_request(services: Services, call: Call) -> Reply:
 async def _cancel(services: Services, call: Call) -> Reply:
     async with call.writing(services) as connection:
         cancellation = await cancel_order(
-            connection,
-            call.principal,
-            services.chains.entries,
-            call.path["reference"],
-            address=call.address,
+            connection, call.principal, services.chains.entries, call.path["reference"], address=call.address
         )
         if cancellation.has_voided:
             told = {"cancelled": cancellation.cancelled_count, "refunded_minor": cancellation.refunded_minor}
-            await call.record(
-                services, connection, "order.cancelled", f"order {cancellation.reference}", after=told
-            )
+            await call.record(services, connection, "order.cancelled", f"order {cancellation.reference}", after=told)
     return Reply(encode_json(cancellation_shape(cancellation)))
 
 

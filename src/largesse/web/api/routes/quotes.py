@@ -60,25 +60,16 @@ def _quote_operation(what: str, body: type[SendBody], summary: str, member: dict
         problems=(InsufficientBalance, OrderLimit, DailyLimit, ReferenceUsed),
         example=_EXAMPLE,
         body_examples={
-            "emailed": {
-                **member,
-                "recipients": [{"email": "sam@example.com", "name": "Sam"}],
-                "accountId": 1,
-            },
+            "emailed": {**member, "recipients": [{"email": "sam@example.com", "name": "Sam"}], "accountId": 1},
             "codeBatch": {**member, "codeQuantity": 25, "accountId": 1},
         },
     )
 
 
 OPERATIONS = (
+    _quote_operation("gift", SendGift, "Tell what sending one product would cost", {"productId": 1, "value": 10.0}),
     _quote_operation(
-        "gift", SendGift, "Tell what sending one product would cost", {"productId": 1, "value": 10.0}
-    ),
-    _quote_operation(
-        "collection",
-        SendCollection,
-        "Tell what sending a collection would cost",
-        {"collectionId": 1, "value": 10.0},
+        "collection", SendCollection, "Tell what sending a collection would cost", {"collectionId": 1, "value": 10.0}
     ),
     _quote_operation("template", SendTemplate, "Tell what sending a template would cost", {"templateId": 1}),
 )

@@ -38,9 +38,7 @@ class TemplateShape(msgspec.Struct, kw_only=True, rename="camel"):
 
 async def _templates(services: Services, call: Call) -> Reply:
     async with services.database.connection(call.principal.scope) as connection:
-        templates = await list_templates(
-            connection, call.principal, offset=call.query.offset, limit=call.query.limit
-        )
+        templates = await list_templates(connection, call.principal, offset=call.query.offset, limit=call.query.limit)
     snapshot = await call.snapshot(services)
     return Reply(encode_json([_shape(template, snapshot) for template in templates]))
 
@@ -54,9 +52,7 @@ def _shape(template: Template, snapshot: Snapshot) -> TemplateShape:
         gifts_collection_id=template.collection_id,
         gift_name=template.gift_name,
         value=template.value,
-        currency=template.currency
-        if snapshot.has_gift(template.product_id, template.collection_id)
-        else None,
+        currency=template.currency if snapshot.has_gift(template.product_id, template.collection_id) else None,
         country=template.country,
         wrapping_key=template.wrapping_key,
         from_name=template.from_name,

@@ -39,9 +39,7 @@ class Subscribe(msgspec.Struct, rename="camel"):
     event: Annotated[
         str,
         Meta(
-            description="The event to hear of",
-            examples=[ORDER_CREATED.name],
-            extra_json_schema={"enum": list(EVENTS)},
+            description="The event to hear of", examples=[ORDER_CREATED.name], extra_json_schema={"enum": list(EVENTS)}
         ),
     ]
 
@@ -85,9 +83,7 @@ async def _subscribe(services: Services, call: Call) -> Reply:
 async def _subscriptions(services: Services, call: Call) -> Reply:
     async with services.database.connection(call.principal.scope) as connection:
         subscriptions = await list_subscriptions(connection, call.principal)
-    return Reply(
-        encode_json([ListedSubscription(s.id, s.event, s.target_url, s.created_at) for s in subscriptions])
-    )
+    return Reply(encode_json([ListedSubscription(s.id, s.event, s.target_url, s.created_at) for s in subscriptions]))
 
 
 async def _unsubscribe(services: Services, call: Call) -> Reply:
@@ -112,12 +108,7 @@ OPERATIONS = (
         body=Subscribe,
         description="The secret signs every delivery and is shown in this answer alone. A customer holds at most "
         "100 subscriptions.",
-        example={
-            "id": _EXAMPLE_ID,
-            "event": ORDER_CREATED.name,
-            "targetUrl": _EXAMPLE_URL,
-            "secret": "whsec_…",
-        },
+        example={"id": _EXAMPLE_ID, "event": ORDER_CREATED.name, "targetUrl": _EXAMPLE_URL, "secret": "whsec_…"},
         body_examples={"subscription": {"targetUrl": _EXAMPLE_URL, "event": ORDER_CREATED.name}},
     ),
     Operation(

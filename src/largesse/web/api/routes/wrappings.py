@@ -24,9 +24,7 @@ class WrappingShape(msgspec.Struct, rename="camel"):
 
 _KNOWN = [
     WrappingShape(
-        key,
-        key.replace("-", " ").capitalize(),
-        sorted(alias for alias, named in ALIASES.items() if named == key),
+        key, key.replace("-", " ").capitalize(), sorted(alias for alias, named in ALIASES.items() if named == key)
     )
     for key in WRAPPINGS
 ]

@@ -65,16 +65,11 @@ class ProductShape(Struct, rename="camel", frozen=True):
     ]
     requires_amount: Annotated[
         bool,
-        Meta(
-            description="False when the amount is implied: a physical gift, or a digital gift with one denomination"
-        ),
+        Meta(description="False when the amount is implied: a physical gift, or a digital gift with one denomination"),
     ]
     label: Annotated[
         str,
-        Meta(
-            description="Display label: the name with its price",
-            examples=["Coffee House e-gift (£5.00 to £25.00)"],
-        ),
+        Meta(description="Display label: the name with its price", examples=["Coffee House e-gift (£5.00 to £25.00)"]),
     ]
     picture: Annotated[
         str | None,
@@ -114,9 +109,7 @@ class CollectionShape(Struct, rename="camel", frozen=True):
     name: Annotated[str, Meta(description="Collection name", examples=["Treats"])]
     kind: Annotated[
         Literal["curated", "custom"],
-        Meta(
-            description="`curated`: global, with value points; `custom`: this customer's own, of one fixed value"
-        ),
+        Meta(description="`curated`: global, with value points; `custom`: this customer's own, of one fixed value"),
     ]
     country: Country
     currency: Currency
@@ -130,10 +123,7 @@ class CollectionShape(Struct, rename="camel", frozen=True):
     ]
     requires_value: Annotated[bool, Meta(description="True for a curated collection, false for a custom one")]
     allow_custom_value: Annotated[
-        bool,
-        Meta(
-            description="Whether a curated collection takes any positive amount, not its value points alone"
-        ),
+        bool, Meta(description="Whether a curated collection takes any positive amount, not its value points alone")
     ]
     value_points: Annotated[
         list[Amount],
@@ -156,8 +146,7 @@ class CollectionShape(Struct, rename="camel", frozen=True):
         Amount | None, Meta(description="Highest value point; null without value points", examples=[50.0])
     ]
     label: Annotated[
-        str,
-        Meta(description="Display label: the name with its value", examples=["Treats (£10.00 to £50.00)"]),
+        str, Meta(description="Display label: the name with its value", examples=["Treats (£10.00 to £50.00)"])
     ]
 
 

@@ -65,10 +65,7 @@ class LineRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
             examples=["claimed"],
         ),
     ]
-    opened_at: (
-        Annotated[datetime, Meta(tz=True, description="When a person first did something with its link")]
-        | None
-    )
+    opened_at: Annotated[datetime, Meta(tz=True, description="When a person first did something with its link")] | None
     claimed_at: Annotated[datetime, Meta(tz=True)] | None
     chosen_at: Annotated[datetime, Meta(tz=True)] | None
     fulfilled_at: Annotated[datetime, Meta(tz=True)] | None
@@ -91,10 +88,7 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
         ),
     ]
     reason: (
-        Annotated[
-            str, Meta(description="What the mail server said, when it did not take it; or why it is held")
-        ]
-        | None
+        Annotated[str, Meta(description="What the mail server said, when it did not take it; or why it is held")] | None
     )
     fault: (
         Annotated[
@@ -110,9 +104,7 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
     due_at: Annotated[datetime, Meta(tz=True, description="When it was, or is, due first")]
     sent_at: Annotated[datetime, Meta(tz=True)] | None
     attempts: int
-    resends: Annotated[
-        int, Meta(description="How often it was asked for again; the rest tells of the last one")
-    ]
+    resends: Annotated[int, Meta(description="How often it was asked for again; the rest tells of the last one")]
     lines: Annotated[list[LineRecordShape], Meta(description="What became of each code")] = msgspec.field(
         default_factory=list
     )

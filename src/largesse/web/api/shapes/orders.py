@@ -37,9 +37,7 @@ class SendResponse(msgspec.Struct, kw_only=True, rename="camel"):
     delivery_mode: Annotated[str, Meta(description="`send` or `manual`", examples=["send"])] | None
     scheduled_for: Annotated[datetime, Meta(tz=True, description="Null when sent immediately")] | None
     external_reference: Annotated[str, Meta(description="The idempotency key")] | None
-    codes: Annotated[
-        list[IssuedCodeShape], Meta(description="Of a code batch; empty when recipients were emailed")
-    ]
+    codes: Annotated[list[IssuedCodeShape], Meta(description="Of a code batch; empty when recipients were emailed")]
 
 
 EXAMPLE_RESPONSE = SendResponse(
@@ -128,8 +126,7 @@ class OrderRequestShape(_RequestedOptions, kw_only=True, rename="camel"):
     country: Annotated[str, Meta(description="ISO 3166-1 alpha-2", examples=["GB"])]
     source: str
     recipients: Annotated[
-        list[RequestedRecipientShape],
-        Meta(description="In the order they were given; empty for a code batch"),
+        list[RequestedRecipientShape], Meta(description="In the order they were given; empty for a code batch")
     ]
     code_quantity: Annotated[int, Meta(description="Null when recipients were emailed")] | None
     wrapping_key: str
@@ -173,8 +170,7 @@ class QuoteShape(msgspec.Struct, kw_only=True, rename="camel"):
     delivery_mode: Annotated[str, Meta(description="`send` or `manual`", examples=["send"])]
     scheduled_for: Annotated[datetime, Meta(tz=True, description="Null when sent immediately")] | None
     balance_after: (
-        Annotated[float, Meta(description="What the funding account would hold then; null when invoiced")]
-        | None
+        Annotated[float, Meta(description="What the funding account would hold then; null when invoiced")] | None
     )
     expires_at: Annotated[datetime, Meta(tz=True, description="Until when `quote` holds")]
     quote: Annotated[str, Meta(description="To be sent along: what is placed is then what was quoted")]

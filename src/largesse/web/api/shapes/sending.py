@@ -32,9 +32,7 @@ from largesse.orders.request import (
 _INT32 = 2_147_483_647
 Id = Annotated[int, Meta(ge=1, le=_INT32)]
 # max_length as well, since `$` also matches before a line break at the end.
-Country = Annotated[
-    str, Meta(pattern="^[A-Za-z]{2}$", max_length=2, description="ISO 3166-1 alpha-2", examples=["GB"])
-]
+Country = Annotated[str, Meta(pattern="^[A-Za-z]{2}$", max_length=2, description="ISO 3166-1 alpha-2", examples=["GB"])]
 
 SendAt = (
     Annotated[
@@ -76,15 +74,11 @@ class Recipient(msgspec.Struct, kw_only=True, rename="camel"):
             extra_json_schema={"format": "email"},
         ),
     ]
-    name: (
-        Annotated[str, Meta(max_length=MAX_NAME, description="Used to address the gift", examples=["Sam"])]
-        | None
-    ) = None
+    name: Annotated[str, Meta(max_length=MAX_NAME, description="Used to address the gift", examples=["Sam"])] | None = (
+        None
+    )
     quantity: (
-        Annotated[
-            int,
-            Meta(ge=1, le=MAX_QUANTITY, description="Codes for this recipient; each is its own order line"),
-        ]
+        Annotated[int, Meta(ge=1, le=MAX_QUANTITY, description="Codes for this recipient; each is its own order line")]
         | None
     ) = 1
 
@@ -130,21 +124,14 @@ class SendBody(OptionMembers, kw_only=True, rename="camel"):
     code_quantity: (
         Annotated[
             int,
-            Meta(
-                ge=1,
-                le=MAX_CODES,
-                description="Anonymous codes, returned and not emailed. Excludes `recipients`.",
-            ),
+            Meta(ge=1, le=MAX_CODES, description="Anonymous codes, returned and not emailed. Excludes `recipients`."),
         ]
         | None
     ) = None
     send_at: Annotated[msgspec.Raw, Meta(extra_json_schema=msgspec.json.schema(SendAt))] | UnsetType = UNSET
     account_id: (
         Annotated[
-            int,
-            Meta(
-                ge=1, le=_INT32, description="Funding account in the order's currency; omitted when invoiced"
-            ),
+            int, Meta(ge=1, le=_INT32, description="Funding account in the order's currency; omitted when invoiced")
         ]
         | None
     ) = None
@@ -201,15 +188,12 @@ class SendGift(SendBody, kw_only=True, rename="camel"):
         Annotated[
             float,
             Meta(
-                description="Per-recipient face value; required when the product has `requiresAmount`",
-                examples=[10.0],
+                description="Per-recipient face value; required when the product has `requiresAmount`", examples=[10.0]
             ),
         ]
         | None
     ) = None
-    country: (
-        Annotated[Country, Meta(description="ISO 3166-1 alpha-2; `GB` by default", examples=["GB"])] | None
-    ) = None
+    country: Annotated[Country, Meta(description="ISO 3166-1 alpha-2; `GB` by default", examples=["GB"])] | None = None
 
     def choice(self) -> Choice:
         """The product, in a country."""
@@ -220,9 +204,7 @@ class SendCollection(SendBody, kw_only=True, rename="camel"):
     """Body of POST /send/collection."""
 
     collection_id: Annotated[Id, Meta(description="From GET /collections", examples=[1])]
-    value: Annotated[float, Meta(description="Curated collections only; ignored for custom ones")] | None = (
-        None
-    )
+    value: Annotated[float, Meta(description="Curated collections only; ignored for custom ones")] | None = None
 
     def choice(self) -> Choice:
         """The collection."""

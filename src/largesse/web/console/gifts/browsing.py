@@ -34,9 +34,7 @@ def products_found(context: RequestContext, snapshot: Snapshot, customer_id: int
         keyword=context.query("q").strip() or None,
     )
     kind = context.query("kind")
-    return [
-        one for one in found if kind not in {"digital", "physical"} or one.is_digital == (kind == "digital")
-    ]
+    return [one for one in found if kind not in {"digital", "physical"} or one.is_digital == (kind == "digital")]
 
 
 def _most(context: RequestContext, currencies: list[str]) -> Decimal | None:

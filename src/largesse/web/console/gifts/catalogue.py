@@ -48,9 +48,7 @@ async def one(context: RequestContext) -> Response:
     product = snapshot.product(product_id, country, customer_id)
     if product is None:
         # Somebody has left the country out, or it is sold there no longer.
-        elsewhere = (
-            snapshot.product(product_id, other, customer_id) for other in snapshot.countries(customer_id)
-        )
+        elsewhere = (snapshot.product(product_id, other, customer_id) for other in snapshot.countries(customer_id))
         product = next((found for found in elsewhere if found is not None), None)
         if product is None:
             raise NotFound("There is no such gift.")

@@ -118,9 +118,7 @@ async def remove(context: RequestContext) -> Response:
             f"collection {collection.id}",
             before={"name": collection.name, "products": len(collection.product_ids)},
         )
-    return context.see(
-        "/app/collections", context.say("The collection %(name)s was removed.", name=collection.name)
-    )
+    return context.see("/app/collections", context.say("The collection %(name)s was removed.", name=collection.name))
 
 
 async def opened(context: RequestContext) -> tuple[Caller, Snapshot]:
@@ -162,9 +160,7 @@ MOST_OFFERED = 120  # beside those that are ticked; more are found by their name
 
 _NOTHING_CHOSEN = text("Tick at least one gift.")
 _TOO_MANY_CHOSEN = text("Tick at most %(most)s gifts.")
-_CANNOT_BE_HAD = text(
-    "%(name)s cannot be had for just this amount there. It was left out: look again, and save."
-)
+_CANNOT_BE_HAD = text("%(name)s cannot be had for just this amount there. It was left out: look again, and save.")
 _TOO_MANY = text("You have as many collections as there may be. Remove one first.")
 _SAVED = text("The collection was saved. It can be sent at once, here and by programs.")
 
@@ -206,11 +202,7 @@ async def create(context: RequestContext) -> Response:
     try:
         async with context.writing() as connection:
             collection_id = await add_collection(connection, person.customer_id, wanted)
-            told = {
-                "name": name,
-                "value": canonical(terms.value_minor, terms.currency),
-                "currency": terms.currency,
-            }
+            told = {"name": name, "value": canonical(terms.value_minor, terms.currency), "currency": terms.currency}
             await context.record(
                 connection,
                 "collection.created",

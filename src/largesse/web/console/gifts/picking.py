@@ -95,8 +95,7 @@ def amount_values(context: RequestContext, picked: Picked) -> dict[str, Any]:
         "picked": picked,
         "needs_amount": picked.needs_amount,
         "offered": [
-            (context.language.typed(minor, currency), context.language.amount(minor, currency))
-            for minor in offered
+            (context.language.typed(minor, currency), context.language.amount(minor, currency)) for minor in offered
         ],
         "range": product.range_minor if product else None,
         "currency": currency,

@@ -74,9 +74,7 @@ async def remove(context: RequestContext) -> Response:
     async with context.writing() as connection:
         await remove_template(connection, person.customer_id, template.id)
         await context.record(connection, "template.removed", f"template {template.id}", before=kept(template))
-    return context.see(
-        "/app/templates", context.say("The template %(name)s was removed.", name=called(template))
-    )
+    return context.see("/app/templates", context.say("The template %(name)s was removed.", name=called(template)))
 
 
 async def read_own(context: RequestContext) -> Template:
@@ -96,12 +94,7 @@ def called(template: Template) -> str:
 
 def kept(template: Template) -> dict[str, object]:
     """What the audit log keeps of a template: no message, which may name somebody."""
-    return {
-        "name": template.name,
-        "gift": template.gift_name,
-        "value": template.value,
-        "currency": template.currency,
-    }
+    return {"name": template.name, "gift": template.gift_name, "value": template.value, "currency": template.currency}
 
 
 _NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
@@ -143,9 +136,7 @@ async def create(context: RequestContext) -> Response:
     try:
         async with context.writing() as connection:
             template_id = await add_template(connection, context.person.customer_id, typed.content)
-            await context.record(
-                connection, "template.created", f"template {template_id}", after=_kept(typed.content)
-            )
+            await context.record(connection, "template.created", f"template {template_id}", after=_kept(typed.content))
     except TooManyTemplates:
         context.form.error("name", context.say(_TOO_MANY))
         return await _show(context, typed.picked, typed.said)
@@ -173,11 +164,7 @@ async def change(context: RequestContext) -> Response:
     async with context.writing() as connection:
         await change_template(connection, context.person.customer_id, template.id, typed.content)
         await context.record(
-            connection,
-            "template.changed",
-            f"template {template.id}",
-            before=kept(template),
-            after=_kept(typed.content),
+            connection, "template.changed", f"template {template.id}", before=kept(template), after=_kept(typed.content)
         )
     return context.see(f"/app/templates/{template.id}", context.say(_SAVED))
 
@@ -212,9 +199,7 @@ def _looks(context: RequestContext) -> bool:
     return bool(context.form["look"])
 
 
-async def _typed(
-    context: RequestContext, caller: Caller, snapshot: Snapshot, before: Template | None
-) -> _Typed:
+async def _typed(context: RequestContext, caller: Caller, snapshot: Snapshot, before: Template | None) -> _Typed:
     """What the form says, with what is wrong noted in it. Raises NotFound for a gift that is none."""
     form = context.form
     picked = await _read_gift(context, caller, snapshot, form.__getitem__)

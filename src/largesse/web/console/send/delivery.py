@@ -49,9 +49,7 @@ async def take(context: RequestContext) -> Response:
         form.error("reference", context.say(_UNFIT))
     if form.errors:
         return await _show(context, opened, status=422)
-    await change(
-        context, opened, send_at=send_at, account_id=account_id, external_reference=reference or None
-    )
+    await change(context, opened, send_at=send_at, account_id=account_id, external_reference=reference or None)
     return context.see(f"{opened.path}/review")
 
 

@@ -12,14 +12,7 @@ from largesse.drafts.store import begin_draft, drop_draft, list_drafts, sent_lat
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.templates.store import Template, list_templates
 from largesse.web.console.context import RequestContext
-from largesse.web.console.gifts.browsing import (
-    CARDS,
-    delivered,
-    page_number,
-    pictured,
-    products_found,
-    search_values,
-)
+from largesse.web.console.gifts.browsing import CARDS, delivered, page_number, pictured, products_found, search_values
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
 from largesse.web.console.send.opening import change, open_draft, person_as_caller
 
@@ -106,11 +99,7 @@ def _pictures(snapshot: Snapshot, customer_id: int, tab: str, items: list[Any]) 
     """The pictures of collections or templates, by id; products have their own."""
     if tab == "collections":
         return pictured(snapshot, items, customer_id)
-    return (
-        {one.id: _template_pictures(snapshot, customer_id, one) for one in items}
-        if tab == "templates"
-        else {}
-    )
+    return {one.id: _template_pictures(snapshot, customer_id, one) for one in items} if tab == "templates" else {}
 
 
 def _template_pictures(snapshot: Snapshot, customer_id: int, template: Template) -> list[str]:

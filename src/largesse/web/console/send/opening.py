@@ -77,9 +77,7 @@ async def open_draft(context: RequestContext, draft_id: str | None = None) -> Op
     """The draft of the path, or that of the id. Raises NotFound for what is not theirs, or sent."""
     caller = await person_as_caller(context)
     async with context.database.connection(caller.principal.scope) as connection:
-        draft = await read_draft(
-            connection, caller.principal, draft_id or context.request.path_params["draft"]
-        )
+        draft = await read_draft(connection, caller.principal, draft_id or context.request.path_params["draft"])
     return Open(caller, draft, await context.services.catalogue.at(caller.catalogue_version))
 
 
@@ -109,9 +107,7 @@ async def chosen(context: RequestContext, opened: Open) -> Chosen | None:
     return None if named is None else Chosen(gift, options, named.name, product, collection)
 
 
-async def step(
-    context: RequestContext, opened: Open, name: str, *, status: int = 200, **values: object
-) -> Response:
+async def step(context: RequestContext, opened: Open, name: str, *, status: int = 200, **values: object) -> Response:
     """The page of a step."""
     return context.page(
         f"send/{name}.html",

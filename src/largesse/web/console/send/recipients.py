@@ -17,14 +17,7 @@ from largesse.drafts.checking import Checked
 from largesse.drafts.columns import Columns, as_labelled, fits, guess_columns, heading_key
 from largesse.drafts.mending import bad_rows_file, mended_sheet, merged_sheet
 from largesse.drafts.sheet import Sheet, SheetRefused
-from largesse.drafts.store import (
-    read_draft,
-    read_sheet,
-    remember_columns,
-    remembered_columns,
-    save_draft,
-    save_sheet,
-)
+from largesse.drafts.store import read_draft, read_sheet, remember_columns, remembered_columns, save_draft, save_sheet
 from largesse.drafts.text_sheet import written_as_text
 from largesse.drafts.workbook import SeveralSheets
 from largesse.orders.recipients import MAX_CODES
@@ -160,9 +153,7 @@ async def take_columns(context: RequestContext) -> Response:
     async with context.database.connection(principal.scope) as connection:
         sheet = await read_sheet(connection, principal, opened.draft.id)
     names = tuple(at for at in (_column(context, "name"), _column(context, "name_2")) if at is not None)
-    columns = Columns(
-        _column(context, "email"), names, _column(context, "quantity"), context.form["heading"] == "yes"
-    )
+    columns = Columns(_column(context, "email"), names, _column(context, "quantity"), context.form["heading"] == "yes")
     if columns.email is None or not fits(columns, sheet):
         context.form.error("email", context.say(_COLUMNS))
         return await _show(context, opened, status=422)
@@ -273,9 +264,7 @@ async def _show(
     )
 
 
-async def _earlier(
-    context: RequestContext, opened: Open, said: Chosen, checked: Checked
-) -> list[tuple[str, datetime]]:
+async def _earlier(context: RequestContext, opened: Open, said: Chosen, checked: Checked) -> list[tuple[str, datetime]]:
     """Who has had this gift lately, and when, the latest first."""
     principal = opened.caller.principal
     async with context.database.connection(principal.scope) as connection:

@@ -88,9 +88,7 @@ async def _check(context: RequestContext) -> Callable[[Order], None]:
     return check
 
 
-async def _show(
-    context: RequestContext, opened: Open, *, said: str | None = None, status: int = 200
-) -> Response:
+async def _show(context: RequestContext, opened: Open, *, said: str | None = None, status: int = 200) -> Response:
     principal = opened.caller.principal
     gift = await chosen(context, opened)
     checked = await context.services.drafts.recipients(principal, opened.draft)
