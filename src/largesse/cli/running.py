@@ -26,6 +26,7 @@ from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 from largesse.base.text import unfit
+from largesse.customers.actor import Actor, command_actor
 from largesse.db.pool import DATABASE_FAILED, Database, in_one_line
 from largesse.installation import chains_of, check_schema, open_database, open_vault
 
@@ -121,6 +122,13 @@ async def acting_operator() -> AsyncIterator[tuple[Database, Acting]]:
         await check_schema(database)
         chains = await chains_of(database, await open_vault(database, settings), settings, renew=True)
         yield database, Acting(by_command(click.get_current_context().command_path), chains)
+
+
+@asynccontextmanager
+async def operator_actor() -> AsyncIterator[Actor]:
+    """The command as the actor of a room's operation. Raises OperatorError as `acting_operator` does."""
+    async with acting_operator() as (database, acting):
+        yield command_actor(database, acting)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from largesse.base.hosts import by_name
 from largesse.base.i18n.languages import Language
 from largesse.base.text import plain_text
 from largesse.customers.access import writing
+from largesse.customers.actor import Actor, person_actor
 from largesse.customers.principal import Principal
 from largesse.customers.secrets import new_secret, secret_hash
 from largesse.customers.sessions import Person, Session
@@ -165,6 +166,11 @@ class RequestContext:
         person = self.person
         who = by_person(person.user_id, person.email, self.origin.address, self.request.scope["request_id"])
         return Acting(who, self.services.chains)
+
+    @property
+    def actor(self) -> Actor:
+        """The person as the actor of a room's operation."""
+        return person_actor(self.services.database, self.person, self.acting)
 
     async def record(
         self,

@@ -1,0 +1,103 @@
+"""Who performs an operation, and the transaction they perform it in.
+
+A room's operations take an `Actor`, so that a right, a transaction and an audit entry stand in one place whoever calls:
+
+    async with actor.transaction(Right.MOVE_FUNDS) as transaction:
+        ...                                                      # reads and writes through transaction.connection
+        await transaction.record("top_up.requested", "top-up RF18…")   # last, as it locks the end of the audit log
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from largesse.audit.service import INSTALLATION, Acting
+from largesse.customers.access import AccessChanged, writing
+from largesse.customers.roles import RIGHTS, Right
+from largesse.customers.sessions import Person
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.chain import Chain
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """An open transaction of an actor."""
+
+    connection: Connection
+    actor: Actor
+
+    @property
+    def entries(self) -> Chain:
+        """The chain that ledger entries are marked with."""
+        return self.actor.acting.chains.entries
+
+    async def record(
+        self, act: str, subject: str, *, before: Mapping[str, Any] | None = None, after: Mapping[str, Any] | None = None
+    ) -> None:
+        """Adds an entry to the audit log. Call it last: it locks the end of the customer's log."""
+        actor = self.actor
+        await actor.acting.record(
+            self.connection,
+            act,
+            subject,
+            customer_id=actor.customer_id,
+            environment=actor.environment,
+            before=before,
+            after=after,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who performs an operation: a person, an API key or a command.
+
+    `customer_id` is 0 and `environment` None for a command that acts for the whole installation. `user_id` and `role` are a
+    person's, and None for the others.
+    """
+
+    acting: Acting
+    begin: Callable[[bool], AbstractAsyncContextManager[Connection]]  # whether it changes access
+    customer_id: int = INSTALLATION
+    environment: str | None = None
+    user_id: int | None = None
+    role: str | None = None
+
+    def on_behalf_of(self, customer_id: int, environment: str | None = None) -> Actor:
+        """Returns the same actor, whose audit entries belong to a customer. For commands."""
+        return replace(self, customer_id=customer_id, environment=environment)
+
+    @asynccontextmanager
+    async def transaction(
+        self, right: Right | None = None, *, changes_access: bool = False
+    ) -> AsyncIterator[Transaction]:
+        """Begins a transaction that holds what the actor's right rests on until it ends.
+
+        With `changes_access`, transactions of the same customer or person wait for each other first: for operations that end
+        sessions or change who may do what. Raises AccessChanged for a person without the right, or who lost it since the
+        request began, and what `hold_key` raises for a key.
+        """
+        if self.role is not None and right is not None and self.role not in RIGHTS[right]:
+            raise AccessChanged
+        async with self.begin(changes_access) as connection:
+            yield Transaction(connection, self)
+
+
+def person_actor(database: Database, person: Person, acting: Acting) -> Actor:
+    """Returns the actor for a person who is signed in. Each transaction holds their session, membership and role."""
+    return Actor(
+        acting,
+        lambda changes_access: writing(database, person, changes_access=changes_access),
+        person.customer_id,
+        person.environment,
+        person.user_id,
+        person.role,
+    )
+
+
+def command_actor(database: Database, acting: Acting) -> Actor:
+    """Returns the actor for an operator's command, which may do everything."""
+    return Actor(acting, lambda _: database.transaction(OPERATOR))
