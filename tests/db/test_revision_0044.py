@@ -11,11 +11,6 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection
-from sqlalchemy.ext.asyncio import create_async_engine
-from sqlalchemy.pool import NullPool
 from tests.db.revision_0044.facts import API_KEY, AT, CODE, MASTER_KEY, NUMBER, PASSWORD, PIN, REFERENCE, SESSION
 from tests.db.test_release import SUMS, summed
 from tests.db.test_release import command as largesse
@@ -44,19 +39,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]
 
 async def fill(url: str, admin_url: str) -> None:
     """Brings an empty database to the revision and fills it with the rows of the fixture."""
-    config = Config(attributes={})
-    config.set_main_option("script_location", str(migrate.MIGRATIONS).replace("%", "%%"))
-
-    def run(connection: Connection) -> None:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0044")
-
-    engine = create_async_engine(
-        "postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(url), poolclass=NullPool
+    session = await asyncpg.connect(url)
+    for path in sorted(migrate.REVISIONS.glob("*.sql"))[:44]:
+        await session.execute(path.read_text("utf-8"))
+    await session.execute(
+        "CREATE TABLE alembic_version (version_num varchar(32) CONSTRAINT alembic_version_pkc PRIMARY KEY)"
     )
-    async with engine.connect() as connection:
-        await connection.run_sync(run)
-    await engine.dispose()
+    await session.execute("INSERT INTO alembic_version VALUES ('0044')")
+    await session.close()
     session = await asyncpg.connect(admin_url)
     await session.execute(
         "SET session_replication_role = replica; TRUNCATE currencies, catalogue_version, clock CASCADE"

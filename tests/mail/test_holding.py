@@ -8,7 +8,7 @@ import pytest
 from tests.mail.conftest import Office
 
 from largesse.base.errors import InvalidRequest
-from largesse.db.migrate import MIGRATIONS
+from largesse.db.migrate import REVISIONS
 from largesse.db.scope import OPERATOR
 from largesse.jobs import metrics
 from largesse.jobs.housekeeping import measure
@@ -70,7 +70,7 @@ async def test_what_production_captured_before_is_given_up_and_can_be_sent(offic
     await office.order([(KIM, None, 1)], environment="staging")
     await office.send()
     assert await office.states() == ["captured", "captured"]
-    await office.database.execute(OPERATOR, (MIGRATIONS / "versions" / "0009_captured_in_production.sql").read_text())
+    await office.database.execute(OPERATOR, (REVISIONS / "0009_captured_in_production.sql").read_text())
     assert await office.states() == ["exhausted", "captured"]
     [told] = await deliveries(office, reference)
     assert (told.state, told.sent_at, told.reason) == ("exhausted", None, "no mail server was set")

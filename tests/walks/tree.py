@@ -59,7 +59,7 @@ def run(tree: Path, server_url: str, *tests: str) -> None:
 
 
 def _numbered(text: str, tree: Path) -> str:
-    versions = (tree / "src/largesse/db/migrations/versions").glob("[0-9]*.py")
+    versions = (tree / "src/largesse/db/migrations").glob("[0-9]*.sql")
     last = max(version.name[:4] for version in versions)
     return text.replace("NEXT", f"{int(last) + 1:04}").replace("LAST", last)
 

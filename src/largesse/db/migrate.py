@@ -1,7 +1,6 @@
 """Brings a database to the current schema.
 
-A revision is two files in `migrations/versions`: `NNNN_name.sql` says what it does, and the Python file of the same name
-tells Alembic its place in the row. A revision once released is never changed: the next one corrects it.
+A revision is a file in `migrations`, `NNNN_name.sql`, numbered without gaps. A released revision never changes: the next one corrects it.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import OperatorError
 from largesse.db import grants, sharding
 from largesse.db.roles import Role, act_as
-from largesse.db.session import UNLIMITED, Dialer, Session
+from largesse.db.session import UNLIMITED, Dialer
 
-MIGRATIONS = Path(__file__).parent / "migrations"
+REVISIONS = Path(__file__).parent / "migrations"
 LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock
 
 
@@ -51,7 +50,7 @@ async def upgrade(url: str) -> Upgraded:
             raise OperatorError(told)
         owns = await connection.fetchval("SELECT current_user = $1", Role.OWNER)
         if revision != head_revision():
-            await _run_alembic(dialer, Role.OWNER if owns else None)
+            await _run_revisions(dialer, revision, as_owner=owns)
         if refused:  # with what the revisions have just made
             refused = await grants.roles_to_make(connection)
         spread = await sharding.distribute(connection)
@@ -87,47 +86,38 @@ async def current_revision(connection: asyncpg.Connection[asyncpg.Record]) -> st
 
 
 def head_revision() -> str:
-    """The revision this release needs: the highest number among the files, since the row has no branches."""
-    return max(path.name.split("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.sql"))
+    """Returns the revision this release needs."""
+    return _revisions()[-1].name[:4]
 
 
-def run_sql_beside(revision_file: str) -> None:
-    """For revisions: runs the SQL file named like the Python file, in the migration's transaction."""
-    # Alembic takes a while to import and is wanted here alone: `serve` only compares revisions.
-    from alembic import op
-
-    script = Path(revision_file).with_suffix(".sql").read_text(encoding="utf-8")
-    connection = op.get_bind()
-    connection.exec_driver_sql("SELECT 1")  # opens the transaction, which the driver does with its first statement
-    pooled = connection.connection
-    # Straight to asyncpg: anything above it would take `:name` and `%` for parameters and allows one statement only.
-    pooled.dbapi_connection.run_async(lambda driver: driver.execute(script))  # type: ignore[union-attr]
+def _revisions() -> list[Path]:
+    """Returns the files of all revisions, the oldest first."""
+    return sorted(REVISIONS.glob("[0-9]*.sql"))
 
 
-async def _run_alembic(dialer: Dialer, owner: Role | None) -> None:
-    """Runs the revisions as the owner of what they make; None: whoever logs in."""
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import Connection
-    from sqlalchemy.ext.asyncio import create_async_engine
-    from sqlalchemy.pool import NullPool
+async def _run_revisions(dialer: Dialer, after: str | None, *, as_owner: bool) -> None:
+    """Runs the revisions later than `after`, each in a transaction of its own that also notes it.
 
-    config = Config(attributes={})
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-
-    def run(connection: Connection) -> None:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-
-    async def dial() -> Session:
-        session = await dialer.dial()
-        if owner is not None:
-            await act_as(session, owner)
-        return session
-
-    engine = create_async_engine("postgresql+asyncpg://", async_creator=dial, poolclass=NullPool)
+    `as_owner` makes the owner's role the owner of what they make; else the login is.
+    """
+    session = await dialer.dial()
     try:
-        async with engine.connect() as connection:
-            await connection.run_sync(run)
+        if as_owner:
+            await act_as(session, Role.OWNER)
+        for path in _revisions():
+            revision = path.name[:4]
+            if revision > (after or ""):
+                async with session.transaction():
+                    await session.execute(_VERSION_TABLE)
+                    await session.execute(path.read_text(encoding="utf-8"))
+                    await session.execute("DELETE FROM alembic_version")
+                    await session.execute("INSERT INTO alembic_version (version_num) VALUES ($1)", revision)
     finally:
-        await engine.dispose()
+        await session.close()
+
+
+# Named so since releases before 0.2.0, which ran their revisions with Alembic.
+_VERSION_TABLE = """
+    CREATE TABLE IF NOT EXISTS alembic_version (
+        version_num varchar(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY)
+"""
