@@ -132,9 +132,7 @@ def test_the_writes_of_all_rooms_are_seen() -> None:
 
 async def test_every_table_has_an_owner(module_database_url: str) -> None:
     async with connect_once(module_database_url, OPERATOR) as connection:
-        rows = await connection.fetch(
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-        )
+        rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     assert {row["tablename"] for row in rows} == OWNERS.keys()
 
 

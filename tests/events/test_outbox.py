@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tests.delivery.conftest import database, vault
 from tests.webhooks.conftest import Receiver, World, principal, receiver, world
 
 from largesse.db.pool import Connection
@@ -14,7 +13,7 @@ from largesse.db.scope import OPERATOR
 from largesse.events.kinds import ORDER_CREATED, Sampled
 from largesse.events.store import record_event
 
-__all__ = ["database", "principal", "receiver", "vault", "world"]
+__all__ = ["principal", "receiver", "world"]
 
 
 async def record(world: World, connection: Connection, environment: str = "production") -> bytes:

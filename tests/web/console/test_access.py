@@ -228,11 +228,11 @@ def test_handlers_write_in_no_other_way() -> None:
         if isinstance(node, ast.Attribute) and node.attr == "database" and ast.unparse(node.value).endswith("services")
     ]
     assert sorted(set(found)) == [
-        "entrance.py: visit.services.database",  # ends one's own session
-        "guarding.py: self._services.database",  # forms that were posted, and notices
-        "passkeys.py: visit.services.database",  # challenges
-        "send/trying.py: services.database",  # allowances
-        "visit.py: self.services.database",
+        "context.py: self.services.database",
+        "guard.py: self._services.database",  # forms that were posted, and notices
+        "passkeys.py: context.services.database",  # challenges
+        "send/test_mail.py: services.database",  # allowances
+        "sign_in.py: context.services.database",  # ends one's own session
     ]
 
 
