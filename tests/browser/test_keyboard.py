@@ -18,7 +18,7 @@ PASSWORD = "four plain words here"
 SETTLED_S = 30
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # as `demo`: a worker may come back to this module, and nobody is invited twice
 def kay(demo: Any, admin: dict[str, Any]) -> dict[str, Any]:
     """What the browser of an administrator keeps who has a password."""
     return dict(demo.joined(admin, "kay@acme.example", "Kay", PASSWORD))
