@@ -147,11 +147,11 @@ async def open_services(
         catalogue = Catalogue(database, CatalogueInJson(settings.public_url))
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
-        patience = Timeouts()
-        stack.push_async_callback(patience.close)
+        timeouts = Timeouts()
+        stack.push_async_callback(timeouts.close)
 
         def on_placed() -> None:
-            patience.moved()
+            timeouts.moved()
             notifier.notify_soon()
 
         ids = await _watched_ids(database)
@@ -164,8 +164,8 @@ async def open_services(
         resolver = Resolver()
         stack.push_async_callback(resolver.close)
         claiming, gifts = _recipients(settings, database, vault, makes_vouchers=is_demo)
-        intake = OrderService(database, catalogue, placer, vault, patience, settings.public_url)
-        quoter = Quoter(database, intake, vault)
+        orders = OrderService(database, catalogue, placer, vault, timeouts, settings.public_url)
+        quoter = Quoter(database, orders, vault)
         yield Services(
             settings=settings,
             database=database,
@@ -173,9 +173,9 @@ async def open_services(
             chains=chains,
             catalogue=catalogue,
             authenticator=authenticator,
-            intake=intake,
+            orders=orders,
             quoter=quoter,
-            drafts=DraftService(database, intake, quoter, patience),
+            drafts=DraftService(database, orders, quoter, timeouts),
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,
@@ -183,7 +183,7 @@ async def open_services(
             resolver=resolver,
             delivery_throttle=DeliveryThrottle(),
             captures=is_demo and settings.smtp_url is None,
-            patience=patience,
+            timeouts=timeouts,
             writing_turns=FairTurns(at_once=6, each=3, max_waiting=1_000),
         )
 

@@ -18,7 +18,7 @@ from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
 
 from largesse.web.api.routes import OPERATIONS
-from largesse.web.console.routes import ENTRIES
+from largesse.web.console.routes import ROUTES
 
 __all__ = ["WORLD"]
 
@@ -66,7 +66,7 @@ def lists_of_api() -> list[str]:
 
 
 def lists_of_pages() -> list[str]:
-    paths = [entry.path for entry in ENTRIES if entry.method == "GET" and "{" not in entry.path]
+    paths = [route.path for route in ROUTES if route.method == "GET" and "{" not in route.path]
     return [*(path for path in paths if path not in LEFT_OUT), "/app/orders?q=sam", "/app/orders.csv?q=sam"]
 
 
@@ -116,13 +116,13 @@ def test_on_pages(both: tuple[Customer, Customer]) -> None:
             found += foreign(answer, OF_ZEBRA if "audit" in path else of_environment("heron"))
             if plain(answer) != before.get(path, plain(answer)):
                 found.append(f"another answer: {path}")
-        for entry in ENTRIES:
-            if "{" not in entry.path or entry.path in LEFT_OUT:
+        for route in ROUTES:
+            if "{" not in route.path or route.path in LEFT_OUT:
                 continue
-            names = zebra.numbers if ":int}" in entry.path else zebra.texts
+            names = zebra.numbers if ":int}" in route.path else zebra.texts
             for name in names:
-                if entry.method == "GET":
-                    answer = heron.admin.get(named(entry.path, name))
+                if route.method == "GET":
+                    answer = heron.admin.get(named(route.path, name))
                     found += foreign(answer, of_environment("heron"), name)
     assert found == []
     assert len(switch.rewritten) >= 30

@@ -153,25 +153,25 @@ def test_a_socket_that_does_not_listen_is_refused(installation: Installation) ->
 
 def test_what_was_on_its_way_when_the_service_stopped_is_answered(wire: Any) -> None:
     """A new connection, an idle one and half a request: each gets its answer, and no other after that."""
-    keeper = ConnectionManager(100, quiet_s=PATIENCE_S)
+    manager = ConnectionManager(100, quiet_s=PATIENCE_S)
     stopped = threading.Event()
-    with serving(Echo(), keeper) as url:
+    with serving(Echo(), manager) as url:
         fresh, idle, half = wire(url), wire(url), wire(url)
         assert idle.ask(get("/")).status == 200
         assert half.ask(get("/")).status == 200
         half.send(HEAD)
         silent = wire(url)
-        wait_for(lambda: keeper._open == 4)
-        ask = threading.Thread(target=_ask_once_it_stops, args=(keeper, (fresh, idle), half, silent, stopped))
+        wait_for(lambda: manager._open == 4)
+        ask = threading.Thread(target=_ask_once_it_stops, args=(manager, (fresh, idle), half, silent, stopped))
         ask.start()
     ask.join()
     assert stopped.is_set()
 
 
 def _ask_once_it_stops(
-    keeper: ConnectionManager, whole: tuple[Any, ...], half: Any, silent: Any, stopped: threading.Event
+    manager: ConnectionManager, whole: tuple[Any, ...], half: Any, silent: Any, stopped: threading.Event
 ) -> None:
-    wait_for(lambda: keeper.is_draining)
+    wait_for(lambda: manager.is_draining)
     for connection in whole:
         connection.send(get("/"))
     half.send(b"\r\n")

@@ -72,7 +72,7 @@ async def fill(url: str) -> None:
         ):
             caller = await services.authenticator.authenticate(secret)
             asked = msgspec.json.decode(msgspec.json.encode(body), type=kind).asked(caller.principal.plan)
-            await services.intake.send(caller, asked)
+            await services.orders.send(caller, asked)
         acting = Acting(by_command("filled"), services.chains)
         for number in range(1, 6):
             async with services.database.transaction(for_customer(1, "production")) as connection:

@@ -1,4 +1,4 @@
-"""The keeper of a process's connections: ends those that wait too long, and makes room at the limit.
+"""The manager of a process's connections: ends those that wait too long, and makes room at the limit.
 
 There is no timer for each request. A connection stands in the list of what it waits for, the longest waiting first, and
 once a second the heads of the lists are looked at.
@@ -138,7 +138,7 @@ class ConnectionManager:
         """The client has taken most of what waited."""
         self._unread.pop(connection, None)
 
-    # What the keeper does
+    # What the manager does
 
     @property
     def _now_s(self) -> float:

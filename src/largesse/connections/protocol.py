@@ -1,7 +1,7 @@
 """One connection: uvicorn's HTTP/1.1 on httptools, held to what a request may be.
 
 - What comes after a body is no header: trailers are dropped, so that none passes for a key or a proxy's word.
-- A head, and what a body is wrapped in, have a size; the keeper sees to the time they take.
+- A head, and what a body is wrapped in, have a size; the manager sees to the time they take.
 - What cannot be read as HTTP is answered with a problem, and after the answers that are owed.
 """
 
@@ -70,9 +70,9 @@ class _Joined:
 class Connection(HttpToolsProtocol):
     """A caller's connection."""
 
-    def __init__(self, keeper: ConnectionManager, **uvicorns: Any) -> None:
+    def __init__(self, manager: ConnectionManager, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
-        self._keeper = keeper
+        self._manager = manager
         self._reads = _Reads.NOTHING
         self._bytes = 0  # of the request that is being read, as they came, but for those that came with its first
         self._is_broken = False  # nothing more is read
@@ -87,13 +87,13 @@ class Connection(HttpToolsProtocol):
         """Whether nothing of a request has come since the last one."""
         return self._reads is _Reads.NOTHING
 
-    # What the keeper asks for
+    # What the manager asks for
 
     def end(self) -> None:
         """Closes once what was answered has been read."""
         self.transport.close()
         if self.unread_bytes:
-            self._keeper.await_reading(self)
+            self._manager.await_reading(self)
 
     def abort(self) -> None:
         """Closes at once."""
@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
             return
         # Closed with bytes unread, the socket would be reset, and the answer might never be seen.
         self.transport.write_eof()
-        self._keeper.await_head(self)
+        self._manager.await_head(self)
 
     def _is_answered(self) -> bool:
         """Whether every request that came whole, or had its head read, has had its answer."""
@@ -170,14 +170,14 @@ class Connection(HttpToolsProtocol):
     # What the transport tells
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Has the keeper watch it from its first moment on."""
+        """Has the manager watch it from its first moment on."""
         super().connection_made(transport)
-        self._keeper.enter(self)
+        self._manager.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the request under way, and the keeper's watch."""
+        """Ends the request under way, and the manager's watch."""
         super().connection_lost(exc)
-        self._keeper.leave(self)
+        self._manager.leave(self)
 
     def data_received(self, data: bytes) -> None:
         """Feeds the parser; refuses what is no HTTP, and heads and bodies of more bytes than are read."""
@@ -198,28 +198,28 @@ class Connection(HttpToolsProtocol):
         self._bytes = self._bytes + len(data) if self.scope is scope else 0
         if self._reads is _Reads.HEAD:
             if self._is_answered():
-                self._keeper.await_head(self)
+                self._manager.await_head(self)
             if self._bytes > _MAX_HEAD_BYTES:
                 self.refuse(HeadersTooLarge(f"The head of the request has more than {_MAX_HEAD_BYTES} bytes."))
         elif self._reads is _Reads.BODY and self._bytes > _MAX_WRAPPED_BODY_BYTES:
             self.refuse(TooLarge(f"The body with its chunks has more than {_MAX_WRAPPED_BODY_BYTES} bytes."))
 
     def pause_writing(self) -> None:
-        """The client reads too slowly: the keeper gives it until its time is up."""
+        """The client reads too slowly: the manager gives it until its time is up."""
         super().pause_writing()
-        self._keeper.await_reading(self)
+        self._manager.await_reading(self)
 
     def resume_writing(self) -> None:
         """The client has read: its time begins anew."""
         super().resume_writing()
         if not self.transport.is_closing():
-            self._keeper.was_read(self)
+            self._manager.was_read(self)
 
     # What the parser tells
 
     def on_message_begin(self) -> None:
         """The head of a request begins; until it is whole, the connection is not idle."""
-        self._keeper.idle.pop(self, None)
+        self._manager.idle.pop(self, None)
         self._reads = _Reads.HEAD
         super().on_message_begin()
 
@@ -230,12 +230,12 @@ class Connection(HttpToolsProtocol):
         """
         if [name for name, _ in self.headers].count(b"host") > 1:
             raise InvalidRequest("The request has more than one `Host` header.")
-        self._keeper.has_head(self)
+        self._manager.has_head(self)
         super().on_headers_complete()
         self._reads = _Reads.BODY
         # The request keeps its list; what the parser calls headers from here on are trailers.
         self.headers = []
-        if self._keeper.is_draining:
+        if self._manager.is_draining:
             self.cycle.keep_alive = False
         if self.scope["method"] != "HEAD":  # whose answer has no body
             self.cycle.transport = _Joined(self.transport)  # type: ignore[assignment]
@@ -248,7 +248,7 @@ class Connection(HttpToolsProtocol):
         if not cycle.response_complete:
             self.scope["extensions"] = {EXCHANGE: {"body": cycle.body, "answer": partial(self._answer, cycle)}}
         elif not self.transport.is_closing():
-            self._keeper.rest(self)
+            self._manager.rest(self)
 
     # What the request under way tells
 
@@ -257,7 +257,7 @@ class Connection(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             if self.unread_bytes:
-                self._keeper.await_reading(self)
+                self._manager.await_reading(self)
             return
         self.flow.resume_reading()
         if self.pipeline:
@@ -265,9 +265,9 @@ class Connection(HttpToolsProtocol):
         elif self._is_broken:
             self.end()
         elif self._reads is _Reads.NOTHING:
-            self._keeper.rest(self)
+            self._manager.rest(self)
         else:
-            self._keeper.await_head(self)
+            self._manager.await_head(self)
 
     def shutdown(self) -> None:
         """Ends with the request that is under way, or may be, as the server asks for when it stops.
@@ -275,6 +275,6 @@ class Connection(HttpToolsProtocol):
         uvicorn would close at once where it has read no request. One may have been sent all the same, and its caller would see
         the connection break.
         """
-        self._keeper.drain()
+        self._manager.drain()
         if not self._is_answered():
             self.cycle.keep_alive = False

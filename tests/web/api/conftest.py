@@ -295,12 +295,12 @@ def staging(service: Service, start_service: ServiceFactory) -> Service:
 
 
 @contextmanager
-def serving(app: Any, keeper: ConnectionManager | None = None) -> Iterator[str]:
+def serving(app: Any, manager: ConnectionManager | None = None) -> Iterator[str]:
     """Serves `app` in a thread of its own for as long as the block, as `largesse serve` would; gives its address."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     options = server_options("127.0.0.1", 0) | {"lifespan": "on", "timeout_graceful_shutdown": 10}
-    if keeper is not None:
-        options["http"] = keeper
+    if manager is not None:
+        options["http"] = manager
     config = uvicorn.Config(app, **options)
     started: Future[None] = Future()
     server = _Server(config, started)

@@ -17,7 +17,7 @@ import httpx
 from tests.web.console.conftest import Browser
 
 from largesse.web.console.page_routes import PageRoute
-from largesse.web.console.routes import ENTRIES
+from largesse.web.console.routes import ROUTES
 from largesse.web.console.sign_in import nothing
 
 # Forms that end what is there, or whose page is their own test's.
@@ -98,12 +98,12 @@ class Forms(HTMLParser):
             self._form = None
 
 
-def entry_of(method: str, path: str) -> PageRoute | None:
-    """The entry of the table that an address belongs to, the first that fits, as the router finds it; None for one that is of no page."""
-    for entry in ENTRIES:
-        pattern = re.sub(r"\\{\w+:int\\}", r"\\d+", re.escape(entry.path))
-        if entry.method == method and re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", pattern), path):
-            return entry
+def route_of(method: str, path: str) -> PageRoute | None:
+    """The route of the table that an address belongs to, the first that fits, as the router finds it; None for one that is of no page."""
+    for route in ROUTES:
+        pattern = re.sub(r"\\{\w+:int\\}", r"\\d+", re.escape(route.path))
+        if route.method == method and re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", pattern), path):
+            return route
     return None
 
 
@@ -126,14 +126,14 @@ class Walk:
 
     def unseen(self) -> set[str]:
         """The pages that were not reached."""
-        seen = {entry.path for path in self.pages if (entry := entry_of("GET", urlsplit(path).path))}
-        return {entry.path for entry in ENTRIES if entry.method == "GET" and entry.handler is not nothing} - seen
+        seen = {route.path for path in self.pages if (route := route_of("GET", urlsplit(path).path))}
+        return {route.path for route in ROUTES if route.method == "GET" and route.handler is not nothing} - seen
 
     def _open(self, path: str) -> None:
         parts = urlsplit(path)
-        entry = entry_of("GET", parts.path)
-        kind = (entry and entry.path, tuple(sorted(name for name, _ in parse_qsl(parts.query))))
-        if entry is None or kind in self._kinds:
+        route = route_of("GET", parts.path)
+        kind = (route and route.path, tuple(sorted(name for name, _ in parse_qsl(parts.query))))
+        if route is None or kind in self._kinds:
             return
         self._kinds.add(kind)
         page = self.browser.get(path)
@@ -150,10 +150,10 @@ class Walk:
 
     def _make(self, form: Form, path: str) -> None:
         """Fills a form in that makes something new: one that is about nothing there is yet."""
-        entry = entry_of("POST", form.path)
-        if entry is None or "{" in entry.path or LEFT_OUT.match(form.path) or ("POST", entry.path) in self._kinds:
+        route = route_of("POST", form.path)
+        if route is None or "{" in route.path or LEFT_OUT.match(form.path) or ("POST", route.path) in self._kinds:
             return
-        self._kinds.add(("POST", entry.path))
+        self._kinds.add(("POST", route.path))
         number = len(self.made) + 1
         values = form.filled(self.text, number)
         answer = self._send(form, path, values)

@@ -23,7 +23,7 @@ from tests.web.console.test_routes import path_of
 
 import largesse.web.console
 from largesse.web.console.page_routes import Access, PageRoute
-from largesse.web.console.routes import ENTRIES
+from largesse.web.console.routes import ROUTES
 
 ADA = "ada@acme.example"
 # What takes access away, and what gives it back.
@@ -66,12 +66,12 @@ def all_that_counts(service: Service) -> tuple[Any, ...]:
 
 
 def post_in_two(
-    browser: Browser, entry: PageRoute, path: str, fields: dict[str, str], between: Callable[[], object]
+    browser: Browser, route: PageRoute, path: str, fields: dict[str, str], between: Callable[[], object]
 ) -> tuple[int, str]:
     """Posts a form whose body follows once the service waits for it, and `between` was called; status and place of the answer."""
     at = urlsplit(browser.service.url)
     body, media_type = urlencode(fields).encode(), "application/x-www-form-urlencoded"
-    if entry.takes_files:
+    if route.takes_files:
         part = '--x\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
         body = ("".join(part.format(*field) for field in fields.items()) + "--x--\r\n").encode()
         media_type = "multipart/form-data; boundary=x"
@@ -83,7 +83,7 @@ def post_in_two(
     assert at.hostname is not None
     with socket.create_connection((at.hostname, at.port or 80), timeout=30) as connection:
         connection.sendall(head.encode())
-        assert b" 100 " in connection.recv(1000), entry.path
+        assert b" 100 " in connection.recv(1000), route.path
         between()
         connection.sendall(body)
         answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode("utf-8", "replace")
@@ -99,20 +99,20 @@ def test_no_form_is_taken_whose_sender_lost_access_while_it_was_on_its_way(
     expected = {"session": (401, ""), "membership": (303, "/app/customers"), "role": (403, "")}[removed]
     tried = 0
     draft = begin(ada, service).rpartition("/")[2]
-    for entry in ENTRIES:
-        is_kept = (removed == "membership" and not entry.is_of_customer) or (
-            removed == "role" and "viewer" in entry.roles
+    for route in ROUTES:
+        is_kept = (removed == "membership" and not route.is_of_customer) or (
+            removed == "role" and "viewer" in route.roles
         )
-        if entry.method == "GET" or entry.who is Access.ANYONE or is_kept:
+        if route.method == "GET" or route.who is Access.ANYONE or is_kept:
             continue
         ada.get("/app")
         fields = {"token": ada.token, "role": "admin", "name": "x"}
         before = all_that_counts(service)
-        path = path_of(replace(entry, path=entry.path.replace("{draft}", draft)))
-        answer = post_in_two(ada, entry, path, fields, lambda: service.sql(remove, ada_id))
+        path = path_of(replace(route, path=route.path.replace("{draft}", draft)))
+        answer = post_in_two(ada, route, path, fields, lambda: service.sql(remove, ada_id))
         service.sql(restore, ada_id)
-        assert answer == expected, entry.path
-        assert all_that_counts(service) == before, entry.path
+        assert answer == expected, route.path
+        assert all_that_counts(service) == before, route.path
         tried += 1
     assert tried > 40
 
@@ -219,7 +219,7 @@ def test_sessions_of_one_person_that_end_each_other_do_not_wait_for_each_other(s
 
 
 def test_handlers_write_in_no_other_way() -> None:
-    """`visit.database` only reads; the pool itself is for what is nobody's: challenges of a session, forms, allowances."""
+    """`context.database` only reads; the pool itself is for what is nobody's: challenges of a session, forms, allowances."""
     here = Path(largesse.web.console.__file__).parent
     found = [
         f"{path.relative_to(here)}: {ast.unparse(node)}"

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from tests.web.api.conftest import RICH_WORLD, Service
 from tests.web.console.conftest import Browser, signed_in
-from tests.web.console.everything import Walk, entry_of, send_gift
+from tests.web.console.everything import Walk, route_of, send_gift
 from tests.web.console.orders import work
 from tests.web.console.test_security import enter, set_up, with_password
 
@@ -151,20 +151,20 @@ def test_pages_are_built_alike(walk: Walk) -> None:
 def test_no_form_is_taken_without_a_token_of_ours(
     service: Service, sign_in: Callable[[str], Browser], wrong: str
 ) -> None:
-    from largesse.web.console.routes import ENTRIES
+    from largesse.web.console.routes import ROUTES
 
     browser = sign_in("ada@acme.example")
     before = service.state(), service.sql("SELECT count(*) FROM audit_events")
-    for entry in ENTRIES:
-        path = re.sub(r"\{\w+(:\w+)?\}", "1", entry.path)
-        if entry.method == "POST" and not entry.takes_files:
+    for route in ROUTES:
+        path = re.sub(r"\{\w+(:\w+)?\}", "1", route.path)
+        if route.method == "POST" and not route.takes_files:
             assert browser.post(path, token=wrong).status_code == 403, path
     assert (service.state(), service.sql("SELECT count(*) FROM audit_events")) == before
     assert browser.get("/app").status_code == 200, "nor does it sign anybody out"
 
 
 def test_addresses_are_told_from_each_other() -> None:
-    assert (entry := entry_of("GET", "/app/funding/12")) is not None
-    assert entry.path == "/app/funding/{account:int}"
-    assert (entry := entry_of("GET", "/app/funding/top-ups/RF12")) is not None
-    assert entry.path == "/app/funding/top-ups/{reference}"
+    assert (route := route_of("GET", "/app/funding/12")) is not None
+    assert route.path == "/app/funding/{account:int}"
+    assert (route := route_of("GET", "/app/funding/top-ups/RF12")) is not None
+    assert route.path == "/app/funding/top-ups/{reference}"

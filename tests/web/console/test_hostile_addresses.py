@@ -11,14 +11,14 @@ import msgspec
 import pytest
 from tests.web.api.conftest import Service, ServiceFactory
 from tests.web.console.conftest import Browser, signed_in
-from tests.web.console.everything import Walk, entry_of, send_gift
+from tests.web.console.everything import Walk, route_of, send_gift
 from tests.web.console.orders import work
 from tests.web.hostile import VALUES
 
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.console.layout import HERE as ROOM
 from largesse.web.console.parameters import PARAMETERS
-from largesse.web.console.routes import ENTRIES
+from largesse.web.console.routes import ROUTES
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,11 @@ def pages(walk: Walk) -> list[str]:
     found: dict[str, str] = {}
     for address in walk.pages:
         path = urlsplit(address).path
-        if (entry := entry_of("GET", path)) is not None:
-            found.setdefault(entry.path, path)
-    for entry in ENTRIES:
-        if entry.method == "GET" and entry.path not in found:
-            found[entry.path] = re.sub(r"\{[^}]*\}", "1", entry.path)
+        if (route := route_of("GET", path)) is not None:
+            found.setdefault(route.path, path)
+    for route in ROUTES:
+        if route.method == "GET" and route.path not in found:
+            found[route.path] = re.sub(r"\{[^}]*\}", "1", route.path)
     assert len(found) > 60
     return list(found.values())
 
@@ -88,7 +88,7 @@ def test_no_parameter_alone_is_a_fault_of_ours(walk: Walk, pages: list[str]) -> 
 @pytest.mark.parametrize("email", ["ada@acme.example", "cem@acme.example", None])
 def test_no_path_of_a_page_is_a_fault_of_ours(service: Service, email: str | None) -> None:
     browser = Browser(service) if email is None else signed_in(service, email)
-    paths = {entry.path for entry in ENTRIES if "{" in entry.path} | {"/claim/{token}", "/claim/gift/{handle}"}
+    paths = {route.path for route in ROUTES if "{" in route.path} | {"/claim/{token}", "/claim/gift/{handle}"}
     for path in sorted(paths):
         for value in VALUES.values():
             get(browser, re.sub(r"\{[^}]*\}", lambda _: value, path))  # noqa: B023 - used at once
@@ -98,10 +98,10 @@ def test_no_path_of_a_form_is_a_fault_of_ours(service: Service) -> None:
     browser = signed_in(service, "ada@acme.example")
     browser.get("/app/security")
     token = browser.token
-    for entry in ENTRIES:
-        if entry.method == "POST" and "{" in entry.path and "session" not in entry.path:
+    for route in ROUTES:
+        if route.method == "POST" and "{" in route.path and "session" not in route.path:
             for value in VALUES.values():
-                path = re.sub(r"\{[^}]*\}", lambda _: value, entry.path)  # noqa: B023 - used at once
+                path = re.sub(r"\{[^}]*\}", lambda _: value, route.path)  # noqa: B023 - used at once
                 assert browser.post(path, token=token).status_code < 500, path
 
 

@@ -1,4 +1,4 @@
-"""The table of routes: each address has an entry, and lets in whom it says and nobody else."""
+"""The table of routes: each address has a route, and lets in whom it says and nobody else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.web.console.conftest import Browser, signed_in
 from largesse.customers.roles import ROLES
 from largesse.web.console.guard import console_pages
 from largesse.web.console.page_routes import Access, PageRoute
-from largesse.web.console.routes import ENTRIES
+from largesse.web.console.routes import ROUTES
 
 WORLD = """
 customers:
@@ -38,36 +38,36 @@ def people(service: Service) -> dict[str, Browser]:
     return {role: signed_in(service, f"{role}@acme.example") for role in ROLES}
 
 
-def path_of(entry: PageRoute) -> str:
-    """An address of an entry, with an id that is nobody's."""
-    return re.sub(r"\{\w+(:\w+)?\}", "999999", entry.path)
+def path_of(route: PageRoute) -> str:
+    """An address of a route, with an id that is nobody's."""
+    return re.sub(r"\{\w+(:\w+)?\}", "999999", route.path)
 
 
-def asked(browser: Browser, entry: PageRoute) -> httpx.Response:
-    path = path_of(entry)
-    if entry.method == "GET":
+def asked(browser: Browser, route: PageRoute) -> httpx.Response:
+    path = path_of(route)
+    if route.method == "GET":
         return browser.get(path)
-    return browser.upload(path, b"x") if entry.takes_files else browser.post(path)
+    return browser.upload(path, b"x") if route.takes_files else browser.post(path)
 
 
-def test_every_route_has_an_entry(service: Service) -> None:
-    routes = {
+def test_every_route_is_in_the_table(service: Service) -> None:
+    served = {
         (method, route.path)
         for route in console_pages(service.app.services)
         if isinstance(route, Route) and not route.path.startswith("/app/assets/")
         for method in route.methods or ()
     }
-    entries = {(entry.method, entry.path) for entry in ENTRIES}
-    assert len(entries) == len(ENTRIES)
-    assert {(method, path) for method, path in routes if method != "HEAD"} == entries
+    routes = {(route.method, route.path) for route in ROUTES}
+    assert len(routes) == len(ROUTES)
+    assert {(method, path) for method, path in served if method != "HEAD"} == routes
 
 
 def test_what_acts_is_no_get_and_menus_are_of_pages() -> None:
-    assert {entry.method for entry in ENTRIES} == {"GET", "POST"}
-    for entry in ENTRIES:
-        assert entry.method == "GET" or entry.group is None
-        assert entry.title or entry.method == "POST"
-        assert entry.group is None or not isinstance(entry.who, Access) or entry.who is Access.MEMBER
+    assert {route.method for route in ROUTES} == {"GET", "POST"}
+    for route in ROUTES:
+        assert route.method == "GET" or route.group is None
+        assert route.title or route.method == "POST"
+        assert route.group is None or not isinstance(route.who, Access) or route.who is Access.MEMBER
 
 
 # Whom an address is for, said once more beside the table of routes: the first that fits.
@@ -88,38 +88,38 @@ MAY = (
 
 
 def test_each_address_is_for_its_roles() -> None:
-    for entry in ENTRIES:
-        said = f"{entry.method} {entry.path}"
+    for route in ROUTES:
+        said = f"{route.method} {route.path}"
         roles = next(roles for pattern, roles in MAY if re.fullmatch(pattern, said))
-        assert sorted(entry.roles) == roles.split(), said
+        assert sorted(route.roles) == roles.split(), said
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_each_role_is_let_in_as_the_table_says(people: dict[str, Browser], role: str) -> None:
     browser = people[role]
-    for entry in ENTRIES:
-        if entry.path in LEFT_OUT:
+    for route in ROUTES:
+        if route.path in LEFT_OUT:
             continue
         browser.get("/app")
-        answer = asked(browser, entry)
-        if role in entry.roles:
-            assert answer.status_code in {200, 303, 404, 409, 422}, (entry.method, entry.path)
+        answer = asked(browser, route)
+        if role in route.roles:
+            assert answer.status_code in {200, 303, 404, 409, 422}, (route.method, route.path)
         else:
-            assert answer.status_code == 403, (entry.method, entry.path)
+            assert answer.status_code == 403, (route.method, route.path)
 
 
 def test_nobody_is_let_in_without_a_session(service: Service) -> None:
     browser = Browser(service)
-    for entry in ENTRIES:
-        if entry.who is Access.ANYONE:
+    for route in ROUTES:
+        if route.who is Access.ANYONE:
             continue
         browser.get("/app/sign-in")
-        answer = browser.get(path_of(entry)) if entry.method == "GET" else browser.post(path_of(entry))
-        if entry.method == "GET":
-            assert answer.status_code == 303, entry.path
+        answer = browser.get(path_of(route)) if route.method == "GET" else browser.post(path_of(route))
+        if route.method == "GET":
+            assert answer.status_code == 303, route.path
             assert answer.headers["location"].startswith("/app/sign-in?next=%2Fapp")
         else:
-            assert answer.status_code == 401, entry.path
+            assert answer.status_code == 401, route.path
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -127,12 +127,12 @@ def test_the_menu_shows_what_a_role_may_see(people: dict[str, Browser], role: st
     browser = people[role]
     browser.get("/app")
     shown = {link for link in browser.links if link.startswith("/app") and "/assets/" not in link}
-    assert {entry.path for entry in menu() if role in entry.roles} <= shown
-    assert not {entry.path for entry in menu() if role not in entry.roles} & shown
+    assert {route.path for route in menu() if role in route.roles} <= shown
+    assert not {route.path for route in menu() if role not in route.roles} & shown
 
 
 def menu() -> Iterator[PageRoute]:
-    return (entry for entry in ENTRIES if entry.group)
+    return (route for route in ROUTES if route.group)
 
 
 def test_pages_say_who_they_are_for(sign_in: Callable[[str], Browser]) -> None:

@@ -15,7 +15,7 @@ from tests.web.console.test_security import PASSWORD, with_password
 
 from largesse.customers.roles import Right
 from largesse.web.console.page_routes import Access
-from largesse.web.console.routes import ENTRIES
+from largesse.web.console.routes import ROUTES
 
 SignIn = Callable[[str], Browser]
 ADA = "ada@acme.example"
@@ -50,20 +50,20 @@ def forget(service: Service) -> None:
 
 
 def test_every_form_that_matters_asks_or_says_why_not() -> None:
-    forms = [entry for entry in ENTRIES if entry.method == "POST" and entry.is_of_customer]
-    assert {entry.path for entry in forms if entry.who in {*ASKING, Access.MEMBER} and not entry.step_up} == set(
+    forms = [route for route in ROUTES if route.method == "POST" and route.is_of_customer]
+    assert {route.path for route in forms if route.who in {*ASKING, Access.MEMBER} and not route.step_up} == set(
         WITHOUT
     )
-    assert {entry.who for entry in forms} <= {*ASKING, *SPENDING, Access.MEMBER}
+    assert {route.who for route in forms} <= {*ASKING, *SPENDING, Access.MEMBER}
 
 
 def test_no_form_that_matters_is_carried_out_for_who_showed_it_a_while_ago(service: Service, ada: Browser) -> None:
     before = all_that_counts(service)
-    for entry in ENTRIES:
-        if entry.step_up:
+    for route in ROUTES:
+        if route.step_up:
             ada.get("/app")
-            ada.page = ada.post(path_of(entry), role="admin", email="new@acme.example", name="x", amount="1")
-            assert "Is it still you?" in ada.text, entry.path
+            ada.page = ada.post(path_of(route), role="admin", email="new@acme.example", name="x", amount="1")
+            assert "Is it still you?" in ada.text, route.path
     assert all_that_counts(service) == before
 
 

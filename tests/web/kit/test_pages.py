@@ -18,10 +18,10 @@ from largesse.web.kit.problems import InternalError, problem_type
 
 
 @pytest.fixture
-async def patience() -> AsyncIterator[Timeouts]:
-    patience = Timeouts(0.05)
-    yield patience
-    await patience.close()
+async def timeouts() -> AsyncIterator[Timeouts]:
+    timeouts = Timeouts(0.05)
+    yield timeouts
+    await timeouts.close()
 
 
 def a_request() -> Request:
@@ -33,38 +33,38 @@ def show(_: Request, problem: Problem) -> Response:
     return page(problem.detail, {}, status=problem_type(type(problem)).status)
 
 
-async def shown(patience: Timeouts, error: Exception | None) -> Response:
+async def shown(timeouts: Timeouts, error: Exception | None) -> Response:
     async def _the_page(_: Request) -> Response:
         if error is not None:
             raise error
         return page("fine", {"Cache-Control": "no-store"})
 
-    endpoint = guarded(_the_page, patience, show, {BadForm: lambda _: page("ended", {}, status=403)})
+    endpoint = guarded(_the_page, timeouts, show, {BadForm: lambda _: page("ended", {}, status=403)})
     return await endpoint(a_request())
 
 
-async def test_a_page_that_goes_well(patience: Timeouts) -> None:
-    response = await shown(patience, None)
+async def test_a_page_that_goes_well(timeouts: Timeouts) -> None:
+    response = await shown(timeouts, None)
     assert (response.status_code, response.body) == (200, b"fine")
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["content-type"] == "text/html; charset=utf-8"
 
 
-async def test_what_is_expected_goes_its_own_way(patience: Timeouts) -> None:
-    response = await shown(patience, BadForm())
+async def test_what_is_expected_goes_its_own_way(timeouts: Timeouts) -> None:
+    response = await shown(timeouts, BadForm())
     assert (response.status_code, response.body) == (403, b"ended")
 
 
-async def test_problems_are_shown_and_not_logged(patience: Timeouts) -> None:
+async def test_problems_are_shown_and_not_logged(timeouts: Timeouts) -> None:
     with capture_logs() as logged:
-        response = await shown(patience, NotFound("nothing here"))
+        response = await shown(timeouts, NotFound("nothing here"))
     assert (response.status_code, response.body) == (404, b"nothing here")
     assert logged == []
 
 
-async def test_a_bug_is_logged_without_the_address(patience: Timeouts) -> None:
+async def test_a_bug_is_logged_without_the_address(timeouts: Timeouts) -> None:
     with capture_logs() as logged:
-        response = await shown(patience, RuntimeError("a bug"))
+        response = await shown(timeouts, RuntimeError("a bug"))
     assert response.status_code == problem_type(InternalError).status == 500
     [line] = logged
     assert line["event"] == "request_failed"
@@ -72,23 +72,23 @@ async def test_a_bug_is_logged_without_the_address(patience: Timeouts) -> None:
     assert "secret" not in str({name: value for name, value in line.items() if name != "exc_info"})
 
 
-async def test_a_failure_is_logged_with_the_pages_own_name(patience: Timeouts) -> None:
+async def test_a_failure_is_logged_with_the_pages_own_name(timeouts: Timeouts) -> None:
     async def _answer(_: Request) -> Response:
         raise RuntimeError("a bug")
 
     with capture_logs() as logged:
-        await guarded(_answer, patience, show, {}, name="/app/orders/{reference}")(a_request())
+        await guarded(_answer, timeouts, show, {}, name="/app/orders/{reference}")(a_request())
     assert [line["page"] for line in logged] == ["/app/orders/{reference}"]
 
 
-async def test_a_database_that_is_away_is_waited_for_no_longer_than_patience_lasts(patience: Timeouts) -> None:
+async def test_a_database_that_is_away_is_waited_for_no_longer_than_patience_lasts(timeouts: Timeouts) -> None:
     async def _waiting(_: Request) -> Response:
         await asyncio.sleep(3600)
         return page("never", {})
 
     with capture_logs() as logged:
         async with asyncio.timeout(20):
-            response = await guarded(_waiting, patience, show, {})(a_request())
+            response = await guarded(_waiting, timeouts, show, {})(a_request())
     assert response.status_code == 503
     assert [line["event"] for line in logged] == ["database_away"]
 

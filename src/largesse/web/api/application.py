@@ -191,7 +191,7 @@ class Application:
         Time that the caller takes to send a body is its own. `ignored` gets the names of parameters and members that are none.
         """
         services = self.services
-        wait = services.patience.wait()
+        wait = services.timeouts.wait()
         exchange = exchange_of(scope)
         with wait:
             caller = None

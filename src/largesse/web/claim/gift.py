@@ -29,13 +29,13 @@ from largesse.web.kit.services import Services
 class PinEntry:
     """The pages that lead to a claimed gift."""
 
-    def __init__(self, services: Services, frame: Layout) -> None:
+    def __init__(self, services: Services, layout: Layout) -> None:
         self._services = services
-        self._frame = frame
+        self._layout = layout
 
     async def type_code(self, request: Request) -> Response:
         """The form for a code and its PIN."""
-        return self._frame.page(request, "enter.html")
+        return self._layout.page(request, "enter.html")
 
     async def claim_typed(self, request: Request) -> Response:
         """Claims by a code that was typed in."""
@@ -45,7 +45,7 @@ class PinEntry:
     async def link(self, request: Request) -> Response:
         """What a claim link leads to: the gift in its wrapping, and the form for its PIN. Raises NotFound."""
         line, progress = await self._services.claiming.find(request.path_params["token"])
-        return self._frame.page(
+        return self._layout.page(
             request,
             "link.html",
             line=line,
@@ -77,11 +77,11 @@ class PinEntry:
         attempt = Attempt(code, read_typed_pin(form.get("pin", "")), host, customer_id)
         claim = await self._services.claiming.claim(attempt, chosen_tag(request))
         if claim.outcome is Outcome.REFUSED:
-            return self._frame.page(request, "refused.html", status=403)
+            return self._layout.page(request, "refused.html", status=403)
         if claim.outcome is Outcome.SLOWED:
             raise TooManyRequests("Too many wrong codes and PINs came from there.", retry_after_s=claim.wait_s)
         if claim.outcome is Outcome.WITHDRAWN:
-            return self._frame.page(request, "withdrawn.html", status=410)
+            return self._layout.page(request, "withdrawn.html", status=410)
         return self._begin(request, claim)
 
     def _begin(self, request: Request, claim: Claim) -> Response:
@@ -91,27 +91,27 @@ class PinEntry:
         environment = self._services.settings.environment
         session = new_session(self._services.vault, environment, claim.line, claim.at)
         if claim.outcome is Outcome.CLAIMED:
-            response = self._frame.see_gift(session.handle, "#open")
+            response = self._layout.see_gift(session.handle, "#open")
         else:
-            address = self._frame.gift_address(session.handle)
-            response = self._frame.page(request, "again.html", status=409, gift_address=address)
-        self._frame.remember(response, session)
+            address = self._layout.gift_address(session.handle)
+            response = self._layout.page(request, "again.html", status=409, gift_address=address)
+        self._layout.remember(response, session)
         return response
 
 
 class GiftPages:
     """A claimed gift's page, and the forms on it."""
 
-    def __init__(self, services: Services, frame: Layout) -> None:
+    def __init__(self, services: Services, layout: Layout) -> None:
         self._services = services
-        self._frame = frame
+        self._layout = layout
 
     async def show(self, request: Request) -> Response:
         """The gift as it stands."""
         session = await self._session(request)
         gift = None if session is None else await self._services.gifts.read(session.line)
         if session is None or gift is None:
-            return self._frame.ended(request)
+            return self._layout.ended(request)
         return self._show(request, session, gift)
 
     async def choose(self, request: Request) -> Response:
@@ -120,18 +120,18 @@ class GiftPages:
         gift = await self._services.gifts.read(session.line)
         chosen = next((p for p in gift.choices if str(p.id) == form.get("product")), None) if gift else None
         if gift is None or chosen is None:
-            return self._frame.see_gift(session.handle)
+            return self._layout.see_gift(session.handle)
         if form.get("sure") != "yes":
             return self._show(request, session, gift, template="confirm.html", chosen=chosen)
         await self._services.gifts.choose(session.line, chosen.id, chosen_tag(request))
-        return self._frame.see_gift(session.handle, "#open")
+        return self._layout.see_gift(session.handle, "#open")
 
     async def address(self, request: Request) -> Response:
         """Takes the address that a parcel goes to; shows the form again with what is wrong with it."""
         session, form = await self._posted(request)
         gift = await self._services.gifts.read(session.line)
         if gift is None or gift.step is not GiftStep.ADDRESS:
-            return self._frame.see_gift(session.handle)
+            return self._layout.see_gift(session.handle)
         checked = check_address(gift.line.country, form)
         errors = dict(checked.errors)
         email = None if gift.has_email else _typed_email(form, errors, is_required=False)
@@ -139,7 +139,7 @@ class GiftPages:
             typed = {**checked.address, "email": form.get("email", "")}
             return self._show(request, session, gift, status=422, typed=typed, errors=errors)
         await self._services.gifts.deliver_to(session.line, checked.address, email, chosen_tag(request))
-        return self._frame.see_gift(session.handle)
+        return self._layout.see_gift(session.handle)
 
     async def email(self, request: Request) -> Response:
         """Takes the address of who wants to be told when the voucher is there."""
@@ -149,11 +149,11 @@ class GiftPages:
         if email is None:
             gift = await self._services.gifts.read(session.line)
             if gift is None:
-                return self._frame.see_gift(session.handle)
+                return self._layout.see_gift(session.handle)
             typed = {"email": form.get("email", "")}
             return self._show(request, session, gift, status=422, typed=typed, errors=errors)
         await self._services.gifts.tell(session.line, email, chosen_tag(request))
-        return self._frame.see_gift(session.handle)
+        return self._layout.see_gift(session.handle)
 
     def _show(
         self,
@@ -168,7 +168,7 @@ class GiftPages:
         **values: Any,
     ) -> Response:
         is_form = gift.step is GiftStep.ADDRESS
-        return self._frame.page(
+        return self._layout.page(
             request,
             template,
             status=status,
@@ -177,7 +177,7 @@ class GiftPages:
             gift=gift,
             line=gift.line,
             step=gift.step.name.lower(),
-            gift_address=self._frame.gift_address(session.handle),
+            gift_address=self._layout.gift_address(session.handle),
             form_key=session.form_key(self._services.vault),
             fields=address_fields(gift.line.country) if is_form else [],
             typed=typed if typed is not None else {"name": gift.line.recipient_name or ""},

@@ -68,23 +68,23 @@ _GIFT = "/claim/gift/{handle:str}"
 
 def claim_pages(services: Services) -> Sequence[BaseRoute]:
     """The routes under `/claim`, for the gifts of the process's environment."""
-    frame = Layout(services.settings)
-    entering, gift = PinEntry(services, frame), GiftPages(services, frame)
+    layout = Layout(services.settings)
+    entering, gift = PinEntry(services, layout), GiftPages(services, layout)
 
     def see_gift(request: Request) -> Response:
-        return frame.see_gift(request.path_params["handle"])
+        return layout.see_gift(request.path_params["handle"])
 
     # Who does what a gift is past is shown how it stands.
-    expected = {BadForm: frame.ended, NotPossible: see_gift}
+    expected = {BadForm: layout.ended, NotPossible: see_gift}
 
     def route(method: str, path: str, endpoint: Endpoint) -> Route:
-        shown = guarded(endpoint, services.patience, frame.wrong, expected, name=path)
+        shown = guarded(endpoint, services.timeouts, layout.wrong, expected, name=path)
         return Route(path, shown, methods=[method])
 
     return [
         route("GET", "/claim", entering.type_code),
         route("POST", "/claim", entering.claim_typed),
-        *frame.assets.routes(),
+        *layout.assets.routes(),
         route("GET", _GIFT, gift.show),
         route("POST", f"{_GIFT}/choose", gift.choose),
         route("POST", f"{_GIFT}/address", gift.address),

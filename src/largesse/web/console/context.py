@@ -73,15 +73,15 @@ class RequestContext:
         self,
         request: Request,
         services: Services,
-        frame: Layout,
-        entry: PageRoute,
+        layout: Layout,
+        route: PageRoute,
         *,
         session: Session | None,
         language: Language,
     ) -> None:
         self.request = request
         self.services = services
-        self.entry = entry
+        self.route = route
         self.session = session
         self.language = language
         self.form = Form({}, self.say)
@@ -95,18 +95,18 @@ class RequestContext:
         self.new_cookie: str | None = None  # the secret of the session that begins; empty: it ends
         known = request.cookies.get(DEVICE, "")
         self.device = known if secret_hash(known) else new_secret()
-        self._frame = frame
+        self._layout = layout
 
     @property
     def person(self) -> Person:
-        """Who asks, at the customer they chose; for entries of the table that are not for ANYONE or SIGNED_IN."""
+        """Who asks, at the customer they chose; for routes of the table that are not for ANYONE or SIGNED_IN."""
         assert self.session is not None, "the guard lets nobody in without a session"
         assert self.session.person is not None, "the guard has them choose a customer"
         return self.session.person
 
     @property
     def database(self) -> Database:
-        """The pool, for reading: `visit.database.connection(context.person.scope)`. What writes does so in `writing`."""
+        """The pool, for reading: `context.database.connection(context.person.scope)`. What writes does so in `writing`."""
         return ReadOnly(self.services.database)
 
     def writing(self, *, changes_access: bool = False) -> AbstractAsyncContextManager[Connection]:
@@ -221,12 +221,12 @@ class RequestContext:
 
     def say(self, english: str, **values: object) -> str:
         """A text in the language of the page, with `%(name)s` filled in. A literal: catalogues are made of what stands in the code."""
-        return self._frame.say(self.language, english, **values)
+        return self._layout.say(self.language, english, **values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page of a template, which finds the `form`, the `person` and its `session` among the values."""
         values = {"form": self.form, "understood": self.understood, "session": self.session, **values}
-        return self._frame.page(self, template, values, status=status)
+        return self._layout.page(self, template, values, status=status)
 
     def trouble(self, status: int, said: str) -> Response:
         """The page that says what did not work, with the menu for who is in."""
@@ -237,7 +237,7 @@ class RequestContext:
     def see(self, path: str, notice: str | None = None) -> Response:
         """Sends the browser to another of our pages, which says `notice`."""
         self.notice = notice
-        return see(self._frame.base + path, OF_FORMS)
+        return see(self._layout.base + path, OF_FORMS)
 
     def require_proof(self) -> None:
         """Has somebody show that it is still them, unless they did a moment ago; then they go on to where they were. Raises NotProved."""
@@ -260,7 +260,7 @@ class RequestContext:
         """The address of this page with those parameters changed; None leaves one out."""
         given = {**dict(self.parameters.pairs), **changes}
         query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
-        return self._frame.base + self.request.url.path + (f"?{query}" if query else "")
+        return self._layout.base + self.request.url.path + (f"?{query}" if query else "")
 
     def instant(self, at: datetime | None) -> str | None:
         """An instant as files have it, in UTC."""

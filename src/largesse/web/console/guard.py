@@ -1,6 +1,6 @@
 """Before a handler: who signed in, whether they may, and whether a posted form is one of ours and new.
 
-Every route of the application is made here from the table, so that none is without an entry.
+Every route of the application is made here from the table, so that none is unguarded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from largesse.web.console.context import DEVICE, NotProved, RequestContext
 from largesse.web.console.form import Form
 from largesse.web.console.layout import Layout
 from largesse.web.console.page_routes import Access, PageRoute
-from largesse.web.console.routes import ENTRIES
+from largesse.web.console.routes import ROUTES
 from largesse.web.console.step_up import MOST_BYTES, MOST_FIELDS, NOT_CARRIED, ask_first, take_proof
 from largesse.web.kit.body import BodyShare, TooManyBodies
 from largesse.web.kit.forms import BadForm, PostedForm, form_parser
@@ -68,37 +68,37 @@ class _Answer(msgspec.Struct):
 
 def console_pages(services: Services) -> list[BaseRoute]:
     """The routes under `/app`."""
-    frame = Layout(services.settings, services.vault, ENTRIES)
-    guards = [_Guard(services, frame, entry) for entry in ENTRIES]
-    return [*frame.assets.routes(), *(guard.route() for guard in guards)]
+    layout = Layout(services.settings, services.vault, ROUTES)
+    guards = [_Guard(services, layout, route) for route in ROUTES]
+    return [*layout.assets.routes(), *(guard.route() for guard in guards)]
 
 
 class _Guard:
-    """What stands before one entry's handler."""
+    """What stands before one route's handler."""
 
-    def __init__(self, services: Services, frame: Layout, entry: PageRoute) -> None:
+    def __init__(self, services: Services, layout: Layout, route: PageRoute) -> None:
         self._services = services
-        self._frame = frame
-        self._entry = entry
+        self._layout = layout
+        self._route = route
 
     def route(self) -> Route:
         expected = {BadForm: self._ended, StillUnderWay: self._under_way}
-        endpoint = guarded(self._answer, self._services.patience, self._wrong, expected, name=self._entry.path)
-        return Route(self._entry.path, endpoint, methods=[self._entry.method])
+        endpoint = guarded(self._answer, self._services.timeouts, self._wrong, expected, name=self._route.path)
+        return Route(self._route.path, endpoint, methods=[self._route.method])
 
     async def _answer(self, request: Request) -> Response:
         cookie = request.cookies.get(SESSION, "")
         session = await self._services.signing_in.find(cookie) if cookie else None
-        context = self._visit(request, session)
+        context = self._new_context(request, session)
         context.cookie = cookie
         context.token_of = cookie if session else request.cookies.get(_DOOR, "")
-        request.state.visit = context  # for the page of what goes wrong
-        if session is None and self._entry.method == "POST" and self._entry.is_of_customer:
+        request.state.context = context  # for the page of what goes wrong
+        if session is None and self._route.method == "POST" and self._route.is_of_customer:
             return await self._take_lost(context)
         if (turned_away := self._turn_away(context)) is not None:
             return turned_away
         try:
-            if self._entry.method != "GET":
+            if self._route.method != "GET":
                 response = await self._take(context)
                 self._set_session(context, response)
                 return response
@@ -113,25 +113,25 @@ class _Guard:
         session = context.session
         fresh = "" if context.token_of else new_secret()
         context.token_of = context.token_of or fresh
-        response = await self._entry.handler(context)
+        response = await self._route.handler(context)
         if session and session.notice and response.status_code == 200:
             await self._note(session, None)
         if fresh:
             self._give(response, _DOOR, fresh, _DAY_S)
         return response
 
-    def _visit(self, request: Request, session: Session | None) -> RequestContext:
+    def _new_context(self, request: Request, session: Session | None) -> RequestContext:
         request.scope[ACTS_FOR] = session.person if session else None  # for the log
-        language = self._frame.language(request, session)
-        return RequestContext(request, self._services, self._frame, self._entry, session=session, language=language)
+        language = self._layout.language(request, session)
+        return RequestContext(request, self._services, self._layout, self._route, session=session, language=language)
 
     def _turn_away(self, context: RequestContext) -> Response | None:
         """The answer to who may not come in; None for who may."""
-        session, who = context.session, self._entry.who
+        session, who = context.session, self._route.who
         if who is Access.ANYONE:
             return None
         if session is None:
-            if self._entry.method != "GET":
+            if self._route.method != "GET":
                 return context.trouble(401, context.say(_ENDED))
             return context.see("/app/sign-in?" + urlencode({"next": context.address}))
         if who is Access.ENTERING:
@@ -142,9 +142,9 @@ class _Guard:
             return None
         if session.person is None:
             return context.see("/app/customers")
-        if session.lacks_second_step and not self._entry.before_second_step:
+        if session.lacks_second_step and not self._route.before_second_step:
             return context.see("/app/security")
-        if session.person.role not in self._entry.roles:
+        if session.person.role not in self._route.roles:
             return context.trouble(403, context.say(_FORBIDDEN))
         return None
 
@@ -157,21 +157,21 @@ class _Guard:
 
     async def _read_form(self, context: RequestContext, share: BodyShare) -> OneTimeToken:
         """Reads the form, and returns what tells it from others. Raises BadForm before the rest is read, where its token is none of ours."""
-        entry = self._entry
+        route = self._route
         # Room for the proof that a form may come with.
-        limits = replace(entry.limits, most_bytes=entry.limits.most_bytes + MOST_BYTES)
-        parser = form_parser(context.request, entry.most_fields + MOST_FIELDS, takes_files=entry.takes_files)
+        limits = replace(route.limits, most_bytes=route.limits.most_bytes + MOST_BYTES)
+        parser = form_parser(context.request, route.most_fields + MOST_FIELDS, takes_files=route.takes_files)
         posted = PostedForm(context.request, limits, share, parser=parser)
-        patience = self._services.patience
-        with patience.suspended():
+        timeouts = self._services.timeouts
+        with timeouts.suspended():
             given = await posted.token()
         token = self._read_token(context, given)
         if token is None:
             raise BadForm
-        if entry.before_reading is not None and context.place and context.place == token.place:
-            await entry.before_reading(context)
-        with patience.suspended():
-            await posted.read(self._services.slices, context.token_of)
+        if route.before_reading is not None and context.place and context.place == token.place:
+            await route.before_reading(context)
+        with timeouts.suspended():
+            await posted.read(self._services.cooperative, context.token_of)
         context.form, context.files = Form(posted.fields, context.say), posted.files
         return token
 
@@ -180,7 +180,7 @@ class _Guard:
 
         What it says holds for the person who was signed in then, and no form of a customer is taken from anybody else.
         """
-        before = context.request.cookies.get(_DOOR, "") if self._entry.is_of_customer else ""
+        before = context.request.cookies.get(_DOOR, "") if self._route.is_of_customer else ""
         for cookie in filter(None, (context.token_of, before)):
             if (token := read_one_time_token(self._services.vault, cookie, given)) is not None:
                 context.page_of = cookie
@@ -198,7 +198,7 @@ class _Guard:
 
     async def _take_lost(self, context: RequestContext) -> Response:
         """Answers a form whose session is gone: what was typed is kept on a page that offers to sign in."""
-        if not self._entry.takes_files:
+        if not self._route.takes_files:
             context.token_of = context.cookie or context.token_of
             with (
                 suppress(BadForm, TooLarge),
@@ -221,12 +221,12 @@ class _Guard:
         """Hands a form that was read to the handler, once. Raises StillUnderWay."""
         # The form may have been long on its way.
         context.session = context.session and await self._services.signing_in.find(context.cookie)
-        if self._entry.is_of_customer and (lost := self._lost(context)) is not None:
+        if self._route.is_of_customer and (lost := self._lost(context)) is not None:
             return lost
         if (turned_away := self._turn_away(context)) is not None:
             return turned_away
         if context.session is None:
-            return await self._entry.handler(context)
+            return await self._route.handler(context)
         post = Post(await self._session_of_page(context, context.session), token.mark)
         kept = await take_post(self._services.database, post)
         if kept is not None:
@@ -244,13 +244,13 @@ class _Guard:
 
     async def _carry_out(self, context: RequestContext, place: str) -> Response:
         """Has the handler answer a form whose page was about that place, unless something else comes first."""
-        if self._entry.is_of_customer and context.place != place:
+        if self._route.is_of_customer and context.place != place:
             return context.trouble(409, context.say(_SWITCHED))
         if (asked_again := await take_proof(context)) is not None:
             return asked_again
-        if self._entry.step_up:
+        if self._route.step_up:
             context.require_proof()
-        return await self._entry.handler(context)
+        return await self._route.handler(context)
 
     async def _keep(self, context: RequestContext, post: Post, response: Response) -> None:
         assert context.session is not None, "only forms of a session are kept"
@@ -278,7 +278,7 @@ class _Guard:
             # Forms that are open in other tabs go on once the same person has signed in again.
             self._give(response, _DOOR, context.cookie, _DAY_S)
         if context.new_cookie == "":
-            take_cookie(response, SESSION, path=f"{self._frame.base}/app", is_secure=self._frame.is_secure)
+            take_cookie(response, SESSION, path=f"{self._layout.base}/app", is_secure=self._layout.is_secure)
 
     def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
         give_cookie(
@@ -286,13 +286,13 @@ class _Guard:
             name,
             value,
             lasts_s=lasts_s,
-            path=f"{self._frame.base}/app",
-            is_secure=self._frame.is_secure,
+            path=f"{self._layout.base}/app",
+            is_secure=self._layout.is_secure,
             same_site="lax",
         )
 
     def _plain(self, request: Request, said: str, status: int, **values: object) -> Response:
-        context: RequestContext = getattr(request.state, "visit", None) or self._visit(request, None)
+        context: RequestContext = getattr(request.state, "context", None) or self._new_context(request, None)
         return context.trouble(status, context.say(said, **values))
 
     def _ended(self, request: Request) -> Response:

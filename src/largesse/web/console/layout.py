@@ -60,12 +60,12 @@ class MenuItem:
 class Layout:
     """What all pages of an installation stand in."""
 
-    def __init__(self, settings: Settings, vault: Vault, entries: Sequence[PageRoute]) -> None:
+    def __init__(self, settings: Settings, vault: Vault, routes: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)
         self.is_secure = settings.public_url.startswith("https://")
         self.assets = Assets(HERE / "assets", "/app/assets")
         self._vault = vault
-        self._entries = entries
+        self._routes = routes
 
     def language(self, request: Request, session: Session | None) -> Language:
         """The language a page is written in: its reader's, else the best that their browser asks for."""
@@ -89,7 +89,7 @@ class Layout:
             "here": context.here,
             "language": language,
             "languages": LANGUAGES.values(),
-            "title": self.say(language, context.entry.title) if context.entry.title else "",
+            "title": self.say(language, context.route.title) if context.route.title else "",
             "person": person,
             "menu": self._menu(language, person, context.request.url.path),
             "is_staging": person is not None and person.environment == "staging",
@@ -112,14 +112,14 @@ class Layout:
         """What the role may see, group by group."""
         if person is None:
             return []
-        entries = [one for one in self._entries if one.group and one.title and person.role in one.roles]
-        current = max((one.path for one in entries if _is_within(path, one.path)), key=len, default="")
+        routes = [one for one in self._routes if one.group and one.title and person.role in one.roles]
+        current = max((one.path for one in routes if _is_within(path, one.path)), key=len, default="")
         groups = [
             (
                 self.say(language, group.value),
                 [
                     MenuItem(self.say(language, one.title or ""), self.base + one.path, one.path == current)
-                    for one in entries
+                    for one in routes
                     if one.group is group
                 ],
             )

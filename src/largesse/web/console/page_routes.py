@@ -1,4 +1,4 @@
-"""What an entry of the table of routes says."""
+"""What a route of the table of routes says."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class PageRoute:
 
     method: str
     path: str
-    handler: Callable[[Any], Awaitable[Response]]  # of a Visit
+    handler: Callable[[Any], Awaitable[Response]]  # takes a RequestContext
     who: Right | Access
     title: str | None = None
     group: Group | None = None
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
     before_second_step: bool = False  # also for who has to set one up first
-    takes_files: bool = False  # its form may be handed in with files, which are the visit's
-    before_reading: Callable[[Any], Awaitable[object]] | None = None  # of a Visit
+    takes_files: bool = False  # its form may be handed in with files, in `context.files`
+    before_reading: Callable[[Any], Awaitable[object]] | None = None  # takes a RequestContext
     step_up: bool = False  # its form is carried out for who showed a moment ago that it is still them
 
     @property

@@ -152,7 +152,7 @@ SEND = (
 )
 
 
-ENTRIES = (
+ROUTES = (
     # The way in
     PageRoute("GET", "/app/sign-in", sign_in.sign_in, Access.ANYONE, text("Sign in")),
     PageRoute("POST", "/app/sign-in", sign_in.signed_in, Access.ANYONE, text("Sign in")),

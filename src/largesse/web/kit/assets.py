@@ -133,4 +133,4 @@ def picture_routes(services: Services) -> Sequence[BaseRoute]:
         headers = {**COMMON, **headers_of(problem), "Cache-Control": "no-store"}
         return Response(status_code=problem_type(type(problem)).status, headers=headers)
 
-    return [Route(picture_path("{name}"), guarded(picture, services.patience, wrong, {}), methods=["GET"])]
+    return [Route(picture_path("{name}"), guarded(picture, services.timeouts, wrong, {}), methods=["GET"])]

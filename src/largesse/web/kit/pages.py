@@ -34,7 +34,7 @@ def see(address: str, headers: Mapping[str, str]) -> Response:
 
 def guarded(
     endpoint: Endpoint,
-    patience: Timeouts,
+    timeouts: Timeouts,
     show: Callable[[Request, Problem], Response],
     expected: Mapping[type[Exception], Callable[[Request], Response]],
     *,
@@ -48,7 +48,7 @@ def guarded(
 
     async def answer(request: Request) -> Response:
         try:
-            with patience.wait():
+            with timeouts.wait():
                 require_fit_path(request)
                 return await endpoint(request)
         except Exception as error:  # noqa: BLE001 - each is shown

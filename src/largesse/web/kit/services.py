@@ -35,7 +35,7 @@ class Services:
     chains: Chains
     catalogue: Catalogue
     authenticator: Authenticator
-    intake: OrderService
+    orders: OrderService
     quoter: Quoter
     drafts: DraftService
     order_lists: OrderLists
@@ -45,9 +45,9 @@ class Services:
     resolver: Resolver
     delivery_throttle: DeliveryThrottle
     captures: bool  # mail of production, too, as the demo does; staging's always is
-    patience: Timeouts
+    timeouts: Timeouts
     # For transactions of requests: some of the pool's connections, so that those who read find one.
     writing_turns: FairTurns[int]
     # For bodies: how they are parsed, and how many bytes of them are held.
-    slices: CooperativeRunner = field(default_factory=CooperativeRunner)
+    cooperative: CooperativeRunner = field(default_factory=CooperativeRunner)
     body_memory: BodyMemory = field(default_factory=BodyMemory)

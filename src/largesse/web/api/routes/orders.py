@@ -113,7 +113,7 @@ def _sending(body: type[SendBody]) -> Handler:
     async def send(services: Services, call: Call) -> Reply:
         assert call.caller is not None
         asked = await _read(services, call, body)
-        return Reply(encode_json(send_response(await services.intake.send(call.caller, asked))))
+        return Reply(encode_json(send_response(await services.orders.send(call.caller, asked))))
 
     return send
 
@@ -126,9 +126,9 @@ async def _read(services: Services, call: Call, body: type[SendBody]) -> SendReq
     except Unreadable:
         raise
     except InvalidRequest as refusal:
-        await services.intake.refuse_used_reference(principal, reference_in(raw))
+        await services.orders.refuse_used_reference(principal, reference_in(raw))
         if isinstance(refusal, WrongItem):  # those after it have not been looked at
-            await services.intake.read_recipients(principal, recipients_in(raw))
+            await services.orders.read_recipients(principal, recipients_in(raw))
         raise
 
 

@@ -38,7 +38,7 @@ def _quoting(body: type[SendBody]) -> Handler:
     async def quote(services: Services, call: Call) -> Reply:
         assert call.caller is not None
         found, principal = RequestFaults(), call.principal
-        read_recipients = partial(services.intake.read_recipients, principal)
+        read_recipients = partial(services.orders.read_recipients, principal)
         asked = await read_quoted(call.body, body, principal.plan, found, read_recipients, call.ignored)
         return Reply(encode_json(quote_shape(await services.quoter.quote(call.caller, asked, found))))
 
