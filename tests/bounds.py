@@ -47,7 +47,7 @@ TESTS = (
     "tests/ledger",
     "tests/customers",
     "tests/orders/test_placer.py",
-    "tests/serving/test_trailers.py",
+    "tests/connections/test_trailers.py",
     "tests/web/api/test_bodies.py",
     "tests/web/api/test_catalogue.py",
     "tests/web/api/test_pages.py",

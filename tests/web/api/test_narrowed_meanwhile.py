@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-from tests.serving.conftest import Wire
+from tests.connections.conftest import Wire
 from tests.web.api.conftest import Service, on_database
 
 NARROWED = {

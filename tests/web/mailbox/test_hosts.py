@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.serving.conftest import Wire
+from tests.connections.conftest import Wire
 from tests.web.api.conftest import PUBLIC_URL, Service, serving
 
 from largesse.base.hosts import own_hosts

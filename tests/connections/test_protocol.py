@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 
 import pytest
-from tests.serving.conftest import Answer, chunked, get
+from tests.connections.conftest import Answer, chunked, get
 
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES

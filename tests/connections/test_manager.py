@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.serving.conftest import PATIENCE_S, get
+from tests.connections.conftest import PATIENCE_S, get
 from tests.web.api.conftest import serving
 
 from largesse.connections.manager import ConnectionManager

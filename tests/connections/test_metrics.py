@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from tests.serving.conftest import PATIENCE_S, get
+from tests.connections.conftest import PATIENCE_S, get
 
 BUCKETS = ("0.001", "0.1", "30.0", "+Inf")
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.connections.conftest import PATIENCE_S, get
+from tests.connections.test_manager import HEAD, Echo
 from tests.faults.installation import Installation
-from tests.serving.conftest import PATIENCE_S, get
-from tests.serving.test_keeper import HEAD, Echo
 from tests.web.api.conftest import serving
 
 from largesse.connections.manager import ConnectionManager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tests.serving.conftest import chunked, get
+from tests.connections.conftest import chunked, get
 
 from largesse.base.throttle import network_of
 

@@ -11,7 +11,7 @@ import time
 import httpx
 import psutil
 import pytest
-from tests.serving.conftest import PATIENCE_S, get
+from tests.connections.conftest import PATIENCE_S, get
 
 OPEN_FILES = 300
 LIMIT = 200  # a hundred are kept for everything else
