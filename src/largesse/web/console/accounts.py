@@ -111,8 +111,7 @@ async def watch(context: RequestContext) -> Response:
     wanted = None
     if form["off"] != "yes":
         below_minor = typed_amount(context, "below", account.currency)
-        told = [int(one) for one in form.all("who") if one.isascii() and one.isdigit() and len(one) < 10]
-        wanted = Watch(below_minor, tuple(sorted(set(told))))
+        wanted = Watch(below_minor, tuple(sorted(set(form.numbers("who")))))
     try:
         if not form.errors:
             async with context.writing() as connection:

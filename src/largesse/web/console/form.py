@@ -1,13 +1,27 @@
-"""A form: what was typed, read field by field, and what is wrong with each."""
+"""Forms of pages: the declared fields of a form are decoded, bounded and refused here, and nowhere else.
+
+    class InvitationForm(msgspec.Struct):
+        email: Annotated[str, Email()]
+        role: Annotated[str, Choice(ROLES)]
+
+`form.read(InvitationForm)` returns one, with the empty value for each field that is wrong, and notes in `form.errors` what is wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol, TypeVar, cast, get_args, get_type_hints
+
+import msgspec
 
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.i18n.templates import text
 from largesse.base.text import unfit
+from largesse.web.kit.query import INT32, Whole
 
+Declared = TypeVar("Declared")
 Say = Callable[..., str]
 
 # Named so by the parts of templates that show a form.
@@ -18,64 +32,127 @@ _NO_EMAIL = text("This is not an e-mail address, such as name@example.com.")
 _NOT_OFFERED = text("Choose one of those offered.")
 
 
+class FieldKind(Protocol):
+    """What a field holds, and its limits."""
+
+    def read(self, form: Form, name: str) -> Any:
+        """Returns the value of the field. Notes in the form what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of at most `most` characters, without blanks around it. `lines` allows line breaks."""
+
+    most: int
+    required: bool = True
+    lines: bool = False
+
+    def read(self, form: Form, name: str) -> str:
+        """Returns the text, also where something is wrong with it."""
+        value = form[name].replace("\r\n", "\n").strip()
+        if not value and self.required:
+            form.error(name, form.say(REQUIRED))
+        if len(value) > self.most:
+            form.error(name, form.say(_TOO_LONG, found=len(value), most=self.most))
+        if unfit(value, line_breaks=self.lines):
+            form.error(name, form.say(_UNFIT))
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Email:
+    """An e-mail address."""
+
+    def read(self, form: Form, name: str) -> str:
+        """Returns the address in its normal form; empty where it is none."""
+        value = form[name].strip()
+        try:
+            return normalise_email(value)
+        except EmailError:
+            form.error(name, form.say(_NO_EMAIL if value else REQUIRED))
+            return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the values offered."""
+
+    offered: Collection[str]
+
+    def read(self, form: Form, name: str) -> str:
+        """Returns what was sent, also where it was not offered."""
+        if form[name] not in self.offered:
+            form.error(name, form.say(_NOT_OFFERED))
+        return form[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A box or button that sends `yes`."""
+
+    def read(self, form: Form, name: str) -> bool:
+        """Returns whether it was sent."""
+        return form[name] == "yes"
+
+
 class Form:
     """The fields of a form by name. Each reading notes in `errors` what is wrong, in the language of the page."""
 
     def __init__(self, fields: Sequence[tuple[str, str]] | Mapping[str, str], say: Say) -> None:
         self._fields = list(fields.items()) if isinstance(fields, Mapping) else list(fields)
-        self._say = say
+        self.say = say
         self.errors: dict[str, str] = {}
 
     def __contains__(self, name: str) -> bool:
         return any(field == name for field, _ in self._fields)
 
     def __getitem__(self, name: str) -> str:
-        """What was typed into the first field of that name, as it was; empty where there is none."""
+        """Returns what was typed into the first field of that name, unchanged; empty where there is none."""
         return next((value for field, value in self._fields if field == name), "")
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """All that was typed, as it was."""
+        """All that was typed, unchanged."""
         return list(self._fields)
 
     def without(self, names: Collection[str]) -> Form:
-        """The same form without the fields of those names."""
-        return Form([one for one in self._fields if one[0] not in names], self._say)
+        """Returns the same form without the fields of those names."""
+        return Form([one for one in self._fields if one[0] not in names], self.say)
 
     def all(self, name: str) -> list[str]:
-        """What was typed into each field of that name."""
+        """Returns what was typed into each field of that name."""
         return [value for field, value in self._fields if field == name]
 
     def error(self, name: str, said: str) -> None:
         """Notes what is wrong with a field, where nothing is noted yet."""
         self.errors.setdefault(name, said)
 
+    def read(self, declared: type[Declared]) -> Declared:
+        """Returns the form as a declared type. Notes what is wrong with each field."""
+        kinds = _kinds(cast("Hashable", declared))
+        return msgspec.convert({name: kind.read(self, name) for name, kind in kinds.items()}, declared)
+
     def text(self, name: str, most: int, *, required: bool = True, lines: bool = False) -> str:
-        """A text of at most so many characters, without blanks around it; `lines` may be broken."""
-        value = self[name].replace("\r\n", "\n").strip()
-        if not value and required:
-            self.error(name, self._say(REQUIRED))
-        if len(value) > most:
-            self.error(name, self._say(_TOO_LONG, found=len(value), most=most))
-        if unfit(value, line_breaks=lines):
-            self.error(name, self._say(_UNFIT))
-        return value
+        """Returns a text, as `Text` reads it."""
+        return Text(most, required, lines).read(self, name)
 
     def email(self, name: str) -> str:
-        """An e-mail address in its normal form."""
-        value = self[name].strip()
-        if not value:
-            self.error(name, self._say(REQUIRED))
-            return ""
-        try:
-            return normalise_email(value)
-        except EmailError:
-            self.error(name, self._say(_NO_EMAIL))
-            return ""
+        """Returns an e-mail address, as `Email` reads it."""
+        return Email().read(self, name)
 
     def choice(self, name: str, offered: Collection[str]) -> str:
-        """One of those offered."""
-        value = self[name]
-        if value not in offered:
-            self.error(name, self._say(_NOT_OFFERED))
-        return value
+        """Returns one of the values offered, as `Choice` reads it."""
+        return Choice(offered).read(self, name)
+
+    def number(self, name: str, highest: int = INT32) -> int | None:
+        """Returns a whole number from 0 to `highest`, such as an id; None for anything else."""
+        return Whole(highest).read(self[name].strip())
+
+    def numbers(self, name: str) -> list[int]:
+        """Returns the whole numbers in the fields of that name, such as ids. Skips everything else."""
+        return [number for typed in self.all(name) if (number := Whole().read(typed)) is not None]
+
+
+@cache
+def _kinds(declared: Any) -> dict[str, FieldKind]:
+    return {name: get_args(hint)[1] for name, hint in get_type_hints(declared, include_extras=True).items()}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
@@ -22,6 +25,7 @@ from largesse.db.pool import Connection
 from largesse.jobs.outbox import mail_invitation
 from largesse.ledger.access import Holder, list_assignable, take_all_accounts
 from largesse.web.console.context import RequestContext
+from largesse.web.console.form import Choice, Email, Text
 from largesse.web.console.service_accounts import assign_to
 
 ROLE_NAMES = {
@@ -56,17 +60,24 @@ async def download(context: RequestContext) -> Response:
     return await context.csv("people.csv", columns, rows)
 
 
+class InvitationForm(msgspec.Struct):
+    """Who is invited, and their role."""
+
+    email: Annotated[str, Email()]
+    name: Annotated[str, Text(_MOST_NAME, required=False)]
+    role: Annotated[str, Choice(ROLES)]
+
+
 async def send_invitation(context: RequestContext) -> Response:
     """Invites an address, and shows the link to hand on."""
     form, person = context.form, context.person
-    email = form.email("email")
-    name = form.text("name", _MOST_NAME, required=False)
-    role = form.choice("role", ROLES)
+    invitation = form.read(InvitationForm)
+    email, role = invitation.email, invitation.role
     if form.errors:
         return await _shown(context, status=422)
     try:
         async with context.writing(changes_access=True) as connection:
-            made = await invite(connection, person.customer_id, email, name=name or None, role=role)
+            made = await invite(connection, person.customer_id, email, name=invitation.name or None, role=role)
             await _mail(context, connection, made)
             await context.record(connection, "person.invited", made.email, after={"role": role})
     except AlreadyThere:

@@ -26,6 +26,7 @@ from largesse.ledger.statements import month_of
 from largesse.orders.spending import read_spent_today
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up
 from largesse.web.console.context import RequestContext, typed_amount
+from largesse.web.kit.query import Whole
 
 
 async def limit(context: RequestContext) -> Response:
@@ -71,9 +72,7 @@ async def assign(context: RequestContext) -> Response:
 async def assign_to(context: RequestContext, holder: Holder, holder_id: int, subject: str) -> None:
     """Makes the accounts of the form those that somebody may use, beside those open to all. Raises NotFound."""
     person = context.person
-    given = [
-        int(one) if one.isascii() and one.isdigit() and len(one) < 10 else 0 for one in context.form.all("may_use")
-    ]
+    given = [Whole().read(one) or 0 for one in context.form.all("may_use")]
     async with context.writing() as connection:
         done = await assign_accounts(connection, holder, person.customer_id, person.environment, holder_id, given)
         if done.before != done.after:

@@ -104,9 +104,8 @@ async def customers(context: RequestContext) -> Response:
 async def choose_customer(context: RequestContext) -> Response:
     """Makes the pages those of one customer. Raises NotFound for another's."""
     assert context.session is not None, "for who is signed in"
-    chosen = context.form["user"]
-    is_number = chosen.isascii() and chosen.isdigit() and len(chosen) < 10
-    if not is_number or not await context.services.signing_in.choose(context.session, int(chosen), context.origin):
+    chosen = context.form.number("user")
+    if chosen is None or not await context.services.signing_in.choose(context.session, chosen, context.origin):
         raise NotFound("There is no such customer.")
     return context.see("/app")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
 
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
@@ -12,6 +14,7 @@ from largesse.base.i18n.templates import text
 from largesse.customers.authenticator import person_calls
 from largesse.events.registry import EVENTS
 from largesse.web.console.context import RequestContext
+from largesse.web.console.form import Choice, Text
 from largesse.webhooks.delivery_log import (
     DeliveryRecord,
     SubscriptionRecord,
@@ -60,19 +63,25 @@ async def show(context: RequestContext) -> Response:
     return await _shown(context)
 
 
+class SubscriptionForm(msgspec.Struct):
+    """Where events are sent, and which."""
+
+    target_url: Annotated[str, Text(_LONGEST_URL)]
+    event: Annotated[str, Choice(EVENTS)]
+
+
 async def create(context: RequestContext) -> Response:
     """Subscribes an address, and shows the secret this once."""
     form, services, principal = context.form, context.services, context.principal
-    url = form.text("target_url", _LONGEST_URL)
-    event = form.choice("event", list(EVENTS))
+    subscription = form.read(SubscriptionForm)
     if form.errors:
         return await _shown(context, status=422)
     allowed = services.settings.webhook_allowed_networks
     try:
-        target = parse_target(url, allowed)
+        target = parse_target(subscription.target_url, allowed)
         await check_target(target, allowed, services.resolver.look_up, principal.customer_id)
         async with context.writing() as connection:
-            created = await create_subscription(connection, principal, services.vault, target, event)
+            created = await create_subscription(connection, principal, services.vault, target, subscription.event)
             await context.record(
                 connection,
                 "webhook.created",

@@ -14,6 +14,7 @@ from largesse.customers.roles import Right
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.form import Form
+from largesse.web.kit.query import Whole
 
 CARDS = 60
 
@@ -81,7 +82,7 @@ def rights(context: RequestContext) -> dict[str, bool]:
 def for_template(context: RequestContext) -> str:
     """Which template a gift is looked for: its id, or `new`; empty where none is."""
     given = context.query("template")
-    is_one = given == "new" or (given.isascii() and given.isdigit() and len(given) < 10)
+    is_one = given == "new" or Whole().read(given) is not None
     return given if is_one and context.person.may(Right.TEMPLATES) else ""
 
 

@@ -19,6 +19,7 @@ from largesse.orders.request import DEFAULT_COUNTRY, Choice, CollectionChoice, P
 from largesse.templates.store import Template, read_template
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.gifts.browsing import delivered
+from largesse.web.kit.query import Whole
 
 _NOT_THIS_AMOUNT = text("It cannot be sent for this amount.")
 
@@ -106,7 +107,7 @@ def amount_values(context: RequestContext, picked: Picked) -> dict[str, Any]:
 
 def id_of(given: str) -> int | None:
     """The id that a field or parameter holds; None where it holds none."""
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
+    return Whole().read(given)
 
 
 def _choice(context: RequestContext, picked: Picked) -> Choice:

@@ -35,7 +35,7 @@ from largesse.templates.store import (
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
-from largesse.web.console.send.message import NAMES
+from largesse.web.console.send.message import NAMES, MessageForm
 from largesse.web.console.send.opening import Chosen, Open, chosen, person_as_caller
 from largesse.web.console.send.preview import held
 from largesse.web.kit.security import with_documents
@@ -207,18 +207,15 @@ async def _typed(context: RequestContext, caller: Caller, snapshot: Snapshot, be
         raise NotFound("There is no such gift.")
     choice, gift = await priced(context, caller, picked)
     name = form.text("name", MAX_NAME, required=not _looks(context))
-    draft = DraftContent(
-        wrapping_key=form.choice("wrapping_key", WRAPPINGS),
-        from_name=form.text("from_name", MAX_FROM_NAME, required=False) or None,
-        message=form.text("message", MAX_MESSAGE, required=False, lines=True) or None,
-    )
+    said = form.read(MessageForm)
+    draft = DraftContent(wrapping_key=said.wrapping_key, from_name=said.from_name or None, message=said.message or None)
     days = before.expiry_after_days if before else None
     if context.person.plan == "enterprise":
         days = _days(context)
     if form.errors or gift is None:
         return _Typed(picked)
-    said = await chosen(context, Open(caller, Draft("", draft.chosen(choice), caller.now), snapshot))
-    return _Typed(picked, said, _content(picked, gift, draft, name, days))
+    shown = await chosen(context, Open(caller, Draft("", draft.chosen(choice), caller.now), snapshot))
+    return _Typed(picked, shown, _content(picked, gift, draft, name, days))
 
 
 def _content(picked: Picked, gift: Gift, draft: DraftContent, name: str, days: int | None) -> TemplateContent:
@@ -242,10 +239,9 @@ def _content(picked: Picked, gift: Gift, draft: DraftContent, name: str, days: i
 
 def _days(context: RequestContext) -> int | None:
     """After how many days the gift expires; None where nothing is said."""
-    typed = context.form["expiry_after_days"].strip()
-    if not typed:
+    if not context.form["expiry_after_days"].strip():
         return None
-    days = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 7 else 0
+    days = context.form.number("expiry_after_days") or 0
     if not 1 <= days <= MAX_EXPIRY_DAYS:
         context.form.error("expiry_after_days", context.say(_NO_DAYS, most=MAX_EXPIRY_DAYS))
     return days

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, WRAPPINGS
 from largesse.web.console.context import RequestContext
+from largesse.web.console.form import Choice, Text
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 from largesse.web.console.send.preview import claim_document, language_of, letter_shown, mail_document
 from largesse.web.console.send.test_mail import may_try, send_test
@@ -26,6 +30,14 @@ NAMES = {
 }
 
 
+class MessageForm(msgspec.Struct):
+    """The wrapping of a gift, its sender and their message."""
+
+    wrapping_key: Annotated[str, Choice(WRAPPINGS)]
+    from_name: Annotated[str, Text(MAX_FROM_NAME, required=False)]
+    message: Annotated[str, Text(MAX_MESSAGE, required=False, lines=True)]
+
+
 async def write(context: RequestContext) -> Response:
     """The form, with what it will look like so far."""
     return await _show(context, await open_draft(context))
@@ -34,12 +46,12 @@ async def write(context: RequestContext) -> Response:
 async def take(context: RequestContext) -> Response:
     """Takes wrapping, sender and message; then shows them, or goes on."""
     opened, form = await open_draft(context), context.form
-    wrapping = form.choice("wrapping_key", WRAPPINGS)
-    from_name = form.text("from_name", MAX_FROM_NAME, required=False)
-    message = form.text("message", MAX_MESSAGE, required=False, lines=True)
+    said = form.read(MessageForm)
     if form.errors:
         return await _show(context, opened, status=422)
-    await change(context, opened, wrapping_key=wrapping, from_name=from_name or None, message=message or None)
+    await change(
+        context, opened, wrapping_key=said.wrapping_key, from_name=said.from_name or None, message=said.message or None
+    )
     if form["then"] == "try":
         return await _tried(context, await open_draft(context))
     return context.see(f"{opened.path}/{'message' if form['then'] == 'look' else 'delivery'}")

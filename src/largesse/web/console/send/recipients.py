@@ -24,6 +24,7 @@ from largesse.orders.recipients import MAX_CODES
 from largesse.reports.usage import earlier_gifts
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
+from largesse.web.kit.query import Whole
 from largesse.web.kit.security import OF_FORMS
 
 
@@ -35,11 +36,11 @@ async def mend(context: RequestContext) -> Response:
     if columns is None:
         return back
     typed = {
-        int(number): cells
+        row: cells
         for number, *cells in zip_longest(
             *(context.form.all(name) for name in ("number", "email", "name", "quantity")), fillvalue=""
         )
-        if number.isascii() and number.isdigit() and len(number) < 10
+        if (row := Whole().read(number)) is not None
     }
     async with context.database.connection(principal.scope) as connection:
         sheet = await read_sheet(connection, principal, opened.draft.id)
@@ -132,8 +133,7 @@ async def take_file(context: RequestContext) -> Response:
 async def take_quantity(context: RequestContext) -> Response:
     """Takes how many anonymous codes are wanted."""
     opened = await open_draft(context)
-    typed = context.form["quantity"].strip()
-    quantity = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 6 else 0
+    quantity = context.form.number("quantity") or 0
     if not 1 <= quantity <= MAX_CODES:
         context.form.error("quantity", context.say(_QUANTITY))
         return await _show(context, opened, status=422)
@@ -280,5 +280,4 @@ async def _earlier(context: RequestContext, opened: Open, said: Chosen, checked:
 
 
 def _column(context: RequestContext, name: str) -> int | None:
-    typed = context.form[name]
-    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 4 else None
+    return context.form.number(name, 999)
