@@ -79,7 +79,7 @@ JSON_OF_OURS = {
     "fulfilment/shipments.py",  # sealed
     "fulfilment/vouchers.py",  # sealed
     "ledger/posting.py",  # rows on their way to a statement
-    "customers/customers.py",  # a column of JSON
+    "customers/customer_store.py",  # a column of JSON
     "customers/restrictions.py",  # a column of JSON
     "orders/quotes.py",  # what is hashed
     "orders/new_rows.py",  # the event that goes with an order

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.chained import CHAIN
+from tests.keys import create_key
 
-from largesse.base.errors import OperatorError, Unauthorized, Unavailable
-from largesse.customers.api_keys import create_key, delete_key, list_keys
+from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
 from largesse.customers.authenticator import Authenticator, new_secret, secret_hash
+from largesse.customers.key_store import delete_key, list_keys
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.seed.load import load_seed
@@ -119,7 +120,7 @@ async def test_only_a_hash_is_kept(database: Database) -> None:
 @pytest.mark.parametrize(
     ("customer", "bot", "said"),
     [
-        ("nobody", "bot", "no customer 'nobody'"),
+        ("nobody", "bot", "customer 'nobody' has no service account 'bot'"),
         ("acme", "nobody", "no service account 'nobody'"),
         ("globex", "idle", "no service account 'idle'"),
     ],
@@ -142,7 +143,7 @@ async def test_a_deleted_key_keeps_its_row_and_frees_its_name(database: Database
     key_id, secret = await make(database, "one")
     async with database.connection(OPERATOR) as connection:
         await delete_key(connection, key_id)
-        with pytest.raises(OperatorError, match=f"no API key {key_id}"):
+        with pytest.raises(NotFound, match=f"no API key {key_id}"):
             await delete_key(connection, key_id)
         assert await list_keys(connection) == []
     again, _ = await make(database, "one")
@@ -172,7 +173,7 @@ async def test_keys_are_listed_without_their_secrets(database: Database) -> None
 
 async def test_an_unknown_key_is_not_deleted(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
-        with pytest.raises(OperatorError, match="there is no API key 999"):
+        with pytest.raises(NotFound, match="there is no API key 999"):
             await delete_key(connection, 999)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import asyncpg
+from tests.keys import create_key
 from tests.seed.conftest import everything, load, one
 from tests.seed.worlds import WHOLE
 
-from largesse.customers.api_keys import create_key, delete_key
 from largesse.customers.authenticator import secret_hash, well_formed
+from largesse.customers.key_store import delete_key
 
 
 async def test_the_database_knows_only_the_hashes_of_secrets(connection: asyncpg.Connection) -> None:

@@ -16,9 +16,8 @@ from largesse.base.errors import OperatorError, Problem
 from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.customers.customers import find_customer
+from largesse.customers.customer_store import find_customer, list_service_accounts
 from largesse.customers.members import list_colleagues
-from largesse.customers.service_accounts import list_limits
 from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR
 from largesse.ledger.access import Assigned, Holder, assign_accounts, list_assignable
@@ -100,7 +99,7 @@ async def _find(
             ):
                 return colleague.id, colleague.email
         raise OperatorError(f"nobody belongs to {customer!r} by that address")
-    for record in await list_limits(connection, customer):
+    for record in await list_service_accounts(connection, customer=customer):
         if record.key == service_account:
             return record.id, f"service account {record.id}"
     raise OperatorError(f"customer {customer!r} has no service account {service_account!r}")

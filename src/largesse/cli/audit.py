@@ -11,7 +11,7 @@ from largesse.audit.service import AuditEvent, list_events
 from largesse.cli import running
 from largesse.cli.running import command, current_database
 from largesse.cli.tables import customer_option, format_options, listing
-from largesse.customers.customers import find_customer
+from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
 
 _SHOWN = ("at", "customer", "who", "act", "subject", "address")

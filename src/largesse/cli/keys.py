@@ -1,4 +1,4 @@
-"""`keys`: API keys by name, and what each is for."""
+"""`keys`: API keys by name, and what each may be used for."""
 
 from __future__ import annotations
 
@@ -10,25 +10,17 @@ import click
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import ENVIRONMENTS, Network
-from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
-from largesse.customers.api_keys import (
-    MOST_NAME,
-    KeyRecord,
-    add_second_key,
-    create_key,
-    delete_key,
-    find_key,
-    list_keys,
-    narrow_key,
-)
-from largesse.customers.customers import find_customer
+from largesse.cli.running import Commands, command, current_database, operator_actor, read_name
+from largesse.customers.api_keys import MOST_NAME, NewKey, create_key, delete_key, narrow_key, replace_key
+from largesse.customers.customer_store import find_service_account
+from largesse.customers.key_store import ApiKey, list_keys
 from largesse.customers.restrictions import (
     MOST_NETWORKS,
     SCOPES,
-    networks_said,
+    networks_text,
     parse_network,
-    scopes_kept,
-    scopes_said,
+    scopes_text,
+    stored_scopes,
 )
 from largesse.db.scope import OPERATOR
 
@@ -36,7 +28,7 @@ from largesse.db.scope import OPERATOR
 def narrowing_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --scope and --network; the command gets `scopes` and `networks`, empty where none was given."""
     scope = click.option(
-        "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="What it is for; repeatable."
+        "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="What it may be used for; repeatable."
     )
     network = click.option(
         "--network", "networks", multiple=True, metavar="CIDR", help="Where it may be used from; repeatable."
@@ -55,7 +47,7 @@ def _read_networks(networks: Sequence[str]) -> list[Network] | None:
 
 @click.group(cls=Commands)
 def keys() -> None:
-    """Make, narrow, replace, list and delete API keys."""
+    """Create, narrow, replace, list and delete API keys."""
 
 
 @keys.command("create")
@@ -75,36 +67,17 @@ async def keys_create(
     networks: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make an API key and print its secret, this once.
+    """Create an API key and print its secret, this once.
 
     It may be used for everything and from everywhere, unless --scope or --network narrow it.
     """
     name = read_name(name, MOST_NAME, argument="--name")
-    wanted_scopes, wanted_networks = scopes_kept(scopes), _read_networks(networks)
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        key_id, secret = await create_key(
-            connection,
-            customer=customer,
-            service_account=service_account,
-            environment=environment,
-            key=name,
-            scopes=wanted_scopes,
-            networks=wanted_networks,
-        )
-        await acting.record(
-            connection,
-            "key.created",
-            f"API key {key_id}",
-            customer_id=await find_customer(connection, customer),
-            environment=environment,
-            after={
-                "name": name,
-                "service_account": service_account,
-                "for": scopes_said(wanted_scopes),
-                "from": networks_said(wanted_networks),
-            },
-        )
-    _tell_secret(key_id, name, secret, as_json=as_json)
+    parsed_networks = _read_networks(networks)
+    async with operator_actor(customer, environment) as actor:
+        async with actor.transaction() as transaction:
+            account = await find_service_account(transaction.connection, customer, service_account)
+        made = await create_key(actor, account, name, scopes=stored_scopes(scopes), networks=parsed_networks)
+    _print_secret(made, as_json=as_json)
 
 
 @keys.command("replace")
@@ -112,29 +85,21 @@ async def keys_create(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
 async def keys_replace(key_id: int, as_json: bool) -> None:
-    """Make a second key beside the API key KEY_ID (see `keys list`) and print its secret, this once.
+    """Create a second key beside the API key KEY_ID (see `keys list`) and print its secret, this once.
 
-    It acts as the same service account, for the same, from the same networks. Both work: have the program use the second one, see in
-    `keys list` that the first is no longer used, then delete that with `keys delete`.
+    It has the same service account, scopes and networks. Both keys work: have the program use the second one, check in `keys list`
+    that the first is no longer used, then delete the first with `keys delete`.
     """
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        made = await add_second_key(connection, key_id)
-        await acting.record(
-            connection,
-            "key.created",
-            f"API key {made.id}",
-            customer_id=made.first.customer_id,
-            environment=made.first.environment,
-            after={"name": made.key, "replaces": made.first.key},
-        )
-    _tell_secret(made.id, made.key, made.secret, as_json=as_json)
+    async with operator_actor() as actor:
+        made = await replace_key(actor, key_id)
+    _print_secret(made, as_json=as_json)
 
 
-def _tell_secret(key_id: int, name: str, secret: str, *, as_json: bool) -> None:
+def _print_secret(made: NewKey, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"id": key_id, "name": name, "secret": secret}))
+        click.echo(json.dumps({"id": made.id, "name": made.name, "secret": made.secret}))
     else:
-        click.echo(f"API key {key_id} ({name}): {secret}\nKeep it: it is not shown again.")
+        click.echo(f"API key {made.id} ({made.name}): {made.secret}\nKeep it: it is not shown again.")
 
 
 @keys.command("set")
@@ -146,81 +111,69 @@ def _tell_secret(key_id: int, name: str, secret: str, *, as_json: bool) -> None:
 async def keys_set(
     key_id: int, scopes: tuple[str, ...], networks: tuple[str, ...], all_scopes: bool, any_network: bool
 ) -> None:
-    """Say what the API key KEY_ID (see `keys list`) is for, and from where it may be used, from the next request on.
+    """Set what the API key KEY_ID (see `keys list`) may be used for, and from where, from its next request on.
 
-    What no option speaks of stays as it is.
+    What you give no option for stays as it is.
     """
     if (all_scopes and scopes) or (any_network and networks):
         raise OperatorError("--all-scopes goes without --scope, and --any-network without --network")
     if not (all_scopes or scopes or any_network or networks):
         raise OperatorError("say what is to change: --scope, --all-scopes, --network or --any-network")
-    wanted_scopes, wanted_networks = scopes_kept(scopes), _read_networks(networks)
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        before = await find_key(connection, key_id)
-        narrowed = await narrow_key(
-            connection,
+    parsed_networks = _read_networks(networks)
+    async with operator_actor() as actor:
+        key = await narrow_key(
+            actor,
             key_id,
-            scopes=wanted_scopes if scopes or all_scopes else before.scopes,
-            networks=wanted_networks if networks or any_network else before.networks,
+            scopes=stored_scopes(scopes) if scopes or all_scopes else ...,
+            networks=parsed_networks if networks or any_network else ...,
         )
-        key = await find_key(connection, key_id)
-        await acting.record(
-            connection,
-            "key.narrowed",
-            f"API key {key_id}",
-            customer_id=narrowed.customer_id,
-            environment=narrowed.environment,
-            before={"for": scopes_said(before.scopes), "from": networks_said(before.networks)},
-            after={"for": scopes_said(key.scopes), "from": networks_said(key.networks)},
-        )
-    said = f"for {scopes_said(key.scopes)}, from {networks_said(key.networks)}"
-    click.echo(f"API key {key_id} ({key.key}) is {said}.")
+    click.echo(f"API key {key_id} ({key.key}) is for {scopes_text(key.scopes)}, from {networks_text(key.networks)}.")
 
 
 @keys.command("list")
 @click.option("--customer", help="Only this customer's.")
-@click.option("--deleted", is_flag=True, help="Those that were deleted, too.")
+@click.option("--deleted", is_flag=True, help="Include deleted keys.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
 async def keys_list(customer: str | None, deleted: bool, as_json: bool) -> None:
     """List API keys, without their secrets."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
-        records = await list_keys(connection, customer, with_deleted=deleted)
+        listed = await list_keys(connection, customer, with_deleted=deleted)
     if as_json:
-        click.echo(json.dumps([_described(record, with_deleted=deleted) for record in records], indent=2))
+        click.echo(json.dumps([_described(key, with_deleted=deleted) for key in listed], indent=2))
         return
-    for r in records:
+    for r in listed:
         seen = f"last seen {r.last_seen_at:%Y-%m-%d %H:%M} UTC" if r.last_seen_at else "never seen"
         seen += f" from {r.last_seen_address}" if r.last_seen_address else ""
         seen += f"  replaces {r.replaces}" if r.replaces else ""
         gone = f"  deleted {r.deleted_at:%Y-%m-%d %H:%M} UTC" if r.deleted_at else ""
         narrowed = "".join(
             (
-                f"  for {scopes_said(r.scopes)}" if r.scopes is not None else "",
-                f"  from {networks_said(r.networks)}" if r.networks is not None else "",
+                f"  for {scopes_text(r.scopes)}" if r.scopes is not None else "",
+                f"  from {networks_text(r.networks)}" if r.networks is not None else "",
             )
         )
         click.echo(f"{r.id:6}  {r.customer}/{r.key}  {r.environment}  as {r.service_account}{narrowed}  {seen}{gone}")
 
 
-def _described(record: KeyRecord, *, with_deleted: bool) -> dict[str, object]:
-    """A key in JSON; only a list that shows deleted keys says of each when it was."""
+def _described(key: ApiKey, *, with_deleted: bool) -> dict[str, object]:
+    """Returns a key for JSON; `deleted_at` only in a list that shows deleted keys."""
     described: dict[str, object] = {
-        "id": record.id,
-        "customer": record.customer,
-        "name": record.key,
-        "service_account": record.service_account,
-        "environment": record.environment,
-        "scopes": list(record.scopes or SCOPES),
-        "networks": None if record.networks is None else [str(network) for network in record.networks],
-        "created_at": record.created_at.isoformat(),
-        "made_by": record.made_by,
-        "replaces": record.replaces,
-        "last_seen_at": record.last_seen_at.isoformat() if record.last_seen_at else None,
-        "last_seen_address": record.last_seen_address,
+        "id": key.id,
+        "customer": key.customer,
+        "name": key.key,
+        "service_account": key.service_account,
+        "environment": key.environment,
+        "scopes": list(key.scopes or SCOPES),
+        "networks": None if key.networks is None else [str(network) for network in key.networks],
+        "created_at": key.created_at.isoformat(),
+        "made_by": key.made_by,
+        "replaces": key.replaces,
+        "last_seen_at": key.last_seen_at.isoformat() if key.last_seen_at else None,
+        "last_seen_address": key.last_seen_address,
     }
     if with_deleted:
-        described["deleted_at"] = record.deleted_at.isoformat() if record.deleted_at else None
+        described["deleted_at"] = key.deleted_at.isoformat() if key.deleted_at else None
     return described
 
 
@@ -229,14 +182,6 @@ def _described(record: KeyRecord, *, with_deleted: bool) -> dict[str, object]:
 @command
 async def keys_delete(key_id: int) -> None:
     """Delete the API key KEY_ID (see `keys list`); it stops working at once."""
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        deleted = await delete_key(connection, key_id)
-        await acting.record(
-            connection,
-            "key.deleted",
-            f"API key {key_id}",
-            customer_id=deleted.customer_id,
-            environment=deleted.environment,
-            before={"name": deleted.key},
-        )
+    async with operator_actor() as actor:
+        await delete_key(actor, key_id)
     click.echo(f"API key {key_id} is deleted.")

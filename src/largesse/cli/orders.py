@@ -9,7 +9,7 @@ import click
 
 from largesse.cli.running import Commands, acting_operator, command, current_database, progress
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.customers.customers import find_customer
+from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
 from largesse.orders.listing import list_newest_orders
 

@@ -12,7 +12,7 @@ from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, acting_operator, command
-from largesse.customers.customers import find_customer
+from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
 from largesse.privacy.erasing import Receipt, erase

@@ -9,7 +9,7 @@ from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.ledger import read_amount, read_reference
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.customers.customers import find_customer
+from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
 from largesse.ledger.receivables import list_receivables, settle
 

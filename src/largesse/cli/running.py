@@ -23,11 +23,13 @@ import click
 
 from largesse.audit.service import Acting, by_command
 from largesse.base import clock
-from largesse.base.errors import OperatorError
+from largesse.base.errors import OperatorError, Problem
 from largesse.base.settings import load_settings
 from largesse.base.text import unfit
 from largesse.customers.actor import Actor, command_actor
+from largesse.customers.customer_store import find_customer
 from largesse.db.pool import DATABASE_FAILED, Database, in_one_line
+from largesse.db.scope import OPERATOR
 from largesse.installation import chains_of, check_schema, open_database, open_vault
 
 HELP = "From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says otherwise (+01:00)."
@@ -84,6 +86,8 @@ def one_line() -> Iterator[None]:
         yield
     except OperatorError as error:
         raise click.ClickException(str(error)) from None
+    except Problem as error:
+        raise click.ClickException(error.detail) from None
     except BrokenPipeError:
         raise  # whoever read our output has gone
     except DATABASE_FAILED as error:
@@ -125,10 +129,17 @@ async def acting_operator() -> AsyncIterator[tuple[Database, Acting]]:
 
 
 @asynccontextmanager
-async def operator_actor() -> AsyncIterator[Actor]:
-    """The command as the actor of a room's operation. Raises OperatorError as `acting_operator` does."""
+async def operator_actor(customer: str | None = None, environment: str | None = None) -> AsyncIterator[Actor]:
+    """Yields the command as the actor of a room's operation, on behalf of the customer of a key where one is given.
+
+    Raises OperatorError as `acting_operator` does, and for an unknown customer.
+    """
     async with acting_operator() as (database, acting):
-        yield command_actor(database, acting)
+        actor = command_actor(database, acting)
+        if customer is not None:
+            async with database.connection(OPERATOR) as connection:
+                actor = actor.on_behalf_of(await find_customer(connection, customer), environment)
+        yield actor
 
 
 @contextmanager

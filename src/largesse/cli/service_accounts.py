@@ -1,9 +1,11 @@
-"""`service-accounts`: who the API acts as: making them, switching them on and off, and what each may order."""
+"""`service-accounts`: creating service accounts, switching them on and off, and limiting what they may order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from decimal import Decimal
+from types import EllipsisType
 from typing import Any
 
 import click
@@ -11,20 +13,12 @@ import click
 from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import OperatorError
 from largesse.base.money import to_decimal
-from largesse.cli.running import Commands, acting_operator, command, current_database, read_name
+from largesse.cli.running import Commands, command, current_database, operator_actor, read_name
 from largesse.cli.tables import customer_option, format_options, show
+from largesse.customers.actor import Actor
 from largesse.customers.api_keys import MOST_NAME
-from largesse.customers.customers import find_customer
-from largesse.customers.restrictions import Limit
-from largesse.customers.service_accounts import (
-    ServiceAccountRecord,
-    TooManyServiceAccounts,
-    add_service_account,
-    limit_service_account,
-    list_limits,
-    switch_service_account,
-)
-from largesse.db.pool import Connection
+from largesse.customers.customer_store import ServiceAccount, find_service_account, list_service_accounts
+from largesse.customers.service_accounts import create_service_account, limit_service_account, switch_service_account
 from largesse.db.scope import OPERATOR
 
 _COLUMNS = ("id", "customer", "key", "name", "active", "currency", "largest_order", "daily")
@@ -33,7 +27,7 @@ _NONE = "none"
 
 @click.group("service-accounts", cls=Commands)
 def service_accounts() -> None:
-    """See who the API acts as; make, limit, switch off and switch on service accounts."""
+    """List, create, limit, switch off and switch on service accounts, which API keys act as."""
 
 
 @service_accounts.command("list")
@@ -41,10 +35,10 @@ def service_accounts() -> None:
 @format_options
 @command
 async def service_accounts_list(customer: str | None, form: str | None) -> None:
-    """List service accounts, with a line for each currency in which what they may order is limited."""
+    """List service accounts, with a line for each currency that has a limit."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
-        records = await list_limits(connection, customer)
-    show(form, _COLUMNS, (row for record in records for row in _rows(record)), empty="There are none.")
+        accounts = await list_service_accounts(connection, customer=customer)
+    show(form, _COLUMNS, (row for account in accounts for row in _rows(account)), empty="There are none.")
 
 
 @service_accounts.command("limit")
@@ -58,32 +52,22 @@ async def service_accounts_limit(
 ) -> None:
     """Limit what the service account CUSTOMER/KEY may order, with all its keys, from the next order on.
 
-    What an order costs counts, whatever becomes of it later. A daily sum counts orders from when it was first limited, in each
-    environment for itself. What no option speaks of stays as it is.
+    An order counts with what it costs, even when it is cancelled later. A daily limit counts orders from when it was first set, in each
+    environment separately. What you give no option for stays as it is.
     """
     if largest_order is None and daily is None:
         raise OperatorError("say what is to change: --largest-order or --daily")
     code = currency.strip().upper()
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        customer_id, found = await _find(connection, service_account)
-        before = found.limits.get(code, Limit())
-        limit = Limit(
-            _read("--largest-order", largest_order, code, before.largest_order_minor),
-            _read("--daily", daily, code, before.daily_minor),
+    async with _named(service_account) as (actor, account):
+        limit = await limit_service_account(
+            actor,
+            account.id,
+            code,
+            largest_order_minor=_read("--largest-order", largest_order, code),
+            daily_minor=_read("--daily", daily, code),
         )
-        await limit_service_account(
-            connection, customer_id=customer_id, service_account_id=found.id, currency=code, limit=limit
-        )
-        await acting.record(
-            connection,
-            "service_account.limited",
-            f"service account {service_account}"[:200],
-            customer_id=customer_id,
-            before=before.told(code),
-            after=limit.told(code),
-        )
-    said = limit.told(code)
-    click.echo(f"{service_account} may order {said['largest_order']} at once and {said['daily']} a day.")
+    texts = limit.texts(code)
+    click.echo(f"{service_account} may order {texts['largest_order']} at once and {texts['daily']} a day.")
 
 
 @service_accounts.command("create")
@@ -91,21 +75,10 @@ async def service_accounts_limit(
 @click.argument("name")
 @command
 async def service_accounts_create(customer: str, name: str) -> None:
-    """Make the customer CUSTOMER a service account called NAME, which begins without a key and with the funding accounts open to all."""
+    """Create a service account called NAME for CUSTOMER. It has no API key yet, and may use the funding accounts open to all."""
     name = read_name(name, MOST_NAME)
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        customer_id = await find_customer(connection, customer)
-        try:
-            account_id, key = await add_service_account(connection, customer_id, name)
-        except TooManyServiceAccounts as error:
-            raise OperatorError(error.detail) from None
-        await acting.record(
-            connection,
-            "service_account.created",
-            f"service account {account_id}",
-            customer_id=customer_id,
-            after={"name": name, "key": key},
-        )
+    async with operator_actor(customer) as actor:
+        account_id, key = await create_service_account(actor, name)
     click.echo(f"{name} is {customer}/{key} (id {account_id}).")
 
 
@@ -126,44 +99,30 @@ async def service_accounts_switch_on(service_account: str) -> None:
 
 
 async def _switch(service_account: str, *, active: bool) -> None:
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        customer_id, found = await _find(connection, service_account)
-        if found.active is not active:
-            await switch_service_account(connection, customer_id, found.id, active=active)
-            await acting.record(
-                connection,
-                "service_account.switched",
-                f"service account {found.id}",
-                customer_id=customer_id,
-                after={"name": found.name, "active": active},
-            )
-    click.echo(f"{found.name} is switched {'on' if active else 'off'}.")
+    async with _named(service_account) as (actor, account):
+        await switch_service_account(actor, account.id, active=active)
+    click.echo(f"{account.name} is switched {'on' if active else 'off'}.")
 
 
-async def _find(connection: Connection, service_account: str) -> tuple[int, ServiceAccountRecord]:
-    """The customer's id, and the service account of CUSTOMER/KEY. Raises OperatorError."""
+@asynccontextmanager
+async def _named(service_account: str) -> AsyncIterator[tuple[Actor, ServiceAccount]]:
+    """Yields the actor on behalf of the customer, and the service account, of CUSTOMER/KEY. Raises OperatorError."""
     customer, _, key = service_account.partition("/")
     if not customer or not key:
         raise OperatorError("name the service account as CUSTOMER/KEY, by the keys of the world file")
-    found = next((one for one in await list_limits(connection, customer) if one.key == key), None)
-    if found is None:
-        raise OperatorError(f"customer {customer!r} has no service account {key!r}")
-    return await find_customer(connection, customer), found
+    async with operator_actor() as actor:
+        async with actor.transaction() as transaction:
+            account = await find_service_account(transaction.connection, customer, key)
+        yield actor.on_behalf_of(account.customer_id), account
 
 
-def _rows(record: ServiceAccountRecord) -> Iterator[dict[str, Any]]:
-    of_account = {
-        "id": record.id,
-        "customer": record.customer,
-        "key": record.key,
-        "name": record.name,
-        "active": record.active,
-    }
-    if not record.limits:
-        yield {**of_account, "currency": None, "largest_order": None, "daily": None}
-    for currency, limit in record.limits.items():
+def _rows(account: ServiceAccount) -> Iterator[dict[str, Any]]:
+    columns = {name: getattr(account, name) for name in _COLUMNS[:5]}
+    if not account.limits:
+        yield {**columns, "currency": None, "largest_order": None, "daily": None}
+    for currency, limit in account.limits.items():
         yield {
-            **of_account,
+            **columns,
             "currency": currency,
             "largest_order": _major(limit.largest_order_minor, currency),
             "daily": _major(limit.daily_minor, currency),
@@ -174,10 +133,10 @@ def _major(minor: int | None, currency: str) -> Decimal | None:
     return None if minor is None else to_decimal(minor, currency)
 
 
-def _read(option: str, text: str | None, currency: str, before: int | None) -> int | None:
-    """An amount in minor units; None for none, `before` where the option was not given."""
+def _read(option: str, text: str | None, currency: str) -> int | EllipsisType | None:
+    """Returns an amount in minor units, None for `none`, and an ellipsis where the option was not given. Raises OperatorError."""
     if text is None:
-        return before
+        return ...
     if text.strip().lower() == _NONE:
         return None
     try:

@@ -14,7 +14,7 @@ from largesse.base.settings import Settings, load_settings
 from largesse.base.text import unfit
 from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import customer_option, format_options, show
-from largesse.customers.customers import find_customer
+from largesse.customers.customer_store import find_customer
 from largesse.customers.members import Colleague, invite, list_colleagues, remove, reset, set_role
 from largesse.customers.roles import ROLES
 from largesse.db.pool import Connection

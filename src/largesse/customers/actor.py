@@ -16,10 +16,11 @@ from typing import Any
 
 from largesse.audit.service import INSTALLATION, Acting
 from largesse.customers.access import AccessChanged, writing
+from largesse.customers.principal import Principal
 from largesse.customers.roles import RIGHTS, Right
 from largesse.customers.sessions import Person
 from largesse.db.pool import Connection, Database
-from largesse.db.scope import OPERATOR
+from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.chain import Chain
 
 
@@ -29,6 +30,10 @@ class Transaction:
 
     connection: Connection
     actor: Actor
+
+    def on_behalf_of(self, customer_id: int, environment: str | None = None) -> Transaction:
+        """Returns the same transaction, whose audit entries belong to a customer: that of the row an operator named by its id."""
+        return replace(self, actor=self.actor.on_behalf_of(customer_id, environment))
 
     @property
     def entries(self) -> Chain:
@@ -55,16 +60,25 @@ class Transaction:
 class Actor:
     """Who performs an operation: a person, an API key or a command.
 
-    `customer_id` is 0 and `environment` None for a command that acts for the whole installation. `user_id` and `role` are a
-    person's, and None for the others.
+    `customer_id` is 0 and `environment` None for a command that acts for the whole installation. `person` is None for an API
+    key and a command.
     """
 
     acting: Acting
     begin: Callable[[bool], AbstractAsyncContextManager[Connection]]  # whether it changes access
     customer_id: int = INSTALLATION
     environment: str | None = None
-    user_id: int | None = None
-    role: str | None = None
+    person: Person | None = None
+
+    @property
+    def user_id(self) -> int | None:
+        """The id of the person's membership. None for an API key and a command."""
+        return None if self.person is None else self.person.user_id
+
+    @property
+    def role(self) -> str | None:
+        """The person's role. None for an API key and a command."""
+        return None if self.person is None else self.person.role
 
     def on_behalf_of(self, customer_id: int, environment: str | None = None) -> Actor:
         """Returns the same actor, whose audit entries belong to a customer. For commands."""
@@ -93,11 +107,22 @@ def person_actor(database: Database, person: Person, acting: Acting) -> Actor:
         lambda changes_access: writing(database, person, changes_access=changes_access),
         person.customer_id,
         person.environment,
-        person.user_id,
-        person.role,
+        person,
     )
+
+
+def key_actor(
+    begin: Callable[[], AbstractAsyncContextManager[Connection]], principal: Principal, acting: Acting
+) -> Actor:
+    """Returns the actor for an API key. `begin` begins a transaction that holds the key, as `hold_key` does."""
+    return Actor(acting, lambda _: begin(), principal.customer_id, principal.environment)
 
 
 def command_actor(database: Database, acting: Acting) -> Actor:
     """Returns the actor for an operator's command, which may do everything."""
     return Actor(acting, lambda _: database.transaction(OPERATOR))
+
+
+def worker_actor(database: Database, acting: Acting) -> Actor:
+    """Returns the actor for what a worker does by itself."""
+    return Actor(acting, lambda _: database.transaction(WORKER))

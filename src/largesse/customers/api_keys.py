@@ -1,16 +1,24 @@
-"""API keys as people see them: making, listing, narrowing, replacing and deleting them."""
+"""Operations on API keys: creating, replacing, narrowing and deleting them.
+
+A key is replaced in two steps: `replace_key` creates a second key beside it, and `delete_key` deletes the first when it is no longer used.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import replace
+from types import EllipsisType
 from typing import NamedTuple
 
-from largesse.base.errors import OperatorError
+from largesse.base.errors import InvalidRequest
 from largesse.base.settings import Network
-from largesse.customers.authenticator import new_secret, secret_hash, well_formed
+from largesse.customers import key_store as store
+from largesse.customers.actor import Actor
+from largesse.customers.customer_store import ServiceAccount
+from largesse.customers.key_store import ApiKey, NameTaken
+from largesse.customers.restrictions import networks_text, scopes_text
+from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 
 MOST_NAME = 100
@@ -18,257 +26,122 @@ _NUMBER = re.compile(r" [0-9]{1,3}$")
 _MOST_NUMBER = 200
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
-    """An API key as an operator sees it: never its secret."""
+class NewKey(NamedTuple):
+    """A key that was just created, with its secret, which cannot be read again."""
 
     id: int
-    customer: str
-    key: str
-    service_account: str
-    environment: str
-    scopes: Sequence[str] | None  # None: all
-    networks: Sequence[Network] | None  # None: everywhere
-    created_at: datetime
-    made_by: str | None  # the name of the person who made it; None: an operator
-    replaces: int | None  # the id of the key whose place it is to take
-    last_seen_at: datetime | None
-    last_seen_address: str | None
-    deleted_at: datetime | None
-
-
-class NamedKey(NamedTuple):
-    """Whose key it is that was changed or deleted, and what it is called."""
-
-    customer_id: int
-    environment: str
-    key: str
-
-
-class SecondKey(NamedTuple):
-    """A key that was made to replace another, and its secret, told only here."""
-
-    id: int
-    key: str
+    name: str
     secret: str
-    first: NamedKey
 
 
-class NameTaken(Exception):
-    """The customer has an API key of that name."""
+class AlreadyReplaced(InvalidRequest):
+    """The key has a second key already."""
 
 
-async def add_key(  # noqa: PLR0913 - what a key is, each by its name
-    connection: Connection,
-    *,
-    customer_id: int,
-    service_account_id: int,
-    environment: str,
-    key: str,
-    scopes: Sequence[str] | None = None,
-    networks: Sequence[Network] | None = None,
-    made_by: int | None = None,
-    replaces: int | None = None,
-) -> tuple[int, str]:
-    """Makes an API key called `key` for a service account of the customer; returns its id and its secret, told only here.
-
-    It is for those `scopes` alone, and for use from those `networks`, where they are given. `made_by` is the user who asks for it,
-    `replaces` the key whose place it is to take. Raises NameTaken; one that was deleted leaves its name free.
-    """
-    secret = new_secret(environment)
-    key_id: int | None = await connection.fetchval(
-        """
-        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash, scopes, networks, made_by, replaces)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-        ON CONFLICT (customer_id, key) WHERE deleted_at IS NULL DO NOTHING
-        RETURNING id
-        """,
-        customer_id,
-        service_account_id,
-        key,
-        environment,
-        secret_hash(secret),
-        scopes,
-        networks,
-        made_by,
-        replaces,
-    )
-    if key_id is None:
-        raise NameTaken
-    return key_id, secret
+async def find_key(connection: Connection, actor: Actor, key_id: int) -> ApiKey:
+    """Returns a key that the actor may change: a person one of their customer and environment. Raises NotFound."""
+    for key in await store.list_keys(connection, key_id=key_id):
+        if actor.person is None or (key.customer_id, key.environment) == (actor.customer_id, actor.environment):
+            return key
+    raise store.no_such_key(key_id)
 
 
 async def create_key(
-    connection: Connection,
+    actor: Actor,
+    account: ServiceAccount,
+    name: str,
     *,
-    customer: str,
-    service_account: str,
-    environment: str,
-    key: str,
     scopes: Sequence[str] | None = None,
     networks: Sequence[Network] | None = None,
-) -> tuple[int, str]:
-    """What `add_key` does, for an operator, by the keys of the customer and the service account.
+) -> NewKey:
+    """Creates an API key for a service account in the actor's environment. Raises NameTaken."""
+    assert actor.environment is not None, "a key belongs to an environment"
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        key_id, secret = await store.add_key(
+            transaction.connection,
+            customer_id=actor.customer_id,
+            service_account_id=account.id,
+            environment=actor.environment,
+            key=name,
+            scopes=scopes,
+            networks=networks,
+            made_by=actor.user_id,
+        )
+        after = {"name": name, "service_account": account.key, **_restrictions(scopes, networks)}
+        await transaction.record("key.created", f"API key {key_id}", after=after)
+    return NewKey(key_id, name, secret)
 
-    Raises OperatorError when one of them is unknown or the customer has a key of that name.
+
+async def replace_key(actor: Actor, key_id: int) -> NewKey:
+    """Creates a second key beside a key, with the same service account, scopes and networks.
+
+    Both work until the first is deleted. Raises NotFound, and AlreadyReplaced for a key that has a second one.
     """
-    owner = await connection.fetchrow(
-        """
-        SELECT c.id AS customer_id, s.id AS service_account_id
-        FROM customers c LEFT JOIN service_accounts s ON s.customer_id = c.id AND s.key = $2
-        WHERE c.key = $1
-        """,
-        customer,
-        service_account,
-    )
-    if owner is None:
-        raise OperatorError(f"there is no customer {customer!r}")
-    if owner["service_account_id"] is None:
-        raise OperatorError(f"customer {customer!r} has no service account {service_account!r}")
-    try:
-        return await add_key(connection, **owner, environment=environment, key=key, scopes=scopes, networks=networks)
-    except NameTaken:
-        raise OperatorError(f"customer {customer!r} already has an API key {key!r}") from None
-
-
-async def key_holds(connection: Connection, secret: str, environment: str) -> bool:
-    """Whether `secret` is that of an API key of this environment."""
-    return well_formed(secret) and await connection.fetchval(
-        "SELECT EXISTS (SELECT FROM api_keys WHERE hash = $1 AND environment = $2)", secret_hash(secret), environment
-    )
-
-
-async def list_keys(
-    connection: Connection,
-    customer: str | None = None,
-    *,
-    customer_id: int | None = None,
-    key_id: int | None = None,
-    with_deleted: bool = False,
-) -> list[KeyRecord]:
-    """All API keys, or those of one customer, by its key or id, or the one of an id, oldest first; those that were deleted only when asked for."""
-    rows = await connection.fetch(
-        """
-        SELECT k.id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.scopes, k.networks,
-               k.created_at, u.name AS made_by, k.replaces, k.last_seen_at, host(k.last_seen_address) AS last_seen_address,
-               k.deleted_at
-        FROM api_keys k
-        JOIN customers c ON c.id = k.customer_id
-        JOIN service_accounts s ON s.id = k.service_account_id
-        LEFT JOIN users u ON u.id = k.made_by
-        WHERE ($1::text IS NULL OR c.key = $1) AND ($2::int IS NULL OR k.customer_id = $2) AND (k.deleted_at IS NULL OR $3)
-          AND ($4::int IS NULL OR k.id = $4)
-        ORDER BY k.id
-        """,
-        customer,
-        customer_id,
-        with_deleted,
-        key_id,
-    )
-    return [KeyRecord(**row) for row in rows]
-
-
-async def find_key(connection: Connection, key_id: int) -> KeyRecord:
-    """The API key of an id. Raises OperatorError for an unknown one, or a deleted key."""
-    found = await list_keys(connection, key_id=key_id)
-    if not found:
-        raise OperatorError(f"there is no API key {key_id}")
-    return found[0]
-
-
-async def add_second_key(
-    connection: Connection, key_id: int, *, customer_id: int | None = None, made_by: int | None = None
-) -> SecondKey:
-    """Makes a key beside another, which it is to replace: for the same, from the same networks, for the same service account.
-
-    Both hold until the first is deleted. Call it inside a transaction. Raises OperatorError for a key that is not there, or not that customer's,
-    and for one that has a second one already.
-    """
-    row = await connection.fetchrow(
-        """
-        SELECT customer_id, service_account_id, environment, key, scopes, networks, replaces FROM api_keys
-        WHERE id = $1 AND deleted_at IS NULL AND ($2::int IS NULL OR customer_id = $2)
-        FOR NO KEY UPDATE
-        """,
-        key_id,
-        customer_id,
-    )
-    if row is None:
-        raise OperatorError(f"there is no API key {key_id}")
-    # Locked above, so that two who ask at the same time do not both get one.
-    second = await connection.fetchval(
-        "SELECT id FROM api_keys WHERE customer_id = $1 AND replaces = $2 AND deleted_at IS NULL",
-        row["customer_id"],
-        key_id,
-    )
-    if second is not None:
-        raise OperatorError(f"API key {second} replaces it already")
-    # One that is a second key itself has its number from here; any other's is part of its name.
-    plain = row["key"] if row["replaces"] is None else _NUMBER.sub("", row["key"])
-    for number in range(2, _MOST_NUMBER):
-        name = numbered(plain, number)
-        try:
-            made_id, secret = await add_key(connection, **{**row, "key": name, "replaces": key_id}, made_by=made_by)
-        except NameTaken:
-            continue
-        return SecondKey(made_id, name, secret, NamedKey(row["customer_id"], row["environment"], row["key"]))
-    raise OperatorError(f"API keys are called as API key {key_id} up to number {_MOST_NUMBER}")
-
-
-def numbered(name: str, number: int) -> str:
-    """A name with a number after it."""
-    suffix = f" {number}"
-    return name[: MOST_NAME - len(suffix)] + suffix
-
-
-async def deleted_keys(connection: Connection, names: Sequence[tuple[int, str]]) -> dict[tuple[int, str], datetime]:
-    """When the keys of those names, each with its customer's id, were deleted; those that are there or never were are left out."""
-    rows = await connection.fetch(
-        """
-        SELECT customer_id, key, max(deleted_at) AS deleted_at FROM api_keys
-        JOIN (SELECT DISTINCT * FROM unnest($1::int[], $2::text[]) AS n (customer_id, key)) AS names USING (customer_id, key)
-        GROUP BY customer_id, key HAVING count(*) = count(deleted_at)
-        """,
-        [customer_id for customer_id, _ in names],
-        [key for _, key in names],
-    )
-    return {(row["customer_id"], row["key"]): row["deleted_at"] for row in rows}
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        connection = transaction.connection
+        await find_key(connection, actor, key_id)
+        row = await store.lock_key(connection, key_id)
+        # Locked above, so that two who ask at the same time do not both get one.
+        second = await store.find_replacement(connection, row["customer_id"], key_id)
+        if second is not None:
+            raise AlreadyReplaced(f"API key {second} replaces it already")
+        # The number of a second key is ours to change; in any other name it is part of the name.
+        plain = row["key"] if row["replaces"] is None else _NUMBER.sub("", row["key"])
+        for number in range(2, _MOST_NUMBER):
+            name = numbered(plain, number)
+            columns = {**row, "key": name, "replaces": key_id, "made_by": actor.user_id}
+            try:
+                new_id, secret = await store.add_key(connection, **columns)
+            except NameTaken:
+                continue
+            own = transaction.on_behalf_of(row["customer_id"], row["environment"])
+            await own.record("key.created", f"API key {new_id}", after={"name": name, "replaces": row["key"]})
+            return NewKey(new_id, name, secret)
+    raise AlreadyReplaced(f"API keys are called as API key {key_id} up to number {_MOST_NUMBER}")
 
 
 async def narrow_key(
-    connection: Connection, key_id: int, *, scopes: Sequence[str] | None, networks: Sequence[Network] | None
-) -> NamedKey:
-    """Says what a key is for and from where it may be used; None: everything, everywhere.
+    actor: Actor,
+    key_id: int,
+    *,
+    scopes: Sequence[str] | EllipsisType | None = ...,
+    networks: Sequence[Network] | EllipsisType | None = ...,
+) -> ApiKey:
+    """Sets what a key may be used for and from where, from its next request on. Returns the key as it is now. Raises NotFound.
 
-    What is under way with it is finished or held to that: this waits for transactions that write for the key. Raises OperatorError for an unknown id, or a deleted key.
+    None lifts a restriction; one that is not given stays.
     """
-    narrowed = await connection.fetchrow(
-        """
-        WITH locked AS MATERIALIZED (SELECT id FROM api_keys WHERE id = $1 AND deleted_at IS NULL FOR UPDATE)
-        UPDATE api_keys SET scopes = $2, networks = $3 FROM locked WHERE api_keys.id = locked.id
-        RETURNING customer_id, environment, key
-        """,
-        key_id,
-        scopes,
-        networks,
-    )
-    if narrowed is None:
-        raise OperatorError(f"there is no API key {key_id}")
-    return NamedKey(**narrowed)
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        old = await find_key(transaction.connection, actor, key_id)
+        new = replace(
+            old,
+            scopes=old.scopes if isinstance(scopes, EllipsisType) else scopes,
+            networks=old.networks if isinstance(networks, EllipsisType) else networks,
+        )
+        before, after = _restrictions(old.scopes, old.networks), _restrictions(new.scopes, new.networks)
+        if before != after:
+            await store.narrow_key(transaction.connection, key_id, scopes=new.scopes, networks=new.networks)
+            own = transaction.on_behalf_of(old.customer_id, old.environment)
+            await own.record("key.narrowed", f"API key {key_id}", before=before, after=after)
+    return new
 
 
-async def delete_key(connection: Connection, key_id: int) -> NamedKey:
-    """Deletes a key: what is under way with it is finished or refused, and nothing is done with it afterwards.
+async def delete_key(actor: Actor, key_id: int) -> ApiKey:
+    """Deletes a key, which stops working at once. Returns the key as it was. Raises NotFound."""
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        key = await find_key(transaction.connection, actor, key_id)
+        await store.delete_key(transaction.connection, key_id)
+        own = transaction.on_behalf_of(key.customer_id, key.environment)
+        await own.record("key.deleted", f"API key {key_id}", before={"name": key.key})
+    return key
 
-    Its row stays, with its name and without its hash. Raises OperatorError for an unknown id, or one deleted before.
-    """
-    deleted = await connection.fetchrow(
-        """
-        UPDATE api_keys SET hash = NULL, deleted_at = clock_now() WHERE id = $1 AND deleted_at IS NULL
-        RETURNING customer_id, environment, key
-        """,
-        key_id,
-    )
-    if deleted is None:
-        raise OperatorError(f"there is no API key {key_id}")
-    return NamedKey(**deleted)
+
+def _restrictions(scopes: Sequence[str] | None, networks: Sequence[Network] | None) -> dict[str, str]:
+    """Returns what a key may be used for and from where, as the audit log shows it."""
+    return {"for": scopes_text(scopes), "from": networks_text(networks)}
+
+
+def numbered(name: str, number: int) -> str:
+    """Returns a name with a number behind it, within the longest name."""
+    suffix = f" {number}"
+    return name[: MOST_NAME - len(suffix)] + suffix

@@ -31,11 +31,11 @@ class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
     largest_order_minor: int | None = None
     daily_minor: int | None = None  # in a day of UTC
 
-    def told(self, currency: str) -> dict[str, str]:
-        """It in words of the audit log."""
+    def texts(self, currency: str) -> dict[str, str]:
+        """Returns the limit as the audit log and commands show it."""
         return {
-            "largest_order": _amount_said(self.largest_order_minor, currency),
-            "daily": _amount_said(self.daily_minor, currency),
+            "largest_order": _amount_text(self.largest_order_minor, currency),
+            "daily": _amount_text(self.daily_minor, currency),
         }
 
 
@@ -60,23 +60,23 @@ def parse_network(typed: str) -> Network:
     return ipaddress.ip_network(typed.strip())
 
 
-def scopes_kept(scopes: Collection[str]) -> list[str] | None:
+def stored_scopes(scopes: Collection[str]) -> list[str] | None:
     """What is kept of the scopes of a key, in their usual order; None where it has all, or none was named."""
     kept = [scope for scope in SCOPES if scope in scopes]
     return kept if 0 < len(kept) < len(SCOPES) else None
 
 
-def scopes_said(scopes: Sequence[str] | None) -> str:
+def scopes_text(scopes: Sequence[str] | None) -> str:
     """What a key is for, in words of the audit log."""
     return "everything" if scopes is None else ", ".join(scopes)
 
 
-def networks_said(networks: Sequence[Network] | None) -> str:
+def networks_text(networks: Sequence[Network] | None) -> str:
     """From where a key may be used, in words of the audit log."""
     return "everywhere" if networks is None else ", ".join(map(str, networks))
 
 
-def _amount_said(minor: int | None, currency: str) -> str:
+def _amount_text(minor: int | None, currency: str) -> str:
     return f"any amount of {currency}" if minor is None else label(minor, currency)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from largesse.base.errors import OperatorError
 from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
-from largesse.customers.api_keys import create_key, delete_key, key_holds, list_keys
-from largesse.customers.customers import find_customer
+from largesse.customers.customer_store import find_customer, find_service_account
+from largesse.customers.key_store import add_key, delete_key, key_exists, list_keys
 from largesse.customers.members import list_colleagues
 from largesse.customers.sign_in_links import new_link
 from largesse.db.migrate import upgrade
@@ -78,16 +78,17 @@ async def _demo_key(connection: Connection, data_dir: Path, environment: str) ->
     It is kept in the data directory, for its owner's eyes: beside a demo's world it guards nothing else.
     """
     file = data_dir / f"demo-key-{environment}"
-    if file.exists() and await key_holds(connection, kept := file.read_text(encoding="ascii").strip(), environment):
+    if file.exists() and await key_exists(connection, kept := file.read_text(encoding="ascii").strip(), environment):
         return kept
     async with connection.transaction():
         for record in await list_keys(connection, CUSTOMER):
             if record.key == KEYS[environment]:
                 await delete_key(connection, record.id)
-        _, secret = await create_key(
+        account = await find_service_account(connection, CUSTOMER, SERVICE_ACCOUNT)
+        _, secret = await add_key(
             connection,
-            customer=CUSTOMER,
-            service_account=SERVICE_ACCOUNT,
+            customer_id=account.customer_id,
+            service_account_id=account.id,
             environment=environment,
             key=KEYS[environment],
         )

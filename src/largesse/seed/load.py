@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from largesse.catalogue.pictures import save_pictures
 from largesse.catalogue.store import save_collections, save_products
-from largesse.customers.customers import save_customers, save_service_accounts, save_users
+from largesse.customers.customer_store import save_customers, save_service_accounts, save_users
 from largesse.db.pool import Connection
 from largesse.db.statements import Saved
 from largesse.encryption.chain import Chain

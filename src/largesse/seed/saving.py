@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from largesse.base.errors import OperatorError
-from largesse.customers.api_keys import deleted_keys
 from largesse.customers.authenticator import new_secret, secret_hash
-from largesse.customers.customers import save_keys
+from largesse.customers.customer_store import save_keys
+from largesse.customers.key_store import deleted_keys
 from largesse.db.pool import Connection
 from largesse.db.statements import FixedColumn, Saved, Values
 from largesse.seed.document import Place, SeedFile

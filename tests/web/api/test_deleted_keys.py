@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import asyncpg
 import httpx
 import pytest
+from tests.keys import create_key
 from tests.spread import IS_SPREAD, SOMEBODY_WAITS
 
-from largesse.customers.api_keys import create_key, delete_key
+from largesse.customers.key_store import delete_key
 from largesse.web.api.routes import OPERATIONS
 
 SAM = "sam@example.com"

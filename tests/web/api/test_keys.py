@@ -6,9 +6,10 @@ import threading
 
 import httpx
 import pytest
+from tests.keys import create_key
 
-from largesse.customers.api_keys import create_key, delete_key
 from largesse.customers.authenticator import Authenticator
+from largesse.customers.key_store import delete_key
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.keys import create_key
 from tests.web.api.conftest import Service, on_database
 
-from largesse.customers.api_keys import create_key
+from largesse.customers.customer_store import find_service_account, set_limits
 from largesse.customers.restrictions import SCOPES, Limit
-from largesse.customers.service_accounts import limit_service_account
 from largesse.web.api.operation import Operation
 from largesse.web.api.routes import OPERATIONS
 
@@ -55,16 +55,9 @@ def limit(service: Service) -> Iterator[Callable[..., None]]:
         customer, key = account.split("/")
 
         async def work(connection: Any) -> None:
-            async with connection.transaction():
-                row = await connection.fetchrow(
-                    """
-                    SELECT s.customer_id, s.id AS service_account_id FROM service_accounts s JOIN customers c ON c.id = s.customer_id
-                    WHERE c.key = $1 AND s.key = $2
-                    """,
-                    customer,
-                    key,
-                )
-                await limit_service_account(connection, **row, currency=currency, limit=Limit(largest, daily))
+            found = await find_service_account(connection, customer, key)
+            limits = {**found.limits, currency: Limit(largest, daily)}
+            await set_limits(connection, found.customer_id, found.id, limits)
 
         on_database(service.database_url, work)
 

@@ -76,7 +76,7 @@ def test_a_key_without_codes_gets_none_and_sends_all_the_same(service: Service) 
 
 def test_narrowing_waits_for_what_is_being_written(service: Service) -> None:
     """As deleting does: whatever the key has sent is there by then, and nothing comes after."""
-    from largesse.customers.api_keys import narrow_key
+    from largesse.customers.key_store import narrow_key
 
     key_id = service.sql("SELECT id FROM api_keys WHERE key = 'hr'")[0][0]
 

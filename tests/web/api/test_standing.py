@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.keys import create_key
 
-from largesse.customers.api_keys import create_key
 from largesse.web.api.operation import Operation
 from largesse.web.api.routes import OPERATIONS
 

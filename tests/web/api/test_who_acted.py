@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.keys import create_key
 
-from largesse.customers.api_keys import create_key, delete_key
+from largesse.customers.key_store import delete_key
 
 SAM = "sam@example.com"
 ORDER = """

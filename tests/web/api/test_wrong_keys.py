@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from prometheus_client import REGISTRY
+from tests.keys import create_key
 from tests.web.api.conftest import RICH_WORLD
 
-from largesse.customers.api_keys import create_key, delete_key
 from largesse.customers.authenticator import WRONG_KEYS_A_MINUTE, WrongKeys, new_secret
+from largesse.customers.key_store import delete_key
 from largesse.db.scope import Scope
 
 

@@ -28,6 +28,7 @@ from largesse.base.errors import (
 )
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.access import hold_key
+from largesse.customers.actor import Actor, key_actor
 from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
@@ -82,6 +83,10 @@ class Call(msgspec.Struct, frozen=True):
         assert principal.key_id is not None, "operations are called with keys"
         name = principal.service_account_name
         return Acting(by_key(principal.key_id, name, self.address, self.request_id.decode()), services.chains)
+
+    def actor(self, services: Services) -> Actor:
+        """Returns the caller as the actor of a room's operation, whose transactions are those of `writing`."""
+        return key_actor(lambda: self.writing(services), self.principal, self.acting(services))
 
     async def record(
         self,

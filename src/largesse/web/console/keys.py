@@ -1,8 +1,6 @@
-"""The part of a form that says what an API key is for, and from where it may be used.
+"""An administrator's pages of API keys, those of the environment that the pages show.
 
-An administrator's pages of API keys, those of the environment that the pages are about.
-
-A key is replaced in two steps: a second one is made beside it, and when the first is no longer used, that is deleted.
+A key is replaced in two steps: create a second key, and delete the first one when it is no longer used.
 """
 
 from __future__ import annotations
@@ -14,31 +12,30 @@ from typing import Any
 
 from starlette.responses import Response
 
-from largesse.base.errors import NotFound, OperatorError
 from largesse.base.i18n.templates import text
 from largesse.base.settings import Network
 from largesse.customers.api_keys import (
     MOST_NAME,
-    KeyRecord,
-    NameTaken,
-    add_key,
-    add_second_key,
+    AlreadyReplaced,
+    NewKey,
+    create_key,
     delete_key,
-    list_keys,
     narrow_key,
+    replace_key,
 )
+from largesse.customers.customer_store import ServiceAccount, list_service_accounts
+from largesse.customers.key_store import ApiKey, NameTaken, list_keys, no_such_key
 from largesse.customers.restrictions import (
     MOST_NETWORKS,
     SCOPES,
-    networks_said,
+    networks_text,
     parse_network,
-    scopes_kept,
-    scopes_said,
+    scopes_text,
+    stored_scopes,
 )
-from largesse.customers.service_accounts import ServiceAccount, list_service_accounts
 from largesse.web.console.context import RequestContext
 
-# What a key may be for, as the form says it.
+# What the form says of each scope.
 NAMES = {
     "read": text("Look: the catalogue, accounts, orders and how they are doing"),
     "send": text("Send: orders and quotes, cancelling, mail once more"),
@@ -55,17 +52,17 @@ _TOO_MANY = text("At most %(most)s networks are allowed.")
 
 
 def read_scopes(context: RequestContext) -> list[str] | None:
-    """What the key is to be for; None: everything. What is wrong is noted in the form."""
+    """Returns the scopes of the form; None: all. Notes errors in the form."""
     given = context.form.all("scope")
     if not given:
         context.form.error("scope", context.say(_NO_SCOPE))
     elif not set(given) <= set(SCOPES):
         context.form.error("scope", context.say(_UNKNOWN_SCOPE))
-    return scopes_kept(given)
+    return stored_scopes(given)
 
 
 def read_networks(context: RequestContext) -> list[Network] | None:
-    """The networks that the key may be used from, in any order; None: everywhere. All that are wrong are noted in the form."""
+    """Returns the networks that the key may be used from; None: everywhere. Notes all errors in the form."""
     found: dict[Network, None] = {}
     wrong = []
     for typed in _BETWEEN.split(context.form.text("networks", MOST_TYPED, required=False, lines=True)):
@@ -82,12 +79,12 @@ def read_networks(context: RequestContext) -> list[Network] | None:
 
 
 def networks_typed(networks: Sequence[Network] | None) -> str:
-    """Networks as they are typed: one a line, an address without what makes it a network."""
+    """Returns networks as people type them: one a line, an address without its prefix length."""
     return "\n".join(str(one.network_address) if one.num_addresses == 1 else str(one) for one in networks or ())
 
 
 def _meant(typed: str) -> str:
-    """What was typed, and the range it is in where it names an address within one."""
+    """Returns what was typed, and the range it is probably meant to be."""
     try:
         return f"{typed[:50]} ({ipaddress.ip_network(typed, strict=False)}?)"
     except ValueError:
@@ -98,19 +95,19 @@ _TAKEN = text("You have a key called %(name)s already. Give this one another nam
 
 
 async def show(context: RequestContext) -> Response:
-    """The API keys of the environment, and the form that makes one."""
+    """Shows the API keys of the environment, and the form that creates one."""
     return await _shown(context)
 
 
 async def download(context: RequestContext) -> Response:
-    """The same keys as a file."""
+    """Sends the same keys as a file."""
     columns = ("name", "service account", "for", "from", "made at", "made by", "last used at", "last used from")
     rows = [
         (
             key.key,
             key.service_account,
-            scopes_said(key.scopes),
-            networks_said(key.networks),
+            scopes_text(key.scopes),
+            networks_text(key.networks),
             context.instant(key.created_at),
             key.made_by,
             context.instant(key.last_seen_at),
@@ -122,114 +119,70 @@ async def download(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes an API key, and shows its secret this once, to who showed a moment ago that it is still them."""
-    form, person = context.form, context.person
-    accounts = [one for one in await _accounts(context) if one.active]
+    """Creates an API key, and shows its secret this once."""
+    form = context.form
+    accounts = {str(one.id): one for one in await _accounts(context) if one.active}
     name = form.text("name", MOST_NAME)
-    account_id = form.choice("service_account", [str(one.id) for one in accounts])
+    account_id = form.choice("service_account", list(accounts))
     scopes, networks = read_scopes(context), read_networks(context)
     if form.errors:
         return await _shown(context, status=422)
-    account = next(one for one in accounts if str(one.id) == account_id)
     try:
-        async with context.writing() as connection:
-            key_id, secret = await add_key(
-                connection,
-                customer_id=person.customer_id,
-                service_account_id=account.id,
-                environment=person.environment,
-                key=name,
-                scopes=scopes,
-                networks=networks,
-                made_by=person.user_id,
-            )
-            told = {"name": name, "service_account": account.key, **_told(scopes, networks)}
-            await context.record(connection, "key.created", f"API key {key_id}", after=told)
+        made = await create_key(context.actor, accounts[account_id], name, scopes=scopes, networks=networks)
     except NameTaken:
         form.error("name", context.say(_TAKEN, name=name))
         return await _shown(context, status=422)
-    return _made(context, key_id, name, secret)
+    return _made(context, made)
 
 
 async def one(context: RequestContext) -> Response:
-    """A key: what it is for, from where, and how it is replaced. Raises NotFound."""
+    """Shows a key: its scopes, its networks, and how it is replaced. Raises NotFound."""
     return await _one_shown(context)
 
 
 async def narrow(context: RequestContext) -> Response:
-    """Says what a key is for, and from where it may be used, which holds for its next request. Raises NotFound."""
-    key = await _key(context)
+    """Sets what a key may be used for and from where, from its next request on. Raises NotFound."""
     scopes, networks = read_scopes(context), read_networks(context)
     if context.form.errors:
         return await _one_shown(context, status=422)
-    before, after = _told(key.scopes, key.networks), _told(scopes, networks)
-    if before != after:
-        async with context.writing() as connection:
-            try:
-                await narrow_key(connection, key.id, scopes=scopes, networks=networks)
-            except OperatorError:  # it was deleted meanwhile
-                raise _no_such_key() from None
-            await context.record(connection, "key.narrowed", f"API key {key.id}", before=before, after=after)
-    said = context.say("What %(name)s may do is changed, from its next request on.", name=key.key)
-    return context.see(f"/app/keys/{key.id}", said)
+    key = await narrow_key(context.actor, context.number("key"), scopes=scopes, networks=networks)
+    done = context.say("What %(name)s may do is changed, from its next request on.", name=key.key)
+    return context.see(f"/app/keys/{key.id}", done)
 
 
 async def replace(context: RequestContext) -> Response:
-    """Makes a second key beside one, and shows its secret this once. Raises NotFound."""
-    key, person = await _key(context), context.person
+    """Creates a second key beside one, and shows its secret this once. Raises NotFound."""
+    key_id = context.number("key")
     try:
-        async with context.writing() as connection:
-            made = await add_second_key(connection, key.id, customer_id=person.customer_id, made_by=person.user_id)
-            told = {"name": made.key, "replaces": key.key}
-            await context.record(connection, "key.created", f"API key {made.id}", after=told)
-    except OperatorError:  # somebody else was faster
-        return context.see(f"/app/keys/{key.id}", context.say("There is a second key already."))
-    return _made(context, made.id, made.key, made.secret)
+        return _made(context, await replace_key(context.actor, key_id))
+    except AlreadyReplaced:
+        return context.see(f"/app/keys/{key_id}", context.say("There is a second key already."))
 
 
 async def ask_deletion(context: RequestContext) -> Response:
-    """Asks whether a key is to be deleted. Raises NotFound."""
-    return context.page("delete_key.html", key=await _key(context))
+    """Asks whether to delete a key. Raises NotFound."""
+    return context.page("delete_key.html", key=_found(await _keys(context), context.number("key")))
 
 
 async def remove(context: RequestContext) -> Response:
-    """Deletes a key, which holds for its next request. Raises NotFound."""
-    key = await _key(context)
-    async with context.writing() as connection:
-        try:
-            await delete_key(connection, key.id)
-        except OperatorError:  # somebody else was faster
-            raise _no_such_key() from None
-        await context.record(connection, "key.deleted", f"API key {key.id}", before={"name": key.key})
+    """Deletes a key, which stops working at once. Raises NotFound."""
+    key = await delete_key(context.actor, context.number("key"))
     return context.see("/app/keys", context.say("The key %(name)s was deleted. It works no longer.", name=key.key))
 
 
-def _made(context: RequestContext, key_id: int, name: str, secret: str) -> Response:
-    command = f'curl {context.link("/me")} -H "Authorization: Bearer {secret}"'
-    return context.page("key_made.html", key_id=key_id, name=name, secret=secret, command=command)
+def _made(context: RequestContext, made: NewKey) -> Response:
+    command = f'curl {context.link("/me")} -H "Authorization: Bearer {made.secret}"'
+    return context.page("key_made.html", key_id=made.id, name=made.name, secret=made.secret, command=command)
 
 
-def _told(scopes: Sequence[str] | None, networks: Sequence[Network] | None) -> dict[str, str]:
-    """How far a key is narrowed, as the audit log keeps it."""
-    return {"for": scopes_said(scopes), "from": networks_said(networks)}
+def _found(keys: Sequence[ApiKey], key_id: int) -> ApiKey:
+    for key in keys:
+        if key.id == key_id:
+            return key
+    raise no_such_key(key_id)
 
 
-async def _key(context: RequestContext) -> KeyRecord:
-    return _found(await _keys(context), context.number("key"))
-
-
-def _found(keys: Sequence[KeyRecord], key_id: int) -> KeyRecord:
-    key = next((one for one in keys if one.id == key_id), None)
-    if key is None:
-        raise _no_such_key()
-    return key
-
-
-def _no_such_key() -> NotFound:
-    return NotFound("There is no such key.")
-
-
-async def _keys(context: RequestContext) -> list[KeyRecord]:
+async def _keys(context: RequestContext) -> list[ApiKey]:
     person = context.person
     async with context.database.connection(person.scope) as connection:
         keys = await list_keys(connection, customer_id=person.customer_id)
@@ -263,8 +216,8 @@ async def _shown(context: RequestContext, *, status: int = 200) -> Response:
     )
 
 
-def _narrowing(context: RequestContext, key: KeyRecord | None) -> dict[str, Any]:
-    """What the part of the form shows that says what a key is for: what was typed, else what holds."""
+def _narrowing(context: RequestContext, key: ApiKey | None) -> dict[str, Any]:
+    """Returns the scopes and networks that the form shows: what was typed, else those of the key."""
     scopes = context.form.all("scope") if context.form["token"] else (key and key.scopes) or SCOPES
     return {
         "scope_names": NAMES,

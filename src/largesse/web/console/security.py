@@ -6,9 +6,9 @@ from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import text
-from largesse.base.money import label
+from largesse.customers.customer_store import confirmed_above
 from largesse.customers.customers import confirm_above as set_confirm_above
-from largesse.customers.customers import confirmed_above, require_second_step
+from largesse.customers.customers import require_second_step
 from largesse.customers.people import set_preferences
 from largesse.customers.principal import ADMIN
 from largesse.customers.second_step import (
@@ -147,29 +147,18 @@ async def require_of_all(context: RequestContext) -> Response:
     required = context.form["required"] == "yes"
     if required and not _session(context).has_second_step:
         return context.see(HERE, context.say("Set up your own second step first."))
-    async with context.writing(changes_access=True) as connection:
-        await require_second_step(connection, context.person.customer_id, required=required)
-        await context.record(
-            connection, "people.second_step_required", context.person.customer_name, after={"required": required}
-        )
+    await require_second_step(context.actor, required=required)
     return context.see(HERE, context.say("Saved."))
 
 
 async def confirm_above(context: RequestContext) -> Response:
     """Says above which amount a send is confirmed first, in a currency; nothing typed: at no amount."""
-    form, person = context.form, context.person
+    form = context.form
     currency = form.choice("currency", await _currencies(context))
     amount_minor = typed_amount(context, "above", currency) if not form.errors and form["above"].strip() else None
     if form.errors:
         return await show(context)
-    async with context.writing(changes_access=True) as connection:
-        before = await set_confirm_above(connection, person.customer_id, currency, amount_minor)
-        if before != amount_minor:
-            told, tells = (
-                {"currency": currency, "above": "no amount" if one is None else label(one, currency)}
-                for one in (before, amount_minor)
-            )
-            await context.record(connection, "sends.confirmed_above", person.customer_name, before=told, after=tells)
+    await set_confirm_above(context.actor, currency, amount_minor)
     return context.see(HERE, context.say("Saved."))
 
 

@@ -1,7 +1,4 @@
-"""What an administrator says of those who spend: what a service account may order, and who may use which funding accounts.
-
-An administrator's pages of service accounts, which programs act as: the list, and one with what it may do.
-"""
+"""An administrator's pages of service accounts, which programs act as: the list, and one with what it may order and use."""
 
 from __future__ import annotations
 
@@ -10,14 +7,13 @@ from starlette.responses import Response
 from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
 from largesse.base.money import to_decimal
-from largesse.customers.api_keys import list_keys
+from largesse.customers.customer_store import ServiceAccount, list_service_accounts
+from largesse.customers.key_store import list_keys
 from largesse.customers.restrictions import Limit
 from largesse.customers.service_accounts import (
-    ServiceAccount,
     TooManyServiceAccounts,
-    add_service_account,
+    create_service_account,
     limit_service_account,
-    list_service_accounts,
     switch_service_account,
 )
 from largesse.db.pool import Connection
@@ -30,43 +26,28 @@ from largesse.web.kit.query import Whole
 
 
 async def limit(context: RequestContext) -> Response:
-    """Says what a service account may order in a currency, from the next order on. Raises NotFound."""
-    person, form = context.person, context.form
-    here = f"/app/service-accounts/{context.number('account')}"
-    async with context.database.connection(person.scope) as connection:
-        account = await find_account(connection, context)
+    """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
+    form = context.form
+    account = await _account(context)
     currency = form.text("currency", 3)
-    wanted = Limit(_amount(context, "largest_order", currency), _amount(context, "daily", currency))
+    largest, daily = (_amount(context, name, currency) for name in ("largest_order", "daily"))
     if form.errors:
         return await one_shown(context, status=422)
     try:
-        async with context.writing() as connection:
-            before = await limit_service_account(
-                connection,
-                customer_id=person.customer_id,
-                service_account_id=account.id,
-                currency=currency,
-                limit=wanted,
-            )
-            if before != wanted:
-                subject = f"service account {account.id}"
-                told, tells = ({"currency": currency, **one.told(currency)} for one in (before, wanted))
-                await context.record(connection, "service_account.limited", subject, before=told, after=tells)
+        await limit_service_account(context.actor, account.id, currency, largest_order_minor=largest, daily_minor=daily)
     except OperatorError:
         form.error("currency", context.say("Choose one of those offered."))
         return await one_shown(context, status=422)
-    said = context.say("What %(name)s may order is changed, from its next order on.", name=account.name)
-    return context.see(here, said)
+    done = context.say("What %(name)s may order is changed, from its next order on.", name=account.name)
+    return context.see(f"/app/service-accounts/{account.id}", done)
 
 
 async def assign(context: RequestContext) -> Response:
-    """Says which funding accounts a service account may use. Raises NotFound."""
-    here = f"/app/service-accounts/{context.number('account')}"
-    async with context.database.connection(context.person.scope) as connection:
-        account = await find_account(connection, context)
+    """Sets which funding accounts a service account may use. Raises NotFound."""
+    account = await _account(context)
     await assign_to(context, Holder.SERVICE_ACCOUNT, account.id, f"service account {account.id}")
-    said = context.say("The accounts that %(name)s may use are changed, from now on.", name=account.name)
-    return context.see(here, said)
+    done = context.say("The accounts that %(name)s may use are changed, from now on.", name=account.name)
+    return context.see(f"/app/service-accounts/{account.id}", done)
 
 
 async def assign_to(context: RequestContext, holder: Holder, holder_id: int, subject: str) -> None:
@@ -86,7 +67,6 @@ def _amount(context: RequestContext, name: str, currency: str) -> int | None:
 
 
 _MOST_NAME = 100
-# An amount that is typed has no more characters than this.
 
 
 async def show(context: RequestContext) -> Response:
@@ -112,11 +92,7 @@ async def create(context: RequestContext) -> Response:
     if context.form.errors:
         return await _shown(context, status=422)
     try:
-        async with context.writing() as connection:
-            account_id, key = await add_service_account(connection, context.person.customer_id, name)
-            await context.record(
-                connection, "service_account.created", f"service account {account_id}", after={"name": name, "key": key}
-            )
+        account_id, _ = await create_service_account(context.actor, name)
     except TooManyServiceAccounts:
         context.form.error("name", context.say("Your company has as many service accounts as it can."))
         return await _shown(context, status=422)
@@ -132,14 +108,7 @@ async def one(context: RequestContext) -> Response:
 async def switch(context: RequestContext) -> Response:
     """Switches a service account on or off. Raises NotFound."""
     account_id, active = context.number("account"), context.form["active"] == "yes"
-    async with context.writing() as connection:
-        name = await switch_service_account(connection, context.person.customer_id, account_id, active=active)
-        await context.record(
-            connection,
-            "service_account.switched",
-            f"service account {account_id}",
-            after={"name": name, "active": active},
-        )
+    name = await switch_service_account(context.actor, account_id, active=active)
     said = (
         context.say("%(name)s is switched on.", name=name)
         if active
@@ -148,8 +117,13 @@ async def switch(context: RequestContext) -> Response:
     return context.see(f"/app/service-accounts/{account_id}", said)
 
 
-async def find_account(connection: Connection, context: RequestContext) -> ServiceAccount:
-    """The one of the address. Raises NotFound for another customer's."""
+async def _account(context: RequestContext) -> ServiceAccount:
+    async with context.database.connection(context.person.scope) as connection:
+        return await _find_account(connection, context)
+
+
+async def _find_account(connection: Connection, context: RequestContext) -> ServiceAccount:
+    """Returns the service account that the address names. Raises NotFound for another customer's."""
     person = context.person
     accounts = await list_service_accounts(connection, person.customer_id, person.environment)
     found = next((account for account in accounts if account.id == context.number("account")), None)
@@ -162,7 +136,7 @@ async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
     """The page of the service account of the address. Raises NotFound."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
-        account = await find_account(connection, context)
+        account = await _find_account(connection, context)
         keys = [
             key
             for key in await list_keys(connection, customer_id=person.customer_id)

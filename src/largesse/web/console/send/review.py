@@ -17,7 +17,7 @@ from largesse.base.errors import (
     ReferenceUsed,
 )
 from largesse.base.i18n.templates import text
-from largesse.customers.customers import confirmed_above
+from largesse.customers.customer_store import confirmed_above
 from largesse.drafts.checking import Checked
 from largesse.drafts.model import PriceLines, price_lines
 from largesse.ledger.accounts import list_funding_accounts

@@ -1,0 +1,229 @@
+"""The SQL of customers and service accounts. The seed file also saves people and API keys from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from largesse.base.errors import NotFound, OperatorError
+from largesse.customers.restrictions import Limit, read_limits, write_limits
+from largesse.db.pool import Connection, Row
+from largesse.db.statements import Saved, Table, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    """A customer, with how many service accounts and API keys it has."""
+
+    id: int
+    key: str
+    name: str
+    plan: str  # starter, pro or enterprise
+    funding: str  # balance or invoiced
+    service_accounts: int
+    api_keys: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAccount:
+    """A service account, how many API keys act as it, and what it may order."""
+
+    id: int
+    customer_id: int
+    customer: str
+    key: str
+    name: str
+    active: bool
+    api_keys: int
+    limits: Mapping[str, Limit]  # by currency
+
+
+async def list_customers(connection: Connection) -> list[Customer]:
+    """Returns all customers, by key."""
+    rows = await connection.fetch(
+        """
+        SELECT id, key, name, plan, funding,
+               (SELECT count(*) FROM service_accounts s WHERE s.customer_id = c.id) AS service_accounts,
+               (SELECT count(*) FROM api_keys k WHERE k.customer_id = c.id) AS api_keys,
+               created_at
+        FROM customers c ORDER BY key
+        """
+    )
+    return [Customer(**row) for row in rows]
+
+
+async def find_customer(connection: Connection, key: str) -> int:
+    """Returns the id of the customer of a key. Raises OperatorError for an unknown key."""
+    customer_id: int | None = await connection.fetchval("SELECT id FROM customers WHERE key = $1", key)
+    if customer_id is None:
+        raise OperatorError(f"there is no customer {key!r}")
+    return customer_id
+
+
+async def add_customer(connection: Connection, *, key: str, name: str, plan: str, funding: str) -> int | None:
+    """Adds a customer and returns its id; None where the key is taken."""
+    customer_id: int | None = await connection.fetchval(
+        "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING RETURNING id",
+        key,
+        name,
+        plan,
+        funding,
+    )
+    return customer_id
+
+
+async def lock_customer(connection: Connection, customer_id: int) -> None:
+    """Locks a customer until the transaction ends, so that operations on its people, service accounts and terms take turns."""
+    await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
+
+
+async def update_customer(connection: Connection, customer: Customer) -> None:
+    """Saves name, plan and funding of a customer."""
+    await connection.execute(
+        "UPDATE customers SET name = $2, plan = $3, funding = $4 WHERE id = $1",
+        customer.id,
+        customer.name,
+        customer.plan,
+        customer.funding,
+    )
+
+
+async def set_requires_second_step(connection: Connection, customer_id: int, *, required: bool) -> None:
+    """Sets whether a customer's people need a second step."""
+    await connection.execute("UPDATE customers SET requires_second_step = $2 WHERE id = $1", customer_id, required)
+
+
+async def confirmed_above(connection: Connection, customer_id: int) -> dict[str, int]:
+    """Returns the amounts, in minor units by currency, above which a person confirms who they are before they send."""
+    amounts: str | None = await connection.fetchval("SELECT confirm_above FROM customers WHERE id = $1", customer_id)
+    return {} if amounts is None else msgspec.json.decode(amounts, type=dict[str, int])
+
+
+async def set_confirmed_above(connection: Connection, customer_id: int, amounts: Mapping[str, int]) -> None:
+    """Saves these amounts, as `confirmed_above` returns them."""
+    await connection.execute(
+        "UPDATE customers SET confirm_above = $2 WHERE id = $1",
+        customer_id,
+        msgspec.json.encode(amounts, order="deterministic").decode() if amounts else None,
+    )
+
+
+async def list_service_accounts(
+    connection: Connection,
+    customer_id: int | None = None,
+    environment: str | None = None,
+    *,
+    customer: str | None = None,
+) -> list[ServiceAccount]:
+    """Returns all service accounts, or those of a customer (by id or key), by name. Counts the API keys of an environment, or of both."""
+    rows = await connection.fetch(
+        """
+        SELECT s.id, s.customer_id, c.key AS customer, s.key, s.name, s.active,
+               (SELECT count(*) FROM api_keys k WHERE k.customer_id = s.customer_id AND k.service_account_id = s.id
+                AND ($2::text IS NULL OR k.environment = $2) AND k.deleted_at IS NULL) AS api_keys, s.limits
+        FROM service_accounts s JOIN customers c ON c.id = s.customer_id
+        WHERE ($1::int IS NULL OR s.customer_id = $1) AND ($3::text IS NULL OR c.key = $3)
+        ORDER BY c.key, lower(s.name), s.id
+        """,
+        customer_id,
+        environment,
+        customer,
+    )
+    return [ServiceAccount(**{**row, "limits": read_limits(row["limits"])}) for row in rows]
+
+
+async def find_service_account(connection: Connection, customer: str, key: str) -> ServiceAccount:
+    """Returns a service account by its customer's key and its own. Raises OperatorError."""
+    for account in await list_service_accounts(connection, customer=customer):
+        if account.key == key:
+            return account
+    raise OperatorError(f"customer {customer!r} has no service account {key!r}")
+
+
+async def add_service_account(connection: Connection, customer_id: int, key: str, name: str) -> int:
+    """Adds a service account and returns its id."""
+    account_id: int = await connection.fetchval(
+        "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $3) RETURNING id", customer_id, key, name
+    )
+    return account_id
+
+
+async def lock_service_account(connection: Connection, customer_id: int, account_id: int) -> Row:
+    """Returns name, active and limits of a service account, and locks it. Raises NotFound unless it is the customer's."""
+    row = await connection.fetchrow(
+        "SELECT name, active, limits FROM service_accounts WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE",
+        customer_id,
+        account_id,
+    )
+    if row is None:
+        raise NotFound("There is no such service account.")
+    return row
+
+
+async def set_active(connection: Connection, customer_id: int, account_id: int, *, active: bool) -> None:
+    """Sets whether a service account is switched on."""
+    await connection.execute(
+        "UPDATE service_accounts SET active = $3 WHERE customer_id = $1 AND id = $2", customer_id, account_id, active
+    )
+
+
+async def set_limits(connection: Connection, customer_id: int, account_id: int, limits: Mapping[str, Limit]) -> None:
+    """Sets what a service account may order, by currency."""
+    await connection.execute(
+        "UPDATE service_accounts SET limits = $3 WHERE customer_id = $1 AND id = $2",
+        customer_id,
+        account_id,
+        write_limits(limits),
+    )
+
+
+async def require_currency(connection: Connection, currency: str) -> None:
+    """Raises OperatorError for an unknown currency."""
+    if not await connection.fetchval("SELECT EXISTS (SELECT FROM currencies WHERE code = $1)", currency):
+        raise OperatorError(f"there is no currency {currency!r}")
+
+
+_CUSTOMERS = Table(
+    "customers", {"key": "text", "name": "text", "plan": "text", "funding": "text"}, match="saved.key = new.key"
+)
+_USERS = Table(
+    "users",
+    {"customer_id": "integer", "email": "text", "name": "text", "role": "text", "is_active": "boolean"},
+    match="saved.customer_id = new.customer_id AND lower(saved.email) = lower(new.email)",
+)
+_SERVICE_ACCOUNTS = Table(
+    "service_accounts",
+    {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
+    match="saved.customer_id = new.customer_id AND saved.key = new.key",
+)
+_API_KEYS = Table(
+    "api_keys",
+    {"customer_id": "integer", "key": "text", "service_account_id": "integer", "environment": "text", "hash": "bytea"},
+    match="saved.customer_id = new.customer_id AND saved.key = new.key AND saved.deleted_at IS NULL",
+    fixed=("service_account_id", "environment"),
+    unwatched=("customer_id", "key", "hash"),
+)
+
+
+async def save_customers(connection: Connection, rows: Sequence[Values]) -> Saved:
+    """Adds customers and overwrites those that differ, found by key."""
+    return await _CUSTOMERS.save(connection, rows)
+
+
+async def save_users(connection: Connection, rows: Sequence[Values]) -> Saved:
+    """Adds people and overwrites those that differ, found by their address at their customer, letter case ignored."""
+    return await _USERS.save(connection, rows)
+
+
+async def save_service_accounts(connection: Connection, rows: Sequence[Values]) -> Saved:
+    """Adds service accounts and overwrites those that differ, found by customer and key."""
+    return await _SERVICE_ACCOUNTS.save(connection, rows)
+
+
+async def save_keys(connection: Connection, rows: Sequence[Values]) -> Saved:
+    """Adds API keys, found by customer and key among those not deleted; `hash` is of the secret. Raises FixedColumn."""
+    return await _API_KEYS.save(connection, rows)
